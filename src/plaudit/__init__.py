@@ -1,0 +1,1 @@
+"""plaudit: rewards from language-model judges, without the GPU waiting."""

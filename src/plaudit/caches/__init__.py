@@ -1,0 +1,1 @@
+"""Caches: verdicts already paid for."""

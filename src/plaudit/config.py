@@ -1,0 +1,103 @@
+"""Endpoints and their settings, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from plaudit.errors import ConfigError
+
+Kind = Literal["openai", "ollama"]
+OLLAMA_PORT = 11434
+
+
+class Secret:
+    """A key that shows itself only when asked by name: never in a repr, a log or a pickle of settings."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The key itself. Call it only where it is put on the wire."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    prompt: float
+    completion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server that answers requests for one model."""
+
+    url: str
+    """`http://host/v1` (OpenAI-compatible) or `http://host:11434` (Ollama's native routes)."""
+    model: str = ""
+    api_key: Secret | str | None = None
+    kind: Kind | None = None
+    """`openai` or `ollama`; None tells them apart by the URL."""
+    max_concurrent: int | None = None
+    """A ceiling on calls at once to this endpoint; None leaves it to the engine."""
+    rpm: int | None = None
+    """Requests a minute this endpoint allows; None for no limit of ours."""
+    tpm: int | None = None
+    """Tokens a minute this endpoint allows; None for no limit of ours."""
+    price: Price | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(
+                f"{self.url!r} is not a usable URL; write it with its scheme, like http://localhost:8000/v1"
+            )
+        if parts.username or parts.password:
+            raise ConfigError(
+                f"the URL for {parts.hostname} carries credentials; pass them as api_key= instead"
+            )
+        for name in ("max_concurrent", "rpm", "tpm"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}={value} allows no call at all; use 1 or more, or leave it out")
+        kind = self.kind or _kind_of(parts.port, parts.path)
+        path = parts.path.rstrip("/")
+        if kind == "openai" and not path:
+            path = "/v1"  # no OpenAI-compatible server answers at the root
+        if kind == "ollama":
+            path = path.removesuffix("/api")
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "url", urlunsplit((parts.scheme, parts.netloc, path, "", "")))
+        if isinstance(self.api_key, str):
+            object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
+
+    @property
+    def key(self) -> str | None:
+        """The API key in clear, for the transport alone."""
+        return self.api_key.reveal() if isinstance(self.api_key, Secret) else None
+
+    @property
+    def name(self) -> str:
+        """How logs, events and remembered limits call this endpoint."""
+        return f"{self.url} {self.model}".strip()
+
+
+def _kind_of(port: int | None, path: str) -> Kind:
+    is_native = path.rstrip("/") in ("", "/api")
+    if is_native and (port == OLLAMA_PORT or path.rstrip("/") == "/api"):
+        return "ollama"
+    return "openai"

@@ -1,0 +1,99 @@
+"""What can go wrong, and who acts on it.
+
+PlauditError
+├── ConfigError             the caller fixes it; raised before any call is made
+├── TransientError          the scheduler retries it
+│   ├── RateLimited             the endpoint asked us to slow down (429, or 503 with Retry-After)
+│   └── TransportFailed         timeout, reset, 5xx, a reply that is no reply
+│       └── Unreachable             no connection: refused, unknown host, TLS failure
+├── EndpointRefused         this endpoint will refuse every call until its settings change
+│   ├── KeyRefused              401 or 403
+│   └── ModelNotFound           404
+├── RequestRefused          this one request will never pass (400, 413, 422: too long, malformed)
+├── JudgeError              this sample has no verdict; recorded, never retried for ever
+│   ├── UnreadableVerdict       a reply came, but not a verdict
+│   └── Refused                 the judge declined
+├── BudgetSpent             the spending limit leaves no room for this call
+├── CacheError              a cache file that cannot be used
+└── EngineClosed            the engine was closed, or belongs to the parent of this forked process
+"""
+
+from __future__ import annotations
+
+
+class PlauditError(Exception):
+    """Base of everything plaudit raises on purpose."""
+
+
+class ConfigError(PlauditError, ValueError):
+    """A setting or an input the caller has to fix; nothing was sent."""
+
+
+class TransientError(PlauditError):
+    """A failure that may pass: the scheduler decides whether and when to try again."""
+
+
+class RateLimited(TransientError):
+    """The endpoint turned the request away because of load or rate.
+
+    `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TransportFailed(TransientError):
+    """The call broke: timeout, reset, 5xx, or a body that is not a reply.
+
+    `retry_after` as in RateLimited: some gateways send it with a 5xx.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unreachable(TransportFailed):
+    """No connection came about, so nothing was sent and nothing was paid."""
+
+
+class EndpointRefused(PlauditError):
+    """The endpoint will refuse every call alike; one message serves the whole batch."""
+
+
+class KeyRefused(EndpointRefused):
+    """401 or 403: the key is missing or wrong."""
+
+
+class ModelNotFound(EndpointRefused):
+    """404: the endpoint has no such model, or the URL no such route."""
+
+
+class RequestRefused(PlauditError):
+    """This request is refused for what it contains; its neighbours may well pass."""
+
+
+class JudgeError(PlauditError):
+    """The judge's reply gives no verdict for this sample."""
+
+
+class UnreadableVerdict(JudgeError):
+    """A reply came, but it holds no single legal verdict."""
+
+
+class Refused(JudgeError):
+    """The judge declined to judge."""
+
+
+class BudgetSpent(PlauditError):
+    """The spending limit leaves no room for this call."""
+
+
+class CacheError(PlauditError):
+    """A cache file that cannot be read or written; the message says what was done about it."""
+
+
+class EngineClosed(PlauditError):
+    """The engine is closed, or was started by the parent of this forked process."""

@@ -1,0 +1,152 @@
+"""What happens inside the engine, as one typed stream: logs, progress, metrics and tests all read it.
+
+No event carries a key, a prompt or a response text, except the verdicts of VerdictsReady (whose `reason` is
+the judge's own text): observers must not log that above DEBUG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from plaudit.types import Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A batch in numbers."""
+
+    samples: int
+    seconds: float
+    by_status: Mapping[str, int] = field(default_factory=dict)
+    by_source: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """How often each error message occurred, the commonest first, ten at most."""
+    calls: int = 0
+    """Requests sent for this batch, retries and hedges included."""
+    retries: int = 0
+    hedges: int = 0
+    rejects: int = 0
+    """Replies that said "slow down"."""
+    latency_p50_s: float | None = None
+    latency_p95_s: float | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where no endpoint has a price."""
+    score_mean: float | None = None
+    score_std: float | None = None
+
+    @property
+    def failures(self) -> int:
+        """Samples without a verdict."""
+        return self.samples - self.by_status.get("ok", 0) - self.by_status.get("empty", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStarted:
+    at: float
+    batch: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictsReady:
+    at: float
+    batch: int
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFinished:
+    at: float
+    batch: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    at: float
+    endpoint: str
+    in_flight: int
+    """Calls on their way to this endpoint, this one included."""
+    is_hedge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    at: float
+    endpoint: str
+    in_flight: int
+    outcome: str
+    """`ok`, `rate_limited`, `failed`, `refused` or `cancelled`."""
+    latency_s: float
+    usage: Usage = Usage()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPlanned:
+    at: float
+    endpoint: str
+    attempt: int
+    wait_s: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChanged:
+    at: float
+    endpoint: str
+    limit: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    at: float
+    endpoint: str
+    seconds: float
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerChanged:
+    at: float
+    endpoint: str
+    state: str
+    """`open`, `half-open` or `closed`."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointLost:
+    """The endpoint will refuse every call: wrong key, unknown model, nobody there."""
+
+    at: float
+    endpoint: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTrouble:
+    at: float
+    message: str
+
+
+Event = (
+    BatchStarted
+    | VerdictsReady
+    | BatchFinished
+    | CallStarted
+    | CallFinished
+    | RetryPlanned
+    | LimitChanged
+    | Paused
+    | BreakerChanged
+    | EndpointLost
+    | CacheTrouble
+)
+
+Observer = Callable[[Event], None]
+"""Called on the engine's thread: be quick, and never raise."""

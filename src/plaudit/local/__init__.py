@@ -1,0 +1,1 @@
+"""The embedded judge: a real small model, served on this machine."""

@@ -1,0 +1,1 @@
+"""Observers: events in, logs and pictures out."""

@@ -1,0 +1,1 @@
+"""The shell around core/: waits, sends, retries, reports."""

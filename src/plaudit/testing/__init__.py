@@ -1,0 +1,6 @@
+"""For tests, ours and yours: virtual time, scripted transports, contract suites."""
+
+from plaudit.testing.scripted import ScriptedTransport
+from plaudit.testing.virtual_time import Deadlock, VirtualLoop, run
+
+__all__ = ["Deadlock", "ScriptedTransport", "VirtualLoop", "run"]

@@ -1,0 +1,151 @@
+"""The nouns of plaudit: Sample, Request, Reply, Verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypedDict
+
+
+class Message(TypedDict):
+    """One turn of a conversation, as chat endpoints take it."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One response to be judged, with what the judge may need to know about it."""
+
+    prompt: str | Sequence[Message]
+    response: str
+    reference: str | None = None
+    group: str | None = None
+    """Samples of one group answer the same prompt (a GRPO group, verl's `uid`)."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a judge asks: a conversation to be continued. The default kind of request."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 512
+    temperature: float = 0.0
+    schema: Mapping[str, Any] | None = None
+    """JSON schema the reply should follow, where the endpoint can enforce one."""
+    top_logprobs: int = 0
+    """How many alternatives per token the reply should carry; 0 for none (20 at most on OpenAI)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """A plain text to be continued, without a chat template."""
+
+    prompt: str
+    max_tokens: int = 512
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """Texts to be embedded in one call."""
+
+    texts: tuple[str, ...]
+
+
+Request = ChatRequest | GenerateRequest | EmbedRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the endpoint counted them, and what it said they cost, if it said."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """US dollars, from the reply (some gateways report it) or from the endpoint's price."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """One generated token with the log-probabilities of what stood in its place."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RateHeaders:
+    """What the reply's headers said of the remaining allowance. None: not said."""
+
+    remaining_requests: int | None = None
+    reset_requests: float | None = None
+    """Seconds until the request allowance is full again."""
+    remaining_tokens: int | None = None
+    reset_tokens: float | None = None
+    limit_requests: int | None = None
+    limit_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an endpoint answered: text (or vectors), and the facts around it."""
+
+    text: str
+    model: str = ""
+    finish_reason: str = "stop"
+    """`stop`, `length` (truncated), `content_filter` (refused), or what the endpoint said."""
+    refusal: str | None = None
+    """The endpoint's own refusal field, where it has one."""
+    usage: Usage = Usage()
+    tokens: tuple[TokenChoice, ...] = ()
+    vectors: tuple[tuple[float, ...], ...] = ()
+    rate: RateHeaders | None = None
+
+
+class Status(StrEnum):
+    """What became of a sample. Only `ok` and `empty` carry a score."""
+
+    OK = "ok"
+    EMPTY = "empty"
+    """Settled by rule, without a call: nothing there to judge."""
+    FAILED = "failed"
+    DEADLINE = "deadline"
+    UNREADABLE = "unreadable"
+    REFUSED = "refused"
+    FLAGGED = "flagged"
+
+
+class Source(StrEnum):
+    """Where a verdict came from."""
+
+    CALL = "call"
+    CACHE = "cache"
+    SHARED = "shared"
+    """An identical request was already in flight: one call served both."""
+    RULE = "rule"
+    """No call was needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The one outcome of one sample. `score` is None unless there is a verdict; never a stand-in."""
+
+    score: float | None
+    status: Status
+    reason: str = ""
+    error: str | None = None
+    model: str = ""
+    attempts: int = 0
+    latency_s: float = 0.0
+    source: Source = Source.CALL
+    usage: Usage = Usage()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether there is a score to train on."""
+        return self.score is not None
