@@ -81,7 +81,7 @@ class CallFinished:
     outcome: str
     """`ok`, `rate_limited`, `failed`, `refused` or `cancelled`."""
     latency_s: float
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     error: str | None = None
 
 

@@ -17,7 +17,7 @@ class Deadlock(RuntimeError):
     """Every task waits, and no timer will ever wake one."""
 
 
-class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+class _JumpingSelector(selectors.DefaultSelector):
     """Polls its sockets without waiting; time that would have been slept is added to the clock."""
 
     def __init__(self) -> None:
