@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,6 +12,14 @@ from plaudit.errors import ConfigError
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
+
+
+def home() -> Path:
+    """Where plaudit keeps what outlives a run: `$PLAUDIT_HOME`, else `plaudit` in the user's cache folder."""
+    if chosen := os.environ.get("PLAUDIT_HOME"):
+        return Path(chosen).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
 
 
 class Secret:
