@@ -14,7 +14,7 @@ SRC = Path(plaudit.__file__).parent
 ROOT = SRC.parent.parent
 
 LAYERS = [
-    {"types", "errors", "events", "config"},
+    {"types", "errors", "events", "config", "settings"},
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
     {"engine", "blocking"},
@@ -22,7 +22,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OPTIONAL = {"xllamacpp", "pyreqwest", "torch", "verl", "trl", "ray", "gymnasium", "numpy"}
-MAY_USE_OPTIONAL = {"local", "integrations", "mutation", "transports", "rewards"}
+MAY_USE_OPTIONAL = {"local", "integrations", "mutation", "transports", "rewards", "testing"}
 PURE_FORBIDDEN = {"asyncio", "time", "random", "threading", "socket", "aiohttp", "os", "datetime"}
 MAX_LINES = 400
 

@@ -1,0 +1,256 @@
+"""Settings and where each one came from: arguments, environment variables, plaudit.toml, defaults.
+
+The first that says something wins, in that order. `resolve` is pure; `load` reads the environment and finds
+the file, in the working directory or a folder above it, up to the repository's root or the user's home.
+
+    # plaudit.toml
+    base_url = "http://localhost:8000/v1"     # or a list
+    model = "qwen3-32b"
+    rubric = "Is the answer correct and brief?"
+    scale = [0, 10]
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from plaudit.config import Secret
+from plaudit.errors import ConfigError
+
+FILE_NAME = "plaudit.toml"
+DEFAULT = "default"
+
+OWN_VARIABLES: dict[str, tuple[str, ...]] = {
+    "base_url": ("OPENAI_BASE_URL",),
+    "train_with_monitor": ("TRAIN_WITH_MONITOR",),
+    "monitor_cache": ("MONITOR_CACHE",),
+}
+"""Variables that users have set already, read after `PLAUDIT_<NAME>`."""
+KEY_VARIABLES = ("PLAUDIT_API_KEY", "OPENAI_API_KEY")
+OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_HOME"}
+"""Variables of ours that are no settings of this table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, typed and checked. `origins` says for each name where its value came from."""
+
+    base_url: tuple[str, ...] = ()
+    """URLs of the endpoints; none: the embedded judge. As a variable: separated by commas or blanks."""
+    model: str = ""
+    """Model to ask; empty: the endpoint's only one."""
+    api_key_env: str = ""
+    """Variable that holds the key; empty: PLAUDIT_API_KEY, else OPENAI_API_KEY."""
+    judge: str = "rubric"
+    """Name of a judge, or a file that describes one."""
+    rubric: str = ""
+    """What to judge by, in words, or a file that holds them; empty: the judge's own."""
+    scale: tuple[float, float] | None = None
+    """Lowest and highest score; none: the judge's own."""
+    max_concurrent: int | None = None
+    """Ceiling on calls at once, for each endpoint; none: the engine finds it."""
+    rpm: int | None = None
+    """Requests a minute, for each endpoint; none: no limit of ours."""
+    tpm: int | None = None
+    """Tokens a minute, for each endpoint; none: no limit of ours."""
+    budget: float | None = None
+    """US dollars a run may spend; none: no limit."""
+    price: tuple[float, float] | None = None
+    """US dollars for a million prompt tokens and a million completion tokens."""
+    timeout: float = 120.0
+    """Seconds one call may take."""
+    deadline: float | None = None
+    """Seconds the whole run may take; none: no limit."""
+    cache: str = ""
+    """Cache file, or `off`; empty: the one in plaudit's home."""
+    on_failure: str = "null"
+    """What a sample without a verdict gets: null, group-mean, raise or a number."""
+    client: str = "aiohttp"
+    """HTTP client: aiohttp, or pyreqwest where it is installed."""
+    local_model: str = ""
+    """GGUF file for the embedded judge; empty: the packaged model."""
+    train_with_monitor: bool = False
+    """Whether compute_score adds the monitor's verdict."""
+    monitor_cache: bool = True
+    """Whether compute_score keeps verdicts for repeated responses."""
+    api_key: Secret | None = None
+    """The key itself; it comes from a variable only, never from a file or an argument."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, name: str) -> str:
+        """`argument --NAME`, `variable NAME`, the path of a plaudit.toml, or `default`."""
+        return self.origins.get(name, DEFAULT)
+
+
+_TYPES: dict[str, Any] = {
+    name: kind for name, kind in get_type_hints(Settings).items() if name not in ("api_key", "origins")
+}
+NAMES = tuple(_TYPES)
+
+
+def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Settings:
+    """Resolve with this process's environment and the nearest plaudit.toml."""
+    path = find_file(folder or Path.cwd())
+    table = _anchored(read_file(path), path.parent) if path else {}
+    return resolve(arguments, environment=os.environ, table=table, path=path)
+
+
+def resolve(
+    arguments: Mapping[str, Any],
+    *,
+    environment: Mapping[str, str],
+    table: Mapping[str, Any],
+    path: Path | None = None,
+) -> Settings:
+    """Merge the three sources. An argument that is None was not given; an empty variable says nothing."""
+    _reject_unknown(table, path)
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name in NAMES:
+        for value, origin, is_text in _sources(name, arguments, environment, table, path):
+            values[name] = _checked(name, value, origin, is_text=is_text)
+            origins[name] = origin
+            break
+    chosen = values.get("api_key_env", "")
+    for variable in (chosen,) if chosen else KEY_VARIABLES:
+        if key := environment.get(variable, "").strip():
+            values["api_key"] = Secret(key)
+            origins["api_key"] = f"variable {variable}"
+            break
+    return Settings(**values, origins=origins)
+
+
+def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """PLAUDIT_* variables that set nothing, each with the closest one that would (or an empty text)."""
+    known = [_variable(name) for name in NAMES] + sorted(OTHER_VARIABLES)
+    return {
+        name: _closest(name, known)
+        for name in sorted(environment)
+        if name.startswith("PLAUDIT_") and name not in known
+    }
+
+
+def find_file(folder: Path) -> Path | None:
+    """The nearest plaudit.toml, in the folder or above, up to a repository's root or the user's home."""
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        if (found := place / FILE_NAME).is_file():
+            return found
+        if (place / ".git").exists() or place == Path.home():
+            return None
+    return None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The table in a plaudit.toml; ConfigError where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}); make it readable or move it away") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f'{path} is not TOML: {error}; text needs quotes, like model = "m"') from error
+
+
+def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The table with its relative paths starting from the file's own folder, wherever the command runs."""
+    anchored = dict(table)
+    for name in ("cache", "local_model", "rubric", "judge"):
+        value = table.get(name)
+        if not isinstance(value, str) or not value or value == "off":
+            continue
+        place = folder / Path(value).expanduser()
+        if name == "cache" or (len(value) < 1024 and place.is_file()):
+            anchored[name] = str(place)
+    return anchored
+
+
+def _sources(
+    name: str,
+    arguments: Mapping[str, Any],
+    environment: Mapping[str, str],
+    table: Mapping[str, Any],
+    path: Path | None,
+) -> Iterator[tuple[Any, str, bool]]:
+    """Each source that says something about this setting: value, origin, whether it is untyped text."""
+    if (value := arguments.get(name)) is not None:
+        yield value, f"argument --{name.replace('_', '-')}", False
+    for variable in (_variable(name), *OWN_VARIABLES.get(name, ())):
+        if text := environment.get(variable, "").strip():
+            yield text, f"variable {variable}", True
+    if name in table:
+        yield table[name], str(path or FILE_NAME), False
+
+
+def _checked(name: str, value: Any, origin: str, *, is_text: bool) -> Any:
+    kind = _TYPES[name]
+    is_list = getattr(_plain(kind), "__origin__", None) is tuple
+    if is_list and isinstance(value, str):
+        value = value.replace(",", " ").split()
+    try:
+        converted = msgspec.convert(value, kind, strict=not is_text)
+    except msgspec.ValidationError:
+        raise ConfigError(f"{origin}: {name} is {value!r}; it should be {_words(kind)}") from None
+    if complaint := _complaint(name, converted):
+        raise ConfigError(f"{origin}: {name} is {value!r}, which {complaint}")
+    return converted
+
+
+def _complaint(name: str, value: Any) -> str:
+    numbers = [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, float)]
+    if not all(math.isfinite(number) for number in numbers):
+        return "is no finite number"
+    if name in ("max_concurrent", "rpm", "tpm") and value < 1:
+        return "allows no call at all; use 1 or more, or leave it out"
+    if name in ("timeout", "deadline") and value <= 0:
+        return "leaves no time at all; use more than 0 seconds"
+    if name in ("budget", "price") and min(numbers) < 0:
+        return "is negative; give US dollars, 0 or more"
+    if name == "scale" and value[0] >= value[1]:
+        return "is no scale; give the lowest score first, then the highest, like 0 10"
+    return ""
+
+
+def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
+    where = path or FILE_NAME
+    if "api_key" in table:
+        raise ConfigError(
+            f"{where}: a key does not belong in a shared file; remove api_key and set OPENAI_API_KEY, "
+            "or name another variable with api_key_env"
+        )
+    for key in table:
+        if key not in NAMES:
+            near = _closest(key.replace("-", "_"), NAMES)
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(NAMES)}"
+            raise ConfigError(f"{where}: there is no setting {key!r}; {hint}")
+
+
+def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), "")
+
+
+def _variable(name: str) -> str:
+    return f"PLAUDIT_{name.upper()}"
+
+
+def _plain(kind: Any) -> Any:
+    """The type itself, without `| None`."""
+    return get_args(kind)[0] if isinstance(kind, UnionType) else kind
+
+
+def _words(kind: Any) -> str:
+    plain = _plain(kind)
+    if plain == tuple[float, float]:
+        return "two numbers, like 0 10"
+    if plain == tuple[str, ...]:
+        return "a URL or a list of URLs"
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(plain, "text, in quotes")

@@ -1,0 +1,181 @@
+"""Settings: which source wins, where each value came from, and what a mistake in one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plaudit.config import Secret
+from plaudit.errors import ConfigError
+from plaudit.settings import Settings, find_file, load, read_file, resolve, unknown_variables
+
+TOML = Path("/project/plaudit.toml")
+
+
+def settled(
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    table: Mapping[str, Any] | None = None,
+) -> Settings:
+    return resolve(arguments or {}, environment=environment or {}, table=table or {}, path=TOML)
+
+
+def test_nothing_given_means_defaults_and_says_so() -> None:
+    settings = settled()
+    assert settings == Settings()
+    assert settings.origin("timeout") == "default"
+
+
+def test_an_argument_beats_a_variable_beats_the_file_beats_the_default() -> None:
+    arguments, environment, table = {"rpm": 1}, {"PLAUDIT_RPM": "2"}, {"rpm": 3}
+    for given, expected, origin in [
+        ((arguments, environment, table), 1, "argument --rpm"),
+        (({}, environment, table), 2, "variable PLAUDIT_RPM"),
+        (({}, {}, table), 3, str(TOML)),
+        (({}, {}, {}), None, "default"),
+    ]:
+        settings = settled(*given)
+        assert settings.rpm == expected
+        assert settings.origin("rpm") == origin
+
+
+def test_an_argument_left_out_or_an_empty_variable_says_nothing() -> None:
+    settings = settled({"model": None}, {"PLAUDIT_MODEL": " "}, {"model": "m"})
+    assert settings.model == "m"
+
+
+def test_our_variable_comes_before_the_users_own() -> None:
+    environment = {"PLAUDIT_BASE_URL": "http://a/v1", "OPENAI_BASE_URL": "http://b/v1"}
+    assert settled(environment=environment).base_url == ("http://a/v1",)
+    own = settled(environment={"OPENAI_BASE_URL": "http://b/v1"})
+    assert own.base_url == ("http://b/v1",)
+    assert own.origin("base_url") == "variable OPENAI_BASE_URL"
+
+
+def test_variables_are_text_and_become_what_the_setting_needs() -> None:
+    settings = settled(
+        environment={
+            "PLAUDIT_BASE_URL": "http://a/v1, http://b/v1",
+            "PLAUDIT_SCALE": "0 10",
+            "PLAUDIT_BUDGET": "2.5",
+            "TRAIN_WITH_MONITOR": "true",
+            "MONITOR_CACHE": "false",
+        }
+    )
+    assert settings.base_url == ("http://a/v1", "http://b/v1")
+    assert settings.scale == (0.0, 10.0)
+    assert settings.budget == 2.5
+    assert settings.train_with_monitor
+    assert not settings.monitor_cache
+
+
+def test_the_key_comes_from_our_variable_then_openai_then_only_the_one_named() -> None:
+    environment = {"PLAUDIT_API_KEY": "sk-one", "OPENAI_API_KEY": "sk-two", "MY_KEY": "sk-three"}
+    assert settled(environment=environment).api_key == Secret("sk-one")
+    assert settled(environment={"OPENAI_API_KEY": "sk-two"}).origin("api_key") == "variable OPENAI_API_KEY"
+    named = settled({"api_key_env": "MY_KEY"}, environment)
+    assert named.api_key == Secret("sk-three")
+    assert settled({"api_key_env": "NOT_SET"}, environment).api_key is None
+
+
+def test_the_key_is_in_no_repr() -> None:
+    assert "sk-two" not in repr(settled(environment={"OPENAI_API_KEY": "sk-two"}))
+
+
+def test_a_key_in_the_file_is_refused_without_repeating_it() -> None:
+    with pytest.raises(ConfigError, match="set OPENAI_API_KEY") as caught:
+        settled(table={"api_key": "sk-oops"})
+    assert "sk-oops" not in str(caught.value)
+
+
+def test_an_unknown_key_is_named_with_the_file_and_the_closest_known_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        settled(table={"max_concurent": 60})
+    assert str(caught.value) == f"{TOML}: there is no setting 'max_concurent'; did you mean max_concurrent?"
+
+
+def test_an_unknown_key_like_no_other_gets_the_list() -> None:
+    with pytest.raises(ConfigError, match=r"there is no setting 'zzz'; known are base_url, model"):
+        settled(table={"zzz": 1})
+
+
+@pytest.mark.parametrize(
+    ("environment", "table", "message"),
+    [
+        ({"PLAUDIT_RPM": "many"}, {}, "variable PLAUDIT_RPM: rpm is 'many'; it should be a whole number"),
+        ({}, {"rpm": "60"}, f"{TOML}: rpm is '60'; it should be a whole number"),
+        ({}, {"model": 7}, f"{TOML}: model is 7; it should be text, in quotes"),
+        (
+            {"MONITOR_CACHE": "maybe"},
+            {},
+            "MONITOR_CACHE: monitor_cache is 'maybe'; it should be true or false",
+        ),
+        ({}, {"scale": [1]}, f"{TOML}: scale is [1]; it should be two numbers, like 0 10"),
+        ({}, {"base_url": 8000}, f"{TOML}: base_url is 8000; it should be a URL or a list of URLs"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_its_origin(
+    environment: dict[str, str], table: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settled(environment=environment, table=table)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rpm": 0}, "--rpm: rpm is 0, which allows no call at all"),
+        ({"max_concurrent": -1}, "use 1 or more"),
+        ({"timeout": 0.0}, "leaves no time at all"),
+        ({"deadline": float("nan")}, "is no finite number"),
+        ({"budget": -1.0}, "is negative"),
+        ({"price": (1.0, -2.0)}, "is negative"),
+        ({"scale": (10.0, 0.0)}, "lowest score first"),
+    ],
+)
+def test_a_value_that_makes_no_sense_says_why(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settled(arguments)
+    assert message in str(caught.value)
+
+
+def test_a_mistyped_variable_of_ours_is_found() -> None:
+    environment = {"PLAUDIT_MAX_CONCURENT": "60", "PLAUDIT_HOME": "/x", "PLAUDIT_RPM": "1", "PATH": "/bin"}
+    assert unknown_variables(environment) == {"PLAUDIT_MAX_CONCURENT": "PLAUDIT_MAX_CONCURRENT"}
+
+
+def test_the_file_is_found_in_a_folder_above_but_not_beyond_the_repository(tmp_path: Path) -> None:
+    inner = tmp_path / "repository" / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "repository" / ".git").mkdir()
+    (tmp_path / "plaudit.toml").write_text('model = "outside"')
+    assert find_file(inner) is None
+    found = tmp_path / "repository" / "plaudit.toml"
+    found.write_text('model = "inside"')
+    assert find_file(inner) == found.resolve()
+
+
+def test_paths_in_the_file_start_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLAUDIT_CACHE", raising=False)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "rubric.txt").write_text("Is it brief?")
+    (tmp_path / "plaudit.toml").write_text('cache = "verdicts.db"\nrubric = "rubric.txt"\njudge = "rubric"')
+    inner = tmp_path / "runs"
+    inner.mkdir()
+    settings = load({}, folder=inner)
+    assert settings.cache == str(tmp_path / "verdicts.db")
+    assert settings.rubric == str(tmp_path / "rubric.txt")
+    assert settings.judge == "rubric"
+    (tmp_path / "plaudit.toml").write_text('cache = "off"')
+    assert load({}, folder=inner).cache == "off"
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plaudit.toml"
+    path.write_text("model = gpt-4o")
+    with pytest.raises(ConfigError, match=r"plaudit\.toml is not TOML: .*text needs quotes"):
+        read_file(path)
