@@ -1,0 +1,89 @@
+"""Adds events up into one Summary, however many batches they come from, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+
+from plaudit.core.histogram import LatencyHistogram
+from plaudit.events import CallFinished, CallStarted, Event, RetryPlanned, Summary, VerdictsReady
+from plaudit.types import Verdict
+
+MESSAGES_KEPT = 100
+"""Distinct error messages counted; a run where more are needed to see what is wrong has another problem."""
+MESSAGES_SHOWN = 10
+
+
+class Tally:
+    """An observer that counts. Called on the engine's thread; `summary` may be asked from any other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_status: Counter[str] = Counter()
+        self._by_source: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._latencies = LatencyHistogram()
+        self._calls = self._retries = self._hedges = self._rejects = 0
+        self._prompt_tokens = self._completion_tokens = 0
+        self._cost: float | None = None
+        self._scores = 0
+        self._mean = self._squares = 0.0  # Welford's running mean and sum of squared differences
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            match event:
+                case VerdictsReady():
+                    for verdict in event.verdicts:
+                        self._add_verdict(verdict)
+                case CallStarted():
+                    self._calls += 1
+                    self._hedges += event.is_hedge
+                case CallFinished():
+                    self._add_call(event)
+                case RetryPlanned():
+                    self._retries += 1
+                case _:
+                    pass
+
+    def summary(self, seconds: float) -> Summary:
+        """Everything so far; `seconds` is how long it took, as the caller saw it."""
+        with self._lock:
+            return Summary(
+                samples=self._by_status.total(),
+                seconds=seconds,
+                by_status=dict(self._by_status.most_common()),
+                by_source=dict(self._by_source.most_common()),
+                errors=dict(self._errors.most_common(MESSAGES_SHOWN)),
+                calls=self._calls,
+                retries=self._retries,
+                hedges=self._hedges,
+                rejects=self._rejects,
+                latency_p50_s=self._latencies.quantile(0.5),
+                latency_p95_s=self._latencies.quantile(0.95),
+                prompt_tokens=self._prompt_tokens,
+                completion_tokens=self._completion_tokens,
+                cost=self._cost,
+                score_mean=self._mean if self._scores else None,
+                score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
+            )
+
+    def _add_verdict(self, verdict: Verdict) -> None:
+        self._by_status[verdict.status.value] += 1
+        self._by_source[verdict.source.value] += 1
+        if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
+            self._errors[verdict.error] += 1
+        if verdict.score is not None:
+            self._scores += 1
+            difference = verdict.score - self._mean
+            self._mean += difference / self._scores
+            self._squares += difference * (verdict.score - self._mean)
+
+    def _add_call(self, event: CallFinished) -> None:
+        self._rejects += event.outcome == "rate_limited"
+        if event.outcome == "ok":
+            self._latencies.add(event.latency_s)
+        self._prompt_tokens += event.usage.prompt_tokens
+        self._completion_tokens += event.usage.completion_tokens
+        if event.usage.cost is not None:
+            self._cost = (self._cost or 0.0) + event.usage.cost
