@@ -1,0 +1,144 @@
+"""What a simulated judge says: a text that follows the schema asked for, its tokens, or vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import shake_256
+from typing import Any
+
+import msgspec
+
+from plaudit.simulator.ask import Ask
+from plaudit.simulator.chance import output_tokens, uniform
+from plaudit.simulator.scenario import Scenario
+from plaudit.types import Reply, TokenChoice, Usage
+
+REFUSAL = "I'm sorry, but I can't judge this one."
+BABBLE = "What a lovely answer! There is a lot one could say about it, and I would rather not be pinned down."
+REASONS = (
+    "It answers the question and wastes no words.",
+    "It is correct as far as it goes, but leaves out a step.",
+    "It addresses the question only in part.",
+    "It states something that the question rules out.",
+    "It is clear and complete.",
+)
+DEFAULT_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "score": {"type": "integer", "minimum": 0, "maximum": 10},
+    },
+}
+
+
+def answer(scenario: Scenario, ask: Ask, fault: str = "") -> Reply:
+    """The reply to a question; `fault` is the kind of fault that spoils its text, if one does."""
+    tokens = output_tokens(scenario, ask)
+    usage = Usage(prompt_tokens=ask.prompt_tokens, completion_tokens=tokens)
+    if ask.kind == "embed":
+        size = ask.dimensions or scenario.dimensions
+        vectors = tuple(_vector(f"{scenario.seed}:{ask.model}:{text}", size) for text in ask.texts)
+        return Reply("", model=ask.model, usage=usage, vectors=vectors)
+    if fault == "refusal":
+        return Reply("", model=ask.model, refusal=REFUSAL, usage=usage)
+    if fault == "filtered":
+        return Reply("", model=ask.model, finish_reason="content_filter", usage=usage)
+    if fault == "babble":
+        return Reply(BABBLE, model=ask.model, usage=usage)
+    writer = _Writer(scenario.seed, ask)
+    text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
+    if fault == "truncated":
+        return Reply(text[: len(text) // 2], model=ask.model, finish_reason="length", usage=usage)
+    return Reply(text, model=ask.model, usage=usage, tokens=choices if ask.top_logprobs else ())
+
+
+class _Writer:
+    """Writes one answer, each part of it chosen by a hash of the question."""
+
+    def __init__(self, seed: int, ask: Ask) -> None:
+        self._seed = seed
+        self._ask = ask
+
+    def yes_or_no(self) -> tuple[str, tuple[TokenChoice, ...]]:
+        p = 0.02 + 0.96 * self._chance("yes")
+        ranked = sorted((("yes", math.log(p)), ("no", math.log(1 - p))), key=lambda item: -item[1])
+        ranked += [(" maybe", -12.0), (" perhaps", -13.0)]
+        (token, logprob), top = ranked[0], tuple(ranked[: self._ask.top_logprobs])
+        return token, (TokenChoice(token, logprob, top),)
+
+    def document(self) -> tuple[str, tuple[TokenChoice, ...]]:
+        schema = self._ask.schema or DEFAULT_SCHEMA
+        value = self._value(schema, "$", schema)
+        text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+        if not self._ask.top_logprobs:
+            return text, ()
+        score = value.get("score") if isinstance(value, dict) else None
+        head, mark, tail = text.rpartition(f'"score": {score}')
+        if not mark or not isinstance(score, (int, float)):
+            return text, (TokenChoice(text, 0.0, ((text, 0.0),)),)
+        scored = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
+        return text, (TokenChoice(head + '"score": ', -0.01), scored, TokenChoice(tail, -0.01))
+
+    def _chance(self, label: str) -> float:
+        return uniform(self._seed, self._ask.key, "answer", label)
+
+    def _value(self, schema: Any, path: str, root: Mapping[str, Any]) -> Any:
+        """A value that the schema allows. Covers what structured-output endpoints accept."""
+        if not isinstance(schema, Mapping):
+            return None
+        if isinstance(reference := schema.get("$ref"), str):
+            return self._value(_resolve(root, reference), path, root)
+        if "const" in schema:
+            return schema["const"]
+        for choice in ("enum", "anyOf", "oneOf"):
+            if options := schema.get(choice):
+                picked = options[int(self._chance(f"{path}/{choice}") * len(options))]
+                return picked if choice == "enum" else self._value(picked, path, root)
+        kind = schema.get("type", "object" if "properties" in schema else "string")
+        if isinstance(kind, list):
+            kind = next((name for name in kind if name != "null"), "null")
+        if kind == "object":
+            properties = schema.get("properties", {})
+            return {name: self._value(part, f"{path}.{name}", root) for name, part in properties.items()}
+        if kind == "array":
+            items, count = schema.get("items", {}), schema.get("minItems", min(3, schema.get("maxItems", 3)))
+            return [self._value(items, f"{path}[{index}]", root) for index in range(count)]
+        if kind in ("integer", "number"):
+            return _number(schema, self._chance(path))
+        if kind == "boolean":
+            return self._chance(path) < 0.5
+        return None if kind == "null" else REASONS[int(self._chance(path) * len(REASONS))]
+
+
+def _resolve(root: Mapping[str, Any], reference: str) -> Any:
+    part: Any = root
+    for name in reference.removeprefix("#").strip("/").split("/"):
+        part = part.get(name) if isinstance(part, Mapping) and name else part
+    return part
+
+
+def _number(schema: Mapping[str, Any], chance: float) -> int | float:
+    low, high = float(schema.get("minimum", 0)), float(schema.get("maximum", 10))
+    if schema.get("type") == "number":
+        return round(low + (high - low) * chance, 2)
+    first, last = math.ceil(low), math.floor(high)
+    return first + int(chance * (last - first + 1))
+
+
+def _number_choice(score: float, schema: Mapping[str, Any], chance: float, count: int) -> TokenChoice:
+    """The score's token, with its neighbours on the scale a little less likely than itself."""
+    bounds = schema.get("properties", {}).get("score", {})
+    low, high = bounds.get("minimum", 0), bounds.get("maximum", 10)
+    near = [score + step for step in (0, -1, 1, -2, 2, -3, 3) if low <= score + step <= high]
+    weights = [math.exp(-(1.0 + chance) * abs(other - score)) for other in near]
+    total = sum(weights)
+    ranked = [(str(other), math.log(weight / total)) for other, weight in zip(near, weights, strict=True)]
+    return TokenChoice(ranked[0][0], ranked[0][1], tuple(ranked[:count]))
+
+
+def _vector(label: str, size: int) -> tuple[float, ...]:
+    data = shake_256(label.encode("utf-8", "surrogatepass")).digest(2 * size)
+    raw = [int.from_bytes(data[2 * i : 2 * i + 2], "big") - 32767.5 for i in range(size)]
+    norm = math.sqrt(sum(x * x for x in raw))
+    return tuple(round(x / norm, 6) for x in raw)

@@ -1,0 +1,44 @@
+"""Chance derived from a seed and the question, never drawn: arrival order cannot change a result."""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+from statistics import NormalDist
+
+from plaudit.simulator.ask import Ask
+from plaudit.simulator.scenario import Fault, Scenario
+
+_NORMAL = NormalDist()
+
+
+def uniform(seed: int, key: bytes, *labels: str | int) -> float:
+    """A number in (0, 1), the same for the same arguments."""
+    text = ":".join(map(str, (seed, *labels))).encode()
+    number = int.from_bytes(blake2b(text + b":" + key, digest_size=8).digest(), "big")
+    return ((number >> 12) + 0.5) / 2.0**52  # 52 bits and a half: never 0, never 1
+
+
+def output_tokens(scenario: Scenario, ask: Ask) -> int:
+    """How long the answer is. A question asked again gets the same answer, hence the same length."""
+    if ask.kind == "embed":
+        return 0
+    latency = scenario.latency
+    z = _NORMAL.inv_cdf(uniform(scenario.seed, ask.key, "tokens"))
+    drawn = latency.mean_tokens * math.exp(latency.sigma * z - latency.sigma**2 / 2)
+    tokens = max(1, round(drawn))
+    return tokens if ask.max_tokens is None else max(1, min(tokens, ask.max_tokens))
+
+
+def fault_of(scenario: Scenario, ask: Ask, *, attempt: int, at: float, arrival: int) -> Fault | None:
+    """What goes wrong with this attempt, if anything: the first fault that applies."""
+    for number, fault in enumerate(scenario.faults):
+        if fault.during is not None and not fault.during[0] <= at < fault.during[1]:
+            continue
+        if fault.requests is not None and not fault.requests[0] <= arrival < fault.requests[1]:
+            continue
+        if fault.probability >= 1.0:
+            return fault
+        if uniform(scenario.seed, ask.key, "fault", number, attempt) < fault.probability:
+            return fault
+    return None

@@ -1,0 +1,142 @@
+"""Who is let in: each kind of capacity's answer to a request that has just arrived."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from plaudit.simulator.bucket import Bucket, Window
+from plaudit.simulator.level import Level, levels
+from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.scenario import Queue, Rate, Reject, Scenario
+from plaudit.types import RateHeaders
+
+
+class Gate(Protocol):
+    """One kind of capacity."""
+
+    @property
+    def slots(self) -> float:
+        """How many may be in service at once, now."""
+        ...
+
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:
+        """None lets the request in; an outcome turns it away."""
+        ...
+
+    def headers(self) -> RateHeaders | None:
+        """What the reply's headers say of the allowance left, where this server says anything."""
+        ...
+
+    def change(self, level: Level) -> None:
+        """From `level.at` on, there is another capacity."""
+        ...
+
+
+def gate_for(scenario: Scenario) -> Gate:
+    """The gate of a scenario, as it stands at time zero."""
+    start = next(levels(scenario))
+    match scenario.capacity:
+        case Reject() as capacity:
+            return _Turnstile(start, max_queue=0, status=capacity.status, retry_after=capacity.retry_after)
+        case Queue() as capacity:
+            room = math.inf if capacity.max_queue is None else capacity.max_queue
+            return _Turnstile(start, max_queue=room, status=capacity.status, retry_after=None)
+        case Rate() as capacity:
+            return _Meter(start, capacity)
+    return _OpenDoor()
+
+
+class _OpenDoor:
+    slots = math.inf
+
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> None:  # noqa: ARG002
+        return None
+
+    def headers(self) -> None:
+        return None
+
+    def change(self, level: Level) -> None:
+        """Nothing to do: the speed changes, not the door."""
+
+
+class _Turnstile:
+    """So many at once, and so many more who may wait."""
+
+    def __init__(self, level: Level, *, max_queue: float, status: int, retry_after: float | None) -> None:
+        self.slots = math.floor(level.free)
+        self._max_queue = max_queue
+        self._turned_away = Outcome(status, message="too many requests at once", retry_after=retry_after)
+
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:  # noqa: ARG002
+        if running + 1 <= self.slots and not waiting:
+            return None
+        return None if waiting < self._max_queue else self._turned_away
+
+    def headers(self) -> None:
+        return None
+
+    def change(self, level: Level) -> None:
+        self.slots = math.floor(level.free)
+
+
+class _Meter:
+    """So many requests, and perhaps tokens, a second."""
+
+    slots = math.inf
+
+    def __init__(self, level: Level, capacity: Rate) -> None:
+        self._hints = capacity.hints
+        self._requests: Bucket | Window = (
+            Bucket(rate=level.free, burst=capacity.burst)
+            if capacity.window is None
+            else Window(rate=level.free, seconds=capacity.window)
+        )
+        per_second = capacity.tokens_per_second
+        self._tokens = None if per_second is None else Bucket(rate=per_second, burst=60.0 * per_second)
+
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:  # noqa: ARG002
+        self._requests.refill(at)
+        wait, what = self._requests.wait(1), "requests"
+        if self._tokens is not None:
+            self._tokens.refill(at)
+            if (token_wait := self._tokens.wait(tokens)) > wait:
+                wait, what = token_wait, "tokens"
+        if wait > 0.0:
+            return Outcome(
+                429,
+                message=f"rate limit reached for {what}",
+                retry_after=self._retry_after(wait),
+                rate=self.headers(),
+            )
+        self._requests.take(1)
+        if self._tokens is not None:
+            self._tokens.take(tokens)
+        return None
+
+    def headers(self) -> RateHeaders | None:
+        if self._hints != "all":
+            return None
+        requests, tokens = self._requests, self._tokens
+        return RateHeaders(
+            limit_requests=int(requests.burst),
+            remaining_requests=requests.remaining,
+            reset_requests=_milliseconds(requests.until_full),
+            limit_tokens=None if tokens is None else int(tokens.burst),
+            remaining_tokens=None if tokens is None else tokens.remaining,
+            reset_tokens=None if tokens is None else _milliseconds(tokens.until_full),
+        )
+
+    def change(self, level: Level) -> None:
+        self._requests.refill(level.at)
+        self._requests.rate = level.free
+
+    def _retry_after(self, wait: float) -> float | None:
+        if self._hints == "none" or math.isinf(wait):
+            return None
+        return float(math.ceil(wait)) if self._hints == "retry-after" else _milliseconds(wait)
+
+
+def _milliseconds(seconds: float) -> float | None:
+    """Rounded up to what a header can say; None for never."""
+    return None if math.isinf(seconds) else math.ceil(seconds * 1000 - 1e-6) / 1000

@@ -1,0 +1,61 @@
+"""A simulated server under an event loop's clock, virtual or real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from plaudit.simulator.ask import Ask
+from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.server import Job, SimulatedServer
+
+
+class LiveServer:
+    """Wakes the state machine when something is due. `speed` is simulated seconds per second of the loop."""
+
+    def __init__(self, server: SimulatedServer, *, speed: float = 1.0) -> None:
+        self.server = server
+        self.speed = speed
+        self._timer: asyncio.TimerHandle | None = None
+
+    def submit(self, ask: Ask, deliver: Callable[[Outcome], None], *, api_key: str | None = None) -> Job:
+        """Hand a request in; `deliver` is called on the loop with its outcome."""
+        job = self.server.submit(ask, now=self._now(), deliver=deliver, api_key=api_key)
+        self._arm()
+        return job
+
+    def withdraw(self, job: Job) -> None:
+        """The client has left."""
+        self.server.withdraw(job, now=self._now())
+        self._arm()
+
+    async def answer(self, ask: Ask, *, api_key: str | None = None) -> Outcome:
+        """Hand a request in and wait for its outcome; cancelling leaves the server."""
+        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        job = self.submit(ask, done.set_result, api_key=api_key)
+        try:
+            return await done
+        except asyncio.CancelledError:
+            self.withdraw(job)
+            raise
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time() * self.speed
+
+    def _arm(self) -> None:
+        """Keep one timer, at or before the next moment something is due: an early one only looks again."""
+        due = self.server.next_due()
+        if due is None:
+            return
+        when = due / self.speed
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, self._wake, due)
+
+    def _wake(self, due: float) -> None:
+        # A loop may fire a timer a hair early; the server must then still see the moment as reached.
+        self._timer = None
+        self.server.deliver_due(max(due, self._now()))
+        self._arm()

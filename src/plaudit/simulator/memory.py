@@ -1,0 +1,68 @@
+"""The simulated server as a transport: no sockets, the loop's own time, the same behaviour as over HTTP."""
+
+from __future__ import annotations
+
+from plaudit.errors import (
+    EndpointRefused,
+    KeyRefused,
+    ModelNotFound,
+    PlauditError,
+    RateLimited,
+    RequestRefused,
+    TransportFailed,
+    Unreachable,
+)
+from plaudit.simulator.ask import ask_of
+from plaudit.simulator.live import LiveServer
+from plaudit.simulator.outcome import BROKEN, Outcome
+from plaudit.simulator.scenario import Scenario
+from plaudit.simulator.server import SimulatedServer
+from plaudit.types import Reply, Request
+
+
+class SimulatedTransport:
+    """Sends requests to a server in memory. Several transports may share one server, on one loop."""
+
+    def __init__(
+        self, server: SimulatedServer | Scenario, *, model: str = "simulated", api_key: str | None = None
+    ) -> None:
+        self.server = SimulatedServer(server) if isinstance(server, Scenario) else server
+        self._live = LiveServer(self.server)
+        self._model = model
+        self._api_key = api_key
+
+    async def send(self, request: Request) -> Reply:
+        ask = ask_of(request, model=self._model)
+        return reply_or_error(await self._live.answer(ask, api_key=self._api_key))
+
+    async def close(self) -> None:
+        """Nothing to free: requests leave the server when their `send` is cancelled."""
+
+
+def reply_or_error(outcome: Outcome) -> Reply:
+    """The reply, or the error that a transport over HTTP would raise in its place."""
+    if outcome.fault == "down":
+        raise Unreachable("simulated fault: nobody listens")
+    if outcome.fault in BROKEN:
+        raise TransportFailed(f"simulated fault: {outcome.fault}")
+    if outcome.reply is not None:
+        return outcome.reply
+    raise _error(outcome)
+
+
+def _error(outcome: Outcome) -> PlauditError:
+    message = f"{outcome.status}: {outcome.message}"
+    match outcome.status:
+        case 401 | 403:
+            return KeyRefused(message)
+        case 404:
+            return ModelNotFound(message)
+        case 429:
+            return RateLimited(message, retry_after=outcome.retry_after)
+        case 503 if outcome.retry_after is not None:
+            return RateLimited(message, retry_after=outcome.retry_after)
+        case status if status >= 500:
+            return TransportFailed(message, retry_after=outcome.retry_after)
+        case 400 | 413 | 422:
+            return RequestRefused(message)
+    return EndpointRefused(message)

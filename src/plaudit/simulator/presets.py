@@ -1,0 +1,81 @@
+"""Scenarios by name: the servers a judge's client meets, ready to be simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from plaudit.errors import ConfigError
+from plaudit.simulator.scenario import (
+    Fault,
+    Knee,
+    Latency,
+    Queue,
+    Rate,
+    Reject,
+    Scenario,
+    Tenant,
+    scenario_from,
+)
+
+PRESETS: dict[str, Scenario] = {
+    # Answers at once, whatever comes: for tests, and to measure what the client itself costs.
+    "instant": Scenario(latency=Latency(seconds_per_token=0.0, first_token=0.0, round_trip=0.0)),
+    # An API with a limit on requests at once.
+    "rejecting": Scenario(capacity=Reject(slots=64)),
+    # A server that queues in silence.
+    "queue": Scenario(capacity=Queue(slots=16)),
+    # An API with a rate limit, which says so in its headers, or does not.
+    "rate-headers": Scenario(capacity=Rate(per_second=20.0, burst=40)),
+    "rate-bare": Scenario(capacity=Rate(per_second=20.0, burst=40, hints="none")),
+    "rpm": Scenario(capacity=Rate(per_second=10.0, window=60.0, hints="retry-after")),
+    # A machine that thrashes when it is given too much at once; and one that only stops gaining.
+    "knee": Scenario(capacity=Knee(knee=128)),
+    "vllm": Scenario(capacity=Knee(knee=256, exponent=0.0)),
+    # Capacity that changes while the batch is on its way.
+    "falling": Scenario(capacity=Reject(slots=128), schedule=((8.0, 48.0),)),
+    "shared": Scenario(capacity=Reject(slots=128), tenants=(Tenant(load=64.0, on=10.0, off=10.0),)),
+    # One call in seventy takes 25 times as long.
+    "straggler": Scenario(capacity=Queue(slots=64), faults=(Fault("slow", probability=0.015, factor=25.0),)),
+    "outage": Scenario(capacity=Queue(slots=64), faults=(Fault("error", status=503, during=(5.0, 10.0)),)),
+    "flaky": Scenario(
+        capacity=Queue(slots=64),
+        faults=(
+            Fault("error", probability=0.03, status=500),
+            Fault("error", probability=0.03, status=503, retry_after=1.0),
+            Fault("reset", probability=0.02),
+            Fault("cut", probability=0.02),
+            Fault("bad_json", probability=0.01),
+            Fault("html", probability=0.01),
+            Fault("slow", probability=0.01, factor=8.0),
+        ),
+    ),
+    # Ollama as it is installed: one request at a time, and room for 512 to wait.
+    "ollama": Scenario(capacity=Queue(slots=1, max_queue=512)),
+}
+
+
+def load_scenario(source: str | Path) -> Scenario:
+    """The preset of this name, or the scenario in this .toml or .json file."""
+    if isinstance(source, str) and source in PRESETS:
+        return PRESETS[source]
+    path = Path(source)
+    if path.suffix not in (".toml", ".json"):
+        names = ", ".join(PRESETS)
+        raise ConfigError(
+            f"there is no scenario {str(source)!r}; use a .toml or .json file, or one of {names}"
+        )
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"scenario file {path} cannot be read: {error.strerror or error}") from error
+    decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
+    try:
+        data = decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"scenario file {path} is not {path.suffix[1:].upper()}: {error}") from error
+    try:
+        return scenario_from(data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error

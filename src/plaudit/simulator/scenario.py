@@ -1,0 +1,233 @@
+"""What a simulated judge server is like: speed, capacity, neighbours and faults, as plain data.
+
+A scenario is frozen and holds no live thing, so it can be written in Python, TOML or JSON alike:
+
+    seed = 7
+    [latency]
+    seconds_per_token = 0.02
+    [capacity]
+    kind = "reject"
+    slots = 64
+    [[faults]]
+    kind = "slow"
+    probability = 0.015
+
+Times are in seconds, and time zero is the first request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from plaudit.errors import ConfigError
+
+FaultKind = Literal[
+    "error", "down", "reset", "cut", "hang", "slow", "bad_json", "html", "plain_text", "babble",
+    "refusal", "filtered", "truncated",
+]  # fmt: skip
+Hints = Literal["none", "retry-after", "all"]
+
+
+def _at_least(low: float, thing: Struct, *names: str) -> None:
+    for name in names:
+        value = getattr(thing, name)
+        if not value >= low:
+            raise ConfigError(f"{name}={value} is too small; use {low:g} or more")
+
+
+def _an_error_status(status: int) -> None:
+    if not 400 <= status <= 599:
+        raise ConfigError(f"status={status} is no error; use one from 400 to 599, like 429 or 503")
+
+
+class Latency(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long an answer takes: a log-normal number of tokens, generated one after another."""
+
+    mean_tokens: float = 200.0
+    sigma: float = 0.6
+    """Spread of the logarithm of the output length; 0 makes every answer equally long."""
+    seconds_per_token: float = 0.02
+    first_token: float = 0.3
+    """Seconds of service before the first token."""
+    round_trip: float = 0.1
+    """Seconds a reply or a reject spends on the wire."""
+
+    def __post_init__(self) -> None:
+        _at_least(0.0, self, "sigma", "seconds_per_token", "first_token", "round_trip")
+        _at_least(1.0, self, "mean_tokens")
+
+    def work(self, tokens: int) -> float:
+        """Seconds of service an answer of so many tokens takes at full speed."""
+        return self.first_token + tokens * self.seconds_per_token
+
+
+class Unlimited(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="unlimited"):
+    """Everything is accepted and served at full speed."""
+
+
+class Reject(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="reject"):
+    """So many requests at once; the others are turned away after one round trip."""
+
+    slots: int
+    status: int = 429
+    retry_after: float | None = None
+    """Seconds told in the reject's Retry-After header; None sends no header."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "slots")
+        _an_error_status(self.status)
+
+
+class Queue(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="queue"):
+    """So many requests at once; the others wait in silence, first come first served."""
+
+    slots: int
+    max_queue: int | None = None
+    """How many may wait before the next one gets a 503; None for no end."""
+    status: int = 503
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "slots")
+        _an_error_status(self.status)
+
+
+class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="rate"):
+    """So many requests a second; past that 429. Those accepted are served at full speed."""
+
+    per_second: float
+    burst: int = 1
+    """How many may come at once after a pause."""
+    window: float | None = None
+    """Seconds of a fixed window that allows per_second x window requests, instead of a token bucket."""
+    tokens_per_second: float | None = None
+    """Prompt and completion tokens a second, bucketed over a minute; None for no such limit."""
+    hints: Hints = "all"
+    """`all` sends retry-after, retry-after-ms and x-ratelimit-*; `retry-after` whole seconds alone."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "burst")
+        for name in ("per_second", "window", "tokens_per_second"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name}={value} lets no request through; use a number above 0")
+        if self.window is not None and self.per_second * self.window < 1:
+            raise ConfigError(
+                f"per_second={self.per_second} over window={self.window} lets none through; widen it"
+            )
+
+
+class Knee(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="knee"):
+    """Everything is accepted and shares the machine, which slows down past its knee.
+
+    With n requests in service the throughput is n up to the knee and knee * (knee / n) ** exponent past it.
+    """
+
+    knee: int
+    exponent: float = 1.3
+    """0 gives a plateau, as vLLM has it; above 0 the machine thrashes."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "knee")
+        _at_least(0.0, self, "exponent")
+
+
+Capacity = Unlimited | Reject | Queue | Rate | Knee
+
+
+class Tenant(Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody else on the same server: takes slots, a share of the machine, or requests a second."""
+
+    load: float
+    on: float | None = None
+    """Seconds of presence, then `off` seconds of absence, and so on; None for always there."""
+    off: float = 0.0
+    start: float = 0.0
+    """Seconds after the first request at which the tenant first appears."""
+
+    def __post_init__(self) -> None:
+        _at_least(0.0, self, "load", "off", "start")
+        if self.on is not None and not (self.on > 0 and self.off > 0):
+            raise ConfigError(
+                f"a tenant with on={self.on}, off={self.off} has no period; give both, or leave on out"
+            )
+
+
+class Fault(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that goes wrong with some requests. The first fault of a scenario that applies wins.
+
+    error       an HTTP error (`status`, `retry_after`) after one round trip
+    down        nobody listens; over HTTP, the connection is reset at once
+    reset       the connection is reset before a reply
+    cut         the connection is reset in the middle of the reply
+    hang        no reply ever comes, and a slot stays taken until the client leaves
+    slow        service takes `factor` times as long
+    bad_json    a body that breaks off, though the headers are in order
+    html        an HTML page with status 200
+    plain_text  the right body under the wrong content type
+    babble      a proper reply whose text is no verdict
+    refusal     the judge declines;  filtered: the content filter stopped it
+    truncated   the text breaks off at the token limit (finish reason `length`)
+    """
+
+    kind: FaultKind
+    probability: float = 1.0
+    during: tuple[float, float] | None = None
+    """Only for requests that arrive in this span of seconds."""
+    requests: tuple[int, int] | None = None
+    """Only for these arrivals, counted from 0, the second number excluded."""
+    status: int = 500
+    retry_after: float | None = None
+    factor: float = 25.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(FaultKind):
+            raise ConfigError(
+                f"fault kind {self.kind!r} is unknown; use one of {', '.join(get_args(FaultKind))}"
+            )
+        if not 0.0 <= self.probability <= 1.0:
+            raise ConfigError(f"probability={self.probability} is none; use a number from 0 to 1")
+        _at_least(0.0, self, "factor")
+        _an_error_status(self.status)
+
+
+class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a simulated server does, from one seed."""
+
+    seed: int = 0
+    latency: Latency = Latency()
+    capacity: Capacity = Unlimited()
+    schedule: tuple[tuple[float, float], ...] = ()
+    """(second, new capacity): from then on there are so many slots, requests a second, or so late a knee."""
+    tenants: tuple[Tenant, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    api_key: str | None = None
+    """Requests without this key get 401; None lets everybody in."""
+    models: tuple[str, ...] = ("simulated",)
+    """What the list of models says. Any name is served, except `missing`, which gets 404."""
+    max_context: int | None = None
+    """Prompt tokens beyond which a request gets 400; None for no limit."""
+    dimensions: int = 64
+    """Length of an embedding when the request does not say."""
+
+    def __post_init__(self) -> None:
+        times = [at for at, _ in self.schedule]
+        if times != sorted(times):
+            raise ConfigError(f"schedule {self.schedule} goes back in time; sort it by its first numbers")
+        if self.schedule and isinstance(self.capacity, Unlimited):
+            raise ConfigError("a schedule changes a capacity, and this one is unlimited; choose another kind")
+        _at_least(1, self, "dimensions")
+
+    def replace(self, **changes: Any) -> Scenario:
+        """The same scenario with some fields changed."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def scenario_from(data: object) -> Scenario:
+    """A scenario from what a TOML or JSON file holds; ConfigError names the field that is wrong."""
+    try:
+        return msgspec.convert(data, Scenario)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the scenario cannot be used: {error}") from error

@@ -1,0 +1,218 @@
+"""A simulated judge server as a state machine: given the requests and the time, what happens.
+
+Pure: no clock, no I/O, no chance but the scenario's seed. A shell submits requests as they come, asks when
+the next reply is due, and has it delivered then. Being asked late changes nothing: what happened in between
+is worked out at the moments at which it happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from plaudit.simulator.answer import answer
+from plaudit.simulator.ask import Ask
+from plaudit.simulator.chance import fault_of, output_tokens
+from plaudit.simulator.gate import Gate, gate_for
+from plaudit.simulator.level import levels
+from plaudit.simulator.outcome import AT_ONCE, Outcome
+from plaudit.simulator.scenario import Fault, Knee, Scenario
+from plaudit.simulator.sharing import Sharing
+from plaudit.simulator.stats import Stats
+from plaudit.types import RateHeaders
+
+
+class Job:
+    """One request on its way through the server."""
+
+    __slots__ = ("ask", "deliver", "fault", "has_left", "rate", "work")
+
+    def __init__(self, ask: Ask, deliver: Callable[[Outcome], None]) -> None:
+        self.ask = ask
+        self.deliver = deliver
+        self.work = 0.0
+        self.fault: Fault | None = None
+        self.rate: RateHeaders | None = None
+        self.has_left = False
+        """Answered, or withdrawn by its client."""
+
+
+class SimulatedServer:
+    """One server. `submit` and `withdraw` say what clients do; `next_due` and `deliver` what they get."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.stats = Stats()
+        self._now = -math.inf
+        self._running: Sharing[Job] = Sharing(self._speed)
+        self._waiting: OrderedDict[Job, None] = OrderedDict()
+        self._wire: list[tuple[float, int, Job, Outcome]] = []
+        self._sent = 0
+        self._follow(scenario)
+
+    @property
+    def scenario(self) -> Scenario:
+        return self._scenario
+
+    def become(self, scenario: Scenario, *, now: float) -> None:
+        """Follow another scenario from now on, its time zero being the next request.
+
+        What is in service stays in service, and takes as long as it would have taken.
+        """
+        self._catch_up(now)
+        self._follow(scenario)
+        self._start_waiting()
+
+    def _follow(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._origin: float | None = None
+        self._levels = levels(scenario)
+        self._level = next(self._levels)
+        self._next_level = next(self._levels, None)
+        self._gate: Gate = gate_for(scenario)
+        self._arrivals = 0
+        self._attempts: Counter[bytes] = Counter()
+
+    def submit(
+        self, ask: Ask, *, now: float, deliver: Callable[[Outcome], None], api_key: str | None = None
+    ) -> Job:
+        """A request arrives. `deliver` is called, by `deliver_due`, when its outcome reaches the client."""
+        if self._origin is None:
+            self._origin = max(now, self._now)
+        now = self._catch_up(now)
+        job = Job(ask, deliver)
+        at = now - self._origin
+        self.stats.arrived(ask, second=int(at))
+        arrival, self._arrivals = self._arrivals, self._arrivals + 1
+        attempt = self._attempts[ask.key] + 1
+        fault = fault_of(self._scenario, ask, attempt=attempt, at=at, arrival=arrival)
+        if fault is not None and fault.kind == "down":
+            self._attempts[ask.key] = attempt
+            self._fail(job, fault, now)
+            return job
+        tokens = output_tokens(self._scenario, ask)
+        refusal = _refusal(self._scenario, ask, api_key) or self._gate.admit(
+            at, tokens=tokens + ask.prompt_tokens, running=len(self._running), waiting=len(self._waiting)
+        )
+        if refusal is not None:
+            self._send(job, refusal, now)
+            return job
+        self._attempts[ask.key] = attempt
+        self.stats.duplicates += attempt > 1
+        job.fault, job.rate = fault, self._gate.headers()
+        if fault is not None and fault.kind in AT_ONCE:
+            self._fail(job, fault, now)
+            return job
+        job.work = self._scenario.latency.work(tokens)
+        if fault is not None:
+            self.stats.faults[fault.kind] += 1
+            job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)
+        self._waiting[job] = None
+        self._start_waiting()
+        return job
+
+    def withdraw(self, job: Job, *, now: float) -> None:
+        """The client has left: its slot is free, and its reply goes nowhere."""
+        self._catch_up(now)
+        if job.has_left:
+            return
+        job.has_left = True
+        self.stats.withdrawn += 1
+        self.stats.in_flight -= 1
+        if not self._running.drop(job):
+            self._waiting.pop(job, None)
+        self._start_waiting()
+
+    def next_due(self) -> float | None:
+        """When to call `deliver_due` next, if nothing is submitted or withdrawn before; None for never."""
+        due = self._running.next_end() + self._scenario.latency.round_trip
+        if self._wire:
+            due = min(due, self._wire[0][0])
+        if self._running or self._waiting:
+            due = min(due, self._next_change())
+        return None if math.isinf(due) else due
+
+    def deliver_due(self, now: float) -> None:
+        """Hand every outcome that has reached its client by now to the callback it was submitted with."""
+        now = self._catch_up(now)
+        while self._wire and self._wire[0][0] <= now:
+            _, _, job, outcome = heappop(self._wire)
+            if job.has_left:
+                continue
+            job.has_left = True
+            self.stats.in_flight -= 1
+            job.deliver(outcome)
+
+    def _catch_up(self, now: float) -> float:
+        """Work out everything up to now, in the order in which it happened."""
+        now = max(now, self._now)
+        while True:
+            end, change = self._running.next_end(), self._next_change()
+            at = min(end, change)
+            if at > now:
+                break
+            self._running.move(at)
+            if end <= change:
+                self._complete(self._running.finish(), at)
+            elif self._next_level is not None:
+                self._level, self._next_level = self._next_level, next(self._levels, None)
+                self._gate.change(self._level)
+            self._start_waiting()
+        self._running.move(now)
+        self._now = now
+        return now
+
+    def _next_change(self) -> float:
+        if self._origin is None or self._next_level is None:
+            return math.inf
+        return self._origin + self._next_level.at
+
+    def _start_waiting(self) -> None:
+        while self._waiting and len(self._running) < self._gate.slots:
+            job, _ = self._waiting.popitem(last=False)
+            self._running.start(job, work=job.work)
+        self.stats.peak_running = max(self.stats.peak_running, len(self._running))
+
+    def _speed(self, running: int) -> float:
+        capacity = self._scenario.capacity
+        total = running + self._level.load
+        if not isinstance(capacity, Knee) or total <= self._level.capacity:
+            return 1.0
+        return float((self._level.capacity / total) ** (1.0 + capacity.exponent))
+
+    def _complete(self, job: Job, at: float) -> None:
+        kind = job.fault.kind if job.fault is not None else ""
+        reply = replace(answer(self._scenario, job.ask, fault=kind), rate=job.rate)
+        self.stats.prompt_tokens += reply.usage.prompt_tokens
+        self.stats.completion_tokens += reply.usage.completion_tokens
+        self._send(job, Outcome(reply=reply, fault=kind, rate=job.rate), at)
+
+    def _fail(self, job: Job, fault: Fault, now: float) -> None:
+        self.stats.faults[fault.kind] += 1
+        if fault.kind == "error":
+            message = f"simulated fault: status {fault.status}"
+            self._send(job, Outcome(fault.status, message=message, retry_after=fault.retry_after), now)
+        else:
+            self._send(job, Outcome(0, fault=fault.kind), now)
+
+    def _send(self, job: Job, outcome: Outcome, at: float) -> None:
+        if outcome.status == 200:
+            self.stats.answered += 1
+        elif outcome.status:
+            self.stats.rejects[outcome.status] += 1
+        self._sent += 1
+        heappush(self._wire, (at + self._scenario.latency.round_trip, self._sent, job, outcome))
+
+
+def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | None:
+    """Why this request would be refused whenever it came."""
+    if scenario.api_key is not None and api_key != scenario.api_key:
+        return Outcome(401, message="the API key is missing or wrong")
+    if ask.model == "missing":
+        return Outcome(404, message=f"the model {ask.model!r} does not exist")
+    if scenario.max_context is not None and ask.prompt_tokens > scenario.max_context:
+        limit = f"{ask.prompt_tokens} tokens exceed the context length of {scenario.max_context}"
+        return Outcome(400, message=limit)
+    return None
