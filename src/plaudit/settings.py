@@ -37,7 +37,7 @@ OWN_VARIABLES: dict[str, tuple[str, ...]] = {
 }
 """Variables that users have set already, read after `PLAUDIT_<NAME>`."""
 KEY_VARIABLES = ("PLAUDIT_API_KEY", "OPENAI_API_KEY")
-OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_HOME"}
+OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_FETCH", "PLAUDIT_HOME"}
 """Variables of ours that are no settings of this table."""
 
 

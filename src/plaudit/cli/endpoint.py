@@ -1,0 +1,153 @@
+"""From settings to endpoints: is there a key where one is needed, and which model is meant."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from plaudit.config import Endpoint, Price
+from plaudit.errors import ConfigError
+from plaudit.settings import Settings
+
+ASK_TIMEOUT = 10.0
+MODELS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What an endpoint says it has, or why it did not say."""
+
+    names: tuple[str, ...] = ()
+    status: int | None = None
+    error: str | None = None
+    """None when the list was read."""
+
+
+def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
+    """An endpoint for every base URL, with its key and its limits; the model may still be open."""
+    price = Price(*settings.price) if settings.price else None
+    endpoints = tuple(
+        Endpoint(
+            url,
+            model=settings.model,
+            api_key=settings.api_key,
+            max_concurrent=settings.max_concurrent,
+            rpm=settings.rpm,
+            tpm=settings.tpm,
+            price=price,
+        )
+        for url in settings.base_url
+    )
+    for endpoint in endpoints:
+        if endpoint.key is None and not is_local(endpoint.url):
+            raise ConfigError(missing_key(endpoint, settings))
+    return endpoints
+
+
+def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[Endpoint, ...]:
+    """Give each endpoint that names no model its only one. ConfigError where there are none, or several."""
+    return tuple(
+        endpoint if endpoint.model else replace(endpoint, model=_only_model(endpoint, settings))
+        for endpoint in endpoints
+    )
+
+
+def ask_models(endpoint: Endpoint) -> Models:
+    """The models an endpoint lists, at `/models` or, with Ollama, at `/api/tags`."""
+    return asyncio.run(_ask_models(endpoint))
+
+
+def is_local(url: str) -> bool:
+    """Whether a host is this machine or in a private network, where servers commonly need no key."""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".lan"))
+    return address.is_private or address.is_loopback or address.is_link_local
+
+
+def missing_key(endpoint: Endpoint, settings: Settings) -> str:
+    """What to say where a key is needed and there is none."""
+    host = urlsplit(endpoint.url).hostname
+    if named := settings.api_key_env:
+        return f"{host} needs a key, and the variable {named} is empty or not set; run: export {named}=..."
+    return (
+        f"{host} needs a key, and there is none; run: export OPENAI_API_KEY=... "
+        "or name the variable that holds it with --api-key-env NAME"
+    )
+
+
+def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> str:
+    """What to say where the key there is does not open the door, or where there turns out to be a door."""
+    if endpoint.key is None:
+        return missing_key(endpoint, settings)
+    return (
+        f"{endpoint.url} refuses the key from {settings.origin('api_key')} ({status}); "
+        "put the right one there, or name another variable with --api-key-env NAME"
+    )
+
+
+def auth_headers(endpoint: Endpoint) -> dict[str, str]:
+    """The header that carries the key, for requests of our own to this endpoint."""
+    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+
+
+async def _ask_models(endpoint: Endpoint) -> Models:
+    is_ollama = endpoint.kind == "ollama"
+    url = endpoint.url + ("/api/tags" if is_ollama else "/models")
+    timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
+            session.get(url, headers=auth_headers(endpoint), allow_redirects=False) as response,
+        ):
+            body = await response.read()
+            status = response.status
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return Models(error=unreachable(endpoint, error))
+    if status != 200:
+        return Models(status=status, error=f"GET {url} answered {status}")
+    names = _names(body, "models" if is_ollama else "data", "name" if is_ollama else "id")
+    return Models(names=names, status=status, error=None if names else f"GET {url} lists no model")
+
+
+def unreachable(endpoint: Endpoint, error: Exception) -> str:
+    """Which URL did not answer, why, and what to do about it."""
+    why = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError):
+        why = f"no answer within {ASK_TIMEOUT:.0f} s"
+    start = "run: ollama serve" if endpoint.kind == "ollama" else "start a server there"
+    return f"{endpoint.url} cannot be reached ({why}); check the URL, or {start}"
+
+
+def _names(body: bytes, key: str, field: str) -> tuple[str, ...]:
+    try:
+        table: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+    rows = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(rows, list):
+        return ()
+    return tuple(row[field] for row in rows if isinstance(row, dict) and isinstance(row.get(field), str))
+
+
+def _only_model(endpoint: Endpoint, settings: Settings) -> str:
+    models = ask_models(endpoint)
+    if models.status in (401, 403):
+        raise ConfigError(refused_key(endpoint, models.status or 0, settings))
+    if models.error:
+        raise ConfigError(f"{models.error}; name the model with --model" if models.status else models.error)
+    if len(models.names) > 1:
+        shown = ", ".join(models.names[:MODELS_SHOWN])
+        more = f" and {len(models.names) - MODELS_SHOWN} more" if len(models.names) > MODELS_SHOWN else ""
+        raise ConfigError(
+            f"{endpoint.url} has {len(models.names)} models; choose one with --model: {shown}{more}"
+        )
+    return models.names[0]

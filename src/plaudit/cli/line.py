@@ -1,0 +1,200 @@
+"""One line of a file: a sample to read, a verdict to add, every other byte as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Never
+
+import msgspec
+
+from plaudit.types import Message, Sample, Verdict
+
+OURS = ("score", "status", "reason", "judge", "error")
+"""Fields that plaudit writes. Where the input has them already, they are replaced."""
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Wrong(Exception):
+    """What is wrong with a line, in words for the one who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that can be scored, and the bytes it was read from."""
+
+    number: int
+    raw: bytes
+    sample: Sample
+    has_ours: bool = False
+    """Whether it carries a field that plaudit is about to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that cannot be scored."""
+
+    number: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.reason}"
+
+
+def parse(number: int, raw: bytes) -> Line | BadLine:
+    """Read one line that is not blank."""
+    try:
+        record = _record(raw)
+        sample = _sample(record)
+    except _Wrong as wrong:
+        return BadLine(number, str(wrong))
+    return Line(number, raw, sample, has_ours=any(name in record for name in OURS))
+
+
+def render(line: Line, verdict: Verdict) -> bytes:
+    """The line with its verdict, newline included."""
+    usage = verdict.usage
+    ours: dict[str, Any] = {
+        "score": verdict.score,
+        "status": verdict.status.value,
+        "reason": verdict.reason,
+        "judge": {
+            "model": verdict.model,
+            "attempts": verdict.attempts,
+            "latency_s": round(verdict.latency_s, 6),
+            "source": verdict.source.value,
+            "usage": {
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+                "cost": usage.cost,
+            },
+        },
+    }
+    if verdict.error is not None:
+        ours["error"] = verdict.error
+    theirs = without(line.raw, OURS) if line.has_ours else line.raw.strip()
+    return theirs[:-1].rstrip() + b"," + encode(ours)[1:] + b"\n"
+
+
+def read_back(written: bytes) -> tuple[float | None, str | None]:
+    """The score and the group of a line that `render` has written."""
+    record = _record(written)
+    return record["score"], _text_or_number(record, "group")
+
+
+def without(raw: bytes, names: tuple[str, ...]) -> bytes:
+    """An object without some of its fields; the others keep their order and their digits."""
+    try:
+        fields = {name: bytes(value) for name, value in _fields.decode(raw).items()}
+    except msgspec.DecodeError:  # a lone surrogate, which only the standard library reads
+        fields = {name: json.dumps(value).encode() for name, value in json.loads(raw).items()}
+    kept = [json.dumps(name).encode() + b":" + value for name, value in fields.items() if name not in names]
+    return b"{" + b",".join(kept) + b"}"
+
+
+def encode(value: Any) -> bytes:
+    """JSON, with text that is no Unicode (a lone surrogate) escaped rather than refused."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _record(raw: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = _second_opinion(raw)
+    if not isinstance(value, dict):
+        raise _Wrong(
+            f"{_kind(value)} where an object is expected; "
+            'write one {"prompt": ..., "response": ...} a line (jq -c ".[]" turns a JSON array into lines)'
+        )
+    return value
+
+
+def _second_opinion(raw: bytes) -> Any:
+    """What the standard library makes of it: it reads lone surrogates, and says better what is wrong."""
+    try:
+        return json.loads(raw.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        if raw.startswith(b"\x1f\x8b"):
+            raise _Wrong("compressed data; give the file a name that ends in .gz") from None
+        if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise _Wrong("UTF-16 text; save the file as UTF-8") from None
+        raise _Wrong(f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8") from None
+    except RecursionError:
+        raise _Wrong("nested too deep to be read") from None
+    except json.JSONDecodeError as error:
+        if raw.strip() == b"[":
+            hint = 'the file is one JSON array; turn it into lines with: jq -c ".[]" FILE.json'
+            raise _Wrong(hint) from None
+        raise _Wrong(f"not JSON: {error.msg} at character {error.colno}") from None
+
+
+def _no_constant(name: str) -> Never:
+    raise _Wrong(f"not JSON: {name} is no JSON number; write null instead")
+
+
+def _sample(record: dict[str, Any]) -> Sample:
+    for name in ("prompt", "response"):
+        if name not in record:
+            known = ", ".join(sorted(record)[:8]) or "none at all"
+            raise _Wrong(f"no {name!r}; its fields are: {known}")
+    response = record["response"]
+    if not isinstance(response, str):
+        raise _Wrong(f"'response' is {_kind(response)}, not text")
+    return Sample(
+        prompt=_prompt(record["prompt"]),
+        response=response,
+        reference=_text_or_number(record, "reference"),
+        group=_text_or_number(record, "group"),
+        extra={
+            name: value
+            for name, value in record.items()
+            if name not in ("prompt", "response", "reference", "group", *OURS)
+        },
+    )
+
+
+def _prompt(value: Any) -> str | tuple[Message, ...]:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value:
+        raise _Wrong(f"'prompt' is {_kind(value)}, neither text nor a list of messages")
+    return tuple(_message(index, item) for index, item in enumerate(value, start=1))
+
+
+def _message(index: int, item: Any) -> Message:
+    if not isinstance(item, dict) or not isinstance(item.get("role"), str):
+        raise _Wrong(f'message {index} of \'prompt\' is not like {{"role": "user", "content": "..."}}')
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [content]  # chat endpoints take both
+    texts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise _Wrong(f"message {index} of 'prompt' has no text as its content")
+    return {"role": item["role"], "content": "".join(texts)}
+
+
+def _text_or_number(record: dict[str, Any], name: str) -> str | None:
+    value = record.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise _Wrong(f"{name!r} is {_kind(value)}, not text")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text" if value else "empty text"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return "an object"

@@ -1,0 +1,151 @@
+"""Lines in, scored lines out, in order, with always enough of them in flight and never many in memory.
+
+Lines are handed to the engine in small batches. A batch that is done waits, as bytes, until those before it
+are written: one slow call delays the output, not the other calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Protocol
+
+from plaudit.cli.line import BadLine, Line, parse, render
+from plaudit.cli.sink import Sink
+from plaudit.cli.source import Source
+from plaudit.types import Sample, Verdict
+
+CHUNK_LINES = 256
+CHUNK_BYTES = 1 << 20
+OPEN_LINES = 8192
+"""Lines handed to the engine and not done: more than any endpoint takes at once."""
+OPEN_BYTES = 32 << 20
+DONE_BYTES = 48 << 20
+"""Scored lines that wait for one before them."""
+POLL = 0.05
+"""Seconds between two looks at what is done, where nothing wakes us earlier."""
+CANCEL_WAIT = 1.0
+"""Seconds that all cancelled batches together get to hand over what they have."""
+
+
+class Pending(Protocol):
+    """A batch in flight, as the engine gives it."""
+
+    def done(self) -> bool: ...
+    def result(self, timeout: float | None = None) -> list[Verdict]: ...
+    def cancel(self) -> None: ...
+
+
+Submit = Callable[[Sequence[Sample]], Pending]
+Settle = Callable[[Line, Verdict], Verdict]
+"""Called for each line in order of completion, once: counts it, and says what a failure becomes."""
+
+
+@dataclass(slots=True)
+class _Chunk:
+    lines: list[Line]
+    pending: Pending
+    size: int
+    output: bytes | None = None
+    """The scored lines, once they are done."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One run over one input. Drive it with `run`, once."""
+
+    source: Source
+    sink: Sink
+    submit: Submit
+    settle: Settle
+    on_bad: Callable[[BadLine], None]
+    """Called for each line that cannot be scored; raises where that ends the run."""
+    wake: Event
+    should_stop: Callable[[], bool]
+    _chunks: deque[_Chunk] = field(default_factory=deque)
+
+    def run(self) -> bool:
+        """Score every line; True when all were written, False when it was told to stop."""
+        while not self.should_stop():
+            self.wake.clear()
+            did_something = self._fill()
+            did_something |= self._collect()
+            self._write()
+            if self._chunks:
+                if not did_something:
+                    self.wake.wait(POLL)
+            elif self.source.exhausted:
+                return True
+        return False
+
+    def abandon(self) -> None:
+        """Stop all calls and write what is done; lines without a verdict are left out."""
+        for chunk in self._chunks:
+            if chunk.output is None:
+                chunk.pending.cancel()
+        until = time.monotonic() + CANCEL_WAIT
+        for chunk in self._chunks:
+            if chunk.output is None:
+                verdicts = self._ask(chunk, until)
+                chunk.output = self._render(
+                    [(line, verdict) for line, verdict in verdicts if verdict.is_valid]
+                )
+            self.sink.write(chunk.output)
+        self._chunks.clear()
+
+    def _fill(self) -> bool:
+        open_chunks = [chunk for chunk in self._chunks if chunk.output is None]
+        lines = sum(len(chunk.lines) for chunk in open_chunks)
+        size = sum(chunk.size for chunk in open_chunks)
+        waiting = sum(len(chunk.output) for chunk in self._chunks if chunk.output is not None)
+        did_something = False
+        while lines < OPEN_LINES and size < OPEN_BYTES and waiting < DONE_BYTES:
+            wait = 0.0 if self._chunks else POLL
+            taken = self.source.take(lines=CHUNK_LINES, size=CHUNK_BYTES, wait=wait)
+            if not taken or self.should_stop():
+                break
+            did_something = True
+            if good := self._good_lines(taken):
+                pending = self.submit([line.sample for line in good])
+                self._chunks.append(_Chunk(good, pending, sum(len(line.raw) for line in good)))
+                lines += len(good)
+                size += self._chunks[-1].size
+        return did_something
+
+    def _good_lines(self, taken: list[tuple[int, bytes]]) -> list[Line]:
+        good = []
+        for number, raw in taken:
+            line = parse(number, raw)
+            if isinstance(line, BadLine):
+                self.on_bad(line)
+            else:
+                good.append(line)
+        return good
+
+    def _collect(self) -> bool:
+        did_something = False
+        for chunk in self._chunks:
+            if chunk.output is None and chunk.pending.done():
+                chunk.output = self._render(list(zip(chunk.lines, chunk.pending.result(), strict=True)))
+                chunk.lines = []
+                did_something = True
+        return did_something
+
+    def _write(self) -> None:
+        while self._chunks and (output := self._chunks[0].output) is not None:
+            self.sink.write(output)
+            self._chunks.popleft()
+
+    def _render(self, scored: list[tuple[Line, Verdict]]) -> bytes:
+        return b"".join(render(line, self.settle(line, verdict)) for line, verdict in scored)
+
+    @staticmethod
+    def _ask(chunk: _Chunk, until: float) -> list[tuple[Line, Verdict]]:
+        try:
+            verdicts = chunk.pending.result(timeout=max(until - time.monotonic(), 0.0))
+        except TimeoutError:
+            return []  # what it has is in the cache
+        return list(zip(chunk.lines, verdicts, strict=True))

@@ -1,0 +1,169 @@
+"""Which endpoint, which key, which model: what is found out, and what is asked for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from plaudit.cli.endpoint import endpoints_of, is_local, with_models
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.settings import Settings, resolve
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every GET with one status and one body, and remembers the keys it saw."""
+
+    status = 200
+    body = b"{}"
+
+    def __init__(self) -> None:
+        self.keys: list[str | None] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def say(self, value: Any, status: int = 200) -> None:
+        self.status = status
+        self.body = value if isinstance(value, bytes) else json.dumps(value).encode()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.keys.append(self.headers.get("Authorization"))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def settings_for(**environment: str) -> Settings:
+    return resolve({}, environment=environment, table={})
+
+
+def the_model(server: Server, **environment: str) -> str:
+    settings = settings_for(PLAUDIT_BASE_URL=server.url, **environment)
+    (endpoint,) = with_models(endpoints_of(settings), settings)
+    return endpoint.model
+
+
+def test_settings_become_endpoints_with_limits_and_price() -> None:
+    settings = resolve(
+        {"base_url": ["http://a/v1", "http://b:11434"], "model": "m", "rpm": 60, "price": (1.0, 2.0)},
+        environment={"OPENAI_API_KEY": "sk-1"},
+        table={},
+    )
+    first, second = endpoints_of(settings)
+    assert (first.url, first.kind, first.model, first.rpm, first.key) == (
+        "http://a/v1",
+        "openai",
+        "m",
+        60,
+        "sk-1",
+    )
+    assert first.price is not None
+    assert first.price.completion == 2.0
+    assert second.kind == "ollama"
+
+
+def test_a_public_host_without_a_key_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ConfigError, match=r"api\.example\.com needs a key.*OPENAI_API_KEY.*--api-key-env"):
+        endpoints_of(settings_for(PLAUDIT_BASE_URL="https://api.example.com/v1"))
+    with pytest.raises(ConfigError, match="the variable MY_KEY is empty or not set"):
+        endpoints_of(
+            settings_for(PLAUDIT_BASE_URL="https://api.example.com", PLAUDIT_API_KEY_ENV="MY_KEY", MY_KEY=" ")
+        )
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://10.1.2.3/v1", True),
+        ("http://192.168.0.7:11434", True),
+        ("http://vllm:8000/v1", True),
+        ("http://box.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://8.8.8.8/v1", False),
+    ],
+)
+def test_a_key_is_needed_only_outside_one_s_own_network(url: str, expected: bool) -> None:
+    assert is_local(url) is expected
+
+
+def test_the_only_model_is_taken(server: Server) -> None:
+    server.say({"data": [{"id": "qwen"}]})
+    assert the_model(server, OPENAI_API_KEY="sk-1") == "qwen"
+    assert server.keys == ["Bearer sk-1"]
+
+
+def test_the_only_model_of_ollama_is_taken(server: Server) -> None:
+    server.say({"models": [{"name": "llama3.2:1b"}]})
+    endpoint = Endpoint(server.url.removesuffix("/v1"), kind="ollama")
+    assert with_models((endpoint,), Settings())[0].model == "llama3.2:1b"
+
+
+def test_a_model_that_is_named_is_not_asked_for(server: Server) -> None:
+    assert the_model(server, PLAUDIT_MODEL="m") == "m"
+    assert server.keys == []
+
+
+def test_several_models_are_listed_to_choose_from(server: Server) -> None:
+    server.say({"data": [{"id": f"m{number}"} for number in range(20)]})
+    with pytest.raises(ConfigError, match=r"has 20 models; choose one with --model: m0, m1, .* and 8 more"):
+        the_model(server)
+
+
+@pytest.mark.parametrize("body", [{"data": []}, [], b"<html>", {"data": [{"no": "id"}]}])
+def test_no_list_of_models_asks_for_the_name(server: Server, body: object) -> None:
+    server.say(body)
+    with pytest.raises(ConfigError, match=r"/v1/models lists no model; name the model with --model"):
+        the_model(server)
+
+
+def test_a_refused_key_is_named_by_its_variable_and_not_shown(server: Server) -> None:
+    server.say({}, status=401)
+    with pytest.raises(ConfigError, match=r"refuses the key from variable OPENAI_API_KEY \(401\)") as caught:
+        the_model(server, OPENAI_API_KEY="sk-wrong")
+    assert "sk-wrong" not in str(caught.value)
+    with pytest.raises(ConfigError, match="needs a key, and there is none"):
+        the_model(server)
+
+
+def test_a_redirect_is_not_followed_with_the_key(server: Server) -> None:
+    server.say({}, status=302)
+    with pytest.raises(ConfigError, match="answered 302; name the model with --model"):
+        the_model(server, OPENAI_API_KEY="sk-1")
+    assert len(server.keys) == 1
+
+
+def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
+    endpoint = Endpoint("http://127.0.0.1:9/v1")
+    with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:9/v1 cannot be reached .*start a server"):
+        with_models((endpoint,), Settings())
+    with pytest.raises(ConfigError, match="ollama serve"):
+        with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings())

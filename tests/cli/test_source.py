@@ -1,0 +1,119 @@
+"""Input lines: numbers, blank lines, compressed files, and pipes that keep us waiting."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaudit.cli.source import Source, can_be_read_twice, every_line, open_source
+from plaudit.errors import ConfigError
+
+
+class Blocks:
+    """A file that gives its content in blocks of a chosen size."""
+
+    def __init__(self, content: bytes, size: int) -> None:
+        self._content = content
+        self._size = size
+
+    def read(self, _: int) -> bytes:
+        block, self._content = self._content[: self._size], self._content[self._size :]
+        return block
+
+
+def lines_of(content: bytes, size: int = 1 << 18) -> list[tuple[int, bytes]]:
+    return list(every_line(Source(cast(BinaryIO, Blocks(content, size)), "x", can_stall=False)))
+
+
+@given(
+    st.lists(st.binary(max_size=12).map(lambda part: part.translate(None, b"\n\r\t \xef"))),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_lines_are_the_same_however_the_blocks_fall(parts: list[bytes], size: int, ends: bool) -> None:
+    content = b"\n".join(parts) + (b"\n" if ends else b"")
+    assert lines_of(content, size) == [(number, part) for number, part in enumerate(parts, start=1) if part]
+
+
+def test_blank_lines_and_line_ends_of_windows_and_a_byte_order_mark_are_no_content() -> None:
+    assert lines_of(b"\xef\xbb\xbf{1}\r\n\r\n  \n{2}") == [(1, b"{1}"), (4, b"{2}")]
+
+
+def test_a_batch_is_limited_by_lines_and_by_bytes() -> None:
+    content = b"\n".join([b"x" * 10] * 10)
+    source = Source(cast(BinaryIO, Blocks(content, 1 << 18)), "x", can_stall=False)
+    assert len(source.take(lines=3, size=1000, wait=0.0)) == 3
+    assert len(source.take(lines=100, size=25, wait=0.0)) == 3
+    assert len(source.take(lines=100, size=1, wait=0.0)) == 1
+    assert not source.exhausted
+    assert len(source.take(lines=100, size=1000, wait=0.0)) == 3
+    assert source.exhausted
+
+
+def test_an_empty_input_is_exhausted_at_once() -> None:
+    source = Source(cast(BinaryIO, Blocks(b"", 1)), "x", can_stall=False)
+    assert source.take(lines=1, size=1, wait=0.0) == []
+    assert source.exhausted
+
+
+def test_a_pipe_gives_what_is_there_and_does_not_wait_for_more() -> None:
+    read_end, write_end = os.pipe()
+    source = Source(cast(BinaryIO, os.fdopen(read_end, "rb", buffering=0)), "pipe", can_stall=True)
+    started = time.monotonic()
+    assert source.take(lines=10, size=1000, wait=0.01) == []
+    os.write(write_end, b"one\ntwo\nthr")
+    assert source.take(lines=10, size=1000, wait=5.0) == [(1, b"one"), (2, b"two")]
+    assert source.take(lines=10, size=1000, wait=0.0) == []
+    assert not source.exhausted
+    os.write(write_end, b"ee")
+    os.close(write_end)
+    assert source.take(lines=10, size=1000, wait=5.0) == [(3, b"three")]
+    assert source.exhausted
+    assert time.monotonic() - started < 2.0
+    source.close()
+
+
+def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl.gz"
+    path.write_bytes(gzip.compress(b"a\nb\n"))
+    source = open_source(str(path))
+    assert [line for _, line in every_line(source)] == [b"a", b"b"]
+    source.close()
+
+
+def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl.gz"
+    path.write_bytes(gzip.compress(b"a\nb\n" * 1000)[:-12])
+    source = open_source(str(path))
+    with pytest.raises(ConfigError, match=r"in\.jsonl\.gz cannot be read any further"):
+        list(every_line(source))
+    source.close()
+
+
+def test_a_missing_file_is_named_with_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"no file .*trian\.jsonl; in that folder there is train\.jsonl"):
+        open_source(str(tmp_path / "trian.jsonl"))
+    with pytest.raises(ConfigError, match=r"no file .*nowhere/x$"):
+        open_source(str(tmp_path / "nowhere" / "x"))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a folder"):
+        open_source(str(tmp_path))
+
+
+def test_only_a_plain_file_can_be_checked_beforehand(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.touch()
+    os.mkfifo(tmp_path / "pipe")
+    assert can_be_read_twice(str(path))
+    assert not can_be_read_twice("-")
+    assert not can_be_read_twice(str(tmp_path / "pipe"))
