@@ -1,1 +1,31 @@
 """Caches: verdicts already paid for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from plaudit.caches.base import Cache
+from plaudit.caches.desk import Report
+from plaudit.caches.memory import MemoryCache
+from plaudit.caches.sqlite import SqliteCache
+from plaudit.caches.upkeep import CacheStats
+from plaudit.config import home
+
+__all__ = ["Cache", "CacheStats", "MemoryCache", "SqliteCache", "default_path", "open_cache"]
+
+
+def default_path() -> Path:
+    """The verdict file used when nobody names another."""
+    return home() / "verdicts.sqlite"
+
+
+def open_cache(
+    where: str | os.PathLike[str] | None, *, on_trouble: Report | None = None
+) -> MemoryCache | SqliteCache | None:
+    """The cache a setting names: a file, `memory`, or none at all (`off`, None). No file is touched yet."""
+    if where is None or where == "off":
+        return None
+    if where == "memory":
+        return MemoryCache()
+    return SqliteCache(where, on_trouble=on_trouble)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
+
+KEY_BYTES = 32
+"""A key is a sha256 digest."""
 
 
 class Cache(Protocol):
@@ -24,3 +27,10 @@ class Cache(Protocol):
     async def close(self) -> None:
         """Free files and threads. Safe to call twice."""
         ...
+
+
+def check_keys(keys: Iterable[bytes]) -> None:
+    """Refuse what is no digest, before it is stored where nobody will ever find it."""
+    for key in keys:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a cache key is a sha256 digest of {KEY_BYTES} bytes, not {len(key)} bytes")

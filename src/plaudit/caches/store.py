@@ -1,0 +1,201 @@
+"""A verdict file: one connection, opened on first use, that outlives damage and replacement of its file."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import struct
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import TypeVar
+
+from plaudit.caches.damage import (
+    FileId,
+    code_of,
+    file_id,
+    is_busy,
+    is_damage,
+    looks_like_ours,
+    refusal,
+    set_aside,
+)
+from plaudit.caches.mount import network_kind
+from plaudit.caches.schema import Unusable, adopt, choose_journal
+from plaudit.errors import CacheError
+
+T = TypeVar("T")
+
+BUSY_S = 0.25
+"""How long SQLite waits for another process's write before it says so."""
+CHUNK = 512
+"""Keys in one statement; older SQLites take 999 at most."""
+
+_INSERT = "INSERT OR REPLACE INTO verdicts (id, key, created, crc, value) VALUES (?, ?, ?, ?, ?)"
+_head = struct.Struct(">q").unpack_from
+
+
+class Busy(CacheError):
+    """Another process is writing; nothing was done, and it may be tried again."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection as Store wants it: no transactions but those it begins itself."""
+    return sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)
+
+
+class Store:
+    """Everything here blocks: call it from one thread, and never from a forked child of its process.
+
+    A damaged file is set aside and a fresh one started; `on_trouble` hears of it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_trouble: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+        connect: Callable[[Path], sqlite3.Connection] = connect,
+    ) -> None:
+        self.path = path
+        self._on_trouble = on_trouble
+        self._clock = clock
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+        self._file: FileId | None = None
+        self._is_slow_told = False
+
+    def __str__(self) -> str:
+        return f"the cache {self.path}"
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of those keys that are there and whole."""
+        wanted = set(keys)
+        ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
+
+        def read(connection: sqlite3.Connection) -> list[tuple[bytes, int, bytes]]:
+            rows = []
+            for start in range(0, len(ids), CHUNK):
+                chunk = ids[start : start + CHUNK]
+                marks = ",".join("?" * len(chunk))
+                query = f"SELECT key, crc, value FROM verdicts WHERE id IN ({marks})"  # noqa: S608 - only marks
+                rows += connection.execute(query, chunk).fetchall()
+            return rows
+
+        rows = [row for row in self.run(read) if row[0] in wanted]
+        whole = {key: value for key, crc, value in rows if zlib.crc32(value) == crc}
+        if len(whole) < len(rows):
+            self._on_trouble(
+                f"{len(rows) - len(whole)} entries of {self} are damaged and were passed over; "
+                "they will be judged again"
+            )
+        return whole
+
+    def put(self, items: Sequence[tuple[bytes, bytes]]) -> None:
+        """Store all in one transaction; of two values for one key, the later stays."""
+        now = self._clock()
+        rows = [(_head(key)[0], key, now, zlib.crc32(value), value) for key, value in items]
+        rows.sort(key=itemgetter(0))
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_INSERT, rows)
+            connection.execute("COMMIT")
+
+        self.run(write)
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work on the connection; once more, on a fresh file, when this one turns out damaged."""
+        try:
+            return self._attempt(work)
+        except Unusable as damage:
+            self._replace(str(damage))
+        try:
+            return self._attempt(work)
+        except Unusable as damage:
+            raise CacheError(f"{self} is damaged again and again ({damage}); check its disk") from damage
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):  # what is committed stays, whatever closing finds
+                connection.close()
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return work(self._ready())
+        except sqlite3.Error as error:
+            self._roll_back()
+            if is_busy(error):
+                raise Busy(f"{self} is locked by another process") from error
+            if is_damage(error):
+                raise Unusable(str(error)) from error
+            if code_of(error):
+                raise refusal(self.path, error) from error
+            raise  # misuse of the module: a bug
+
+    def _ready(self) -> sqlite3.Connection:
+        try:
+            if self._connection is not None and file_id(self.path) != self._file:
+                self.close()
+                self._on_trouble(
+                    f"{self} was moved or deleted while in use; what has its name now is used instead"
+                )
+            return self._connection or self._open()
+        except OSError as error:
+            raise refusal(self.path, error) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path.is_dir():
+            raise CacheError(f"{self} is a folder; name a file in it, like {self.path}/verdicts.sqlite")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file_id(self.path)  # before it is opened: the other order might name a newer file
+        connection = self._connect(self.path)
+        try:
+            self._file = self._file or file_id(self.path)
+            adopt(connection, self.path)
+            network = network_kind(self.path)
+            if not choose_journal(connection, is_shared_memory_safe=network is None):
+                self._tell_slow(network)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def _replace(self, damage: str) -> None:
+        """Make way for a fresh file; refuse when this one was never ours."""
+        was_ours = self._connection is not None
+        self.close()
+        try:
+            if not was_ours and not looks_like_ours(self.path):
+                raise CacheError(
+                    f"{self.path} is not a plaudit cache ({damage}) and was left alone; name another file"
+                )
+            aside = set_aside(self.path, self._file)
+        except OSError as error:
+            raise CacheError(
+                f"{self} is damaged ({damage}) and cannot be set aside: {error.strerror}; "
+                "move it away, or name another file"
+            ) from error
+        if aside is not None:
+            self._on_trouble(
+                f"{self} is damaged ({damage}); it was set aside as {aside.name} and a new one started"
+            )
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # already rolled back, or beyond it
+                self._connection.execute("ROLLBACK")
+
+    def _tell_slow(self, network: str | None) -> None:
+        if not self._is_slow_told:
+            self._is_slow_told = True
+            self._on_trouble(
+                f"{self} has no write-ahead log here ({network or 'the file system refused it'}): "
+                "it works, but processes wait for one another; a local disk is faster"
+            )
