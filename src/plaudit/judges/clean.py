@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+TURN = "\x00"
+"""The one control character that passes: the fence takes it out of the content and marks turns with it."""
+
 
 class Cleaned(NamedTuple):
     """A text that is safe to show, and what had to be done to it."""
@@ -21,15 +24,20 @@ class Cleaned(NamedTuple):
     """Invisible characters that were removed."""
 
 
+def is_plain(text: str) -> bool:
+    """Whether there is nothing to clean, as one quick look can tell. Most text is."""
+    return not ("<" in text or "[" in text or text.encode("utf-8", "surrogatepass").translate(None, _USUAL))
+
+
 def clean(text: str) -> Cleaned:
     """The text without invisible characters and with control tokens defused. Linear; always encodable."""
-    invisible = 0
-    if not text.isascii() or len(text.encode().translate(None, _ASCII_CONTROLS)) != len(text):
+    tokens = invisible = 0
+    unusual = text.encode("utf-8", "surrogatepass").translate(None, _USUAL)
+    if unusual and _SUSPECT.search(unusual.decode("utf-8", "replace")):
         text, invisible = _without_invisible(text)
-    if ("<" in text and _ANGLED.search(text)) or ("[" in text and _SQUARE.search(text)):
+    if _ANGLED.search(text) or _SQUARE.search(text):
         text, tokens = _defuse(text)
-        return Cleaned(text, tokens, invisible)
-    return Cleaned(text, 0, invisible)
+    return Cleaned(text, tokens, invisible)
 
 
 def without_tokens(text: str) -> str:
@@ -76,18 +84,17 @@ def _defuse(text: str) -> tuple[str, int]:
 
 # --- invisible characters -----------------------------------------------------------------------------------
 
-_ASCII_CONTROLS = bytes(code for code in range(128) if (code < 32 and code not in b"\t\n") or code == 127)
+_USUAL = bytes([*TURN.encode(), *b"\t\n", *range(0x20, 0x7F)])
+"""Bytes that hide nothing. Deleting them leaves the few characters of a text that are worth a look."""
 _LINE_BREAKS = ("\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029")
-_INVISIBLE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters; tab and line feed stay
+_INVISIBLE = (
+    "\x01-\x08\x0b-\x1f\x7f-\x9f"  # control characters; tab and line feed stay
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, joiners and fillers
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # zero-width space, bidirectional controls
     "\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\ud800-\udfff"  # lone surrogates: not encodable
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"  # tags: a whole hidden ASCII
-    "]+"
 )
 
 _PICTURE = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
@@ -97,7 +104,7 @@ _SELECTOR = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _MISPLACED = re.compile(
     # A joiner stays between two pictures (the first perhaps with its selector), or inside a word of a
     # script that needs it; a variation selector stays right behind what it can vary.
-    rf"[\u200c\u200d{_SELECTOR}]"
+    rf"(?<=[\u200c\u200d{_SELECTOR}])[{_SELECTOR}]+|[\u200c\u200d{_SELECTOR}]"
     rf"(?<![{_PICTURE}]\u200d)(?<![{_PICTURE}]\ufe0f\u200d)"
     rf"(?<![{_JOINED_SCRIPT}][\u200c\u200d])"
     rf"(?<![{_PICTURE}{_IDEOGRAPH}][\ufe00-\ufe0f])(?<![{_IDEOGRAPH}][\U000e0100-\U000e01ef])"
@@ -105,15 +112,14 @@ _MISPLACED = re.compile(
     rf"|(?<=[{_PICTURE}\ufe0f])\u200d(?![{_PICTURE}])"
     rf"|(?<=[{_JOINED_SCRIPT}])[\u200c\u200d](?![{_JOINED_SCRIPT}])"
 )
-_CONDITIONAL = re.compile(rf"[\u200c\u200d{_SELECTOR}]")
+# A lone surrogate is decoded as U+FFFD, so that is suspect too.
+_SUSPECT = re.compile(rf"[\r\v\f\x85\u2028\u2029\ufffd\u200c\u200d{_SELECTOR}{_INVISIBLE}]")
+_ALWAYS = re.compile(f"[{_INVISIBLE}]+")
 
 
 def _without_invisible(text: str) -> tuple[str, int]:
-    if _INVISIBLE.search(text):
-        for line_break in _LINE_BREAKS:
-            text = text.replace(line_break, "\n")
+    for line_break in _LINE_BREAKS:
+        text = text.replace(line_break, "\n")
     before = len(text)
-    text = _INVISIBLE.sub("", text)
-    if _CONDITIONAL.search(text):
-        text = _MISPLACED.sub("", text)
+    text = _MISPLACED.sub("", _ALWAYS.sub("", text))
     return text, before - len(text)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from plaudit.errors import ConfigError
-from plaudit.judges.clean import Cleaned, clean
+from plaudit.judges.clean import TURN, clean, is_plain
 from plaudit.types import Message
 
 MAX_CHARS = 200_000
@@ -32,17 +32,24 @@ def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_
     The opening tag says what was done to the content (`note="14 invisible characters removed"`). A content
     longer than `max_chars` keeps its head and its tail around a marker. Labels are the judge's own words.
     """
-    shown = [(label, _show(label, content, max_chars)) for label, content in contents.items()]
+    texts = [_flat(label, content, max_chars) for label, content in contents.items()]
+    notes = [""] * len(texts)
+    everything = "\n".join(texts)
+    if not is_plain(everything):
+        cleaned = [clean(text) for text in texts]
+        texts = [part.text for part in cleaned]
+        notes = [_note(part.tokens, part.invisible) for part in cleaned]
+        everything = "\n".join(texts)
     digest = hashlib.sha256(salt)
     blocks = []
-    for label, cleaned in shown:
-        digest.update(cleaned.text.encode())
-        code = _code(digest.hexdigest())
-        while any(code in other.text for _, other in shown):
+    for label, text, note in zip(contents, texts, notes, strict=True):
+        digest.update(text.encode())
+        code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
+        while code in everything:
             digest.update(b"again")
-            code = _code(digest.hexdigest())
-        text = cleaned.text.replace(_TURN, f"<turn-{code} ") if _TURN in cleaned.text else cleaned.text
-        blocks.append(f"<{label}-{code}{_note(cleaned)}>\n{text}\n</{label}-{code}>")
+            code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
+        body = text.replace(TURN, f"<turn-{code} ") if TURN in text else text
+        blocks.append(f"<{label}-{code}{note}>\n{body}\n</{label}-{code}>")
     return "\n\n".join(blocks)
 
 
@@ -58,48 +65,46 @@ def cut(text: str, max_chars: int) -> str:
 
 # Letters alone: no digit of a code can be taken for a score. Capitals: rare in prose, so looking for the
 # code in the contents costs next to nothing.
-_LETTERS = str.maketrans("0123456789abcdef", "GHIJKLMNOPABCDEF")
+_LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 _CODE_LENGTH = 12
-_TURN = "\x00"
-"""Stands for the start of a turn until the code is known; cleaned text cannot contain it."""
 _ROLE = re.compile(r"[a-z]{1,16}")
 
 
-def _code(hexdigest: str) -> str:
-    return hexdigest[:_CODE_LENGTH].translate(_LETTERS)
+def _flat(label: str, content: Content, max_chars: int) -> str:
+    """The content as one text, each turn of a conversation opened by the mark that no content can hold."""
+    if not isinstance(content, str):
+        content = _transcript(label, content)
+    elif TURN in content:
+        content = content.replace(TURN, "\x01")
+    return content if len(content) <= max_chars else cut(content, max_chars)
 
 
-def _show(label: str, content: Content, max_chars: int) -> Cleaned:
-    if isinstance(content, str):
-        return clean(content if len(content) <= max_chars else cut(content, max_chars))
-    turns = [_checked(label, message) for message in content]
+def _transcript(label: str, messages: object) -> str:
+    if not isinstance(messages, (list, tuple)):
+        raise ConfigError(f"the {label} is {type(messages).__name__}; give text, or a list of messages")
+    turns = [_checked(label, message) for message in messages]
     if len(turns) == 1 and turns[0][0] == "user":
-        return _show(label, turns[0][1], max_chars)
-    room = max(max_chars // max(len(turns), 1), 1) if sum(len(text) for _, text in turns) > max_chars else 0
-    cleaned = [(role, clean(cut(text, room) if room else text)) for role, text in turns]
-    return Cleaned(
-        "\n".join(f"{_TURN}{role}>\n{turn.text}" for role, turn in cleaned),
-        tokens=sum(turn.tokens for _, turn in cleaned),
-        invisible=sum(turn.invisible for _, turn in cleaned),
-    )
+        return turns[0][1]
+    return "\n".join(f"{TURN}{role}>\n{text}" for role, text in turns)
 
 
 def _checked(label: str, message: Message) -> tuple[str, str]:
-    role, text = message["role"], message["content"]
+    try:
+        role, text = message["role"], message["content"]
+    except (KeyError, TypeError):
+        raise ConfigError(f"the {label} has a message without `role` and `content`") from None
     if not isinstance(text, str):
         raise ConfigError(
-            f"the {label} has a {role!r} message whose content is {type(text).__name__}, not text; "
+            f"the {label} has a message whose content is {type(text).__name__}, not text; "
             "join its text parts into one string"
         )
-    return (role if _ROLE.fullmatch(role) else "other"), text
+    return (role if _ROLE.fullmatch(str(role)) else "other"), text.replace(TURN, "\x01")
 
 
-def _note(cleaned: Cleaned) -> str:
-    if not cleaned.tokens and not cleaned.invisible:
-        return ""
+def _note(tokens: int, invisible: int) -> str:
     notes = []
-    if cleaned.tokens:
-        notes.append(f"{cleaned.tokens} control token{'s' * (cleaned.tokens > 1)} rewritten with ‹ ›")
-    if cleaned.invisible:
-        notes.append(f"{cleaned.invisible} invisible character{'s' * (cleaned.invisible > 1)} removed")
-    return f' note="{"; ".join(notes)}"'
+    if tokens:
+        notes.append(f"{tokens:,} control token{'s' * (tokens > 1)} rewritten with ‹ ›")
+    if invisible:
+        notes.append(f"{invisible:,} invisible character{'s' * (invisible > 1)} removed")
+    return f' note="{"; ".join(notes)}"' if notes else ""

@@ -1,0 +1,66 @@
+"""The scale of a judge: which numbers are verdicts, and which are not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from plaudit.errors import ConfigError, UnreadableVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From `low` (worst) to `high` (best), both included; whole numbers only if `integer`."""
+
+    low: float
+    high: float
+    integer: bool = True
+
+    def __post_init__(self) -> None:
+        for end in (self.low, self.high):
+            if isinstance(end, bool) or not isinstance(end, (int, float)) or not math.isfinite(end):
+                raise ConfigError(
+                    f"scale=({self.low!r}, {self.high!r}) needs two finite numbers, like scale=(0, 10)"
+                )
+        if self.low >= self.high:
+            raise ConfigError(
+                f"scale=({self.low:g}, {self.high:g}) is upside down; "
+                "write the worst score first, then the best"
+            )
+        if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise ConfigError(
+                f"scale=({self.low:g}, {self.high:g}) has ends that no whole number reaches; "
+                "use whole numbers, or integer=False"
+            )
+
+    def __contains__(self, number: float) -> bool:
+        return self.low <= number <= self.high and (not self.integer or float(number).is_integer())
+
+    def read(self, value: object) -> float:
+        """The score that a judge gave. Never clamps and never converts: what is no score is unreadable."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise UnreadableVerdict(f"the score is {_describe(value)}, not a number")
+        if not self.low <= value <= self.high:  # NaN too
+            raise UnreadableVerdict(
+                f"the score {_short(value)} is not between {self.low:g} and {self.high:g}"
+            )
+        if self.integer and not float(value).is_integer():
+            raise UnreadableVerdict(f"the score {_short(value)} is not a whole number")
+        return float(value)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of a score on this scale."""
+        if self.integer:
+            return {"type": "integer", "minimum": int(self.low), "maximum": int(self.high)}
+        return {"type": "number", "minimum": self.low, "maximum": self.high}
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, str):
+        return f"the text {value[:12]!r}" + "..." * (len(value) > 12)
+    return "null" if value is None else str(value).lower()
+
+
+def _short(number: float) -> str:
+    return "of hundreds of digits" if abs(number) > 1e300 and not math.isinf(number) else f"{number:g}"
