@@ -70,7 +70,8 @@ def looks_like_ours(path: Path) -> bool:
     number = head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
     if number == APPLICATION_ID.to_bytes(4, "big") or MARK.encode() in head:
         return True
-    return not head.startswith(_MAGIC) and path.suffix.lower() in CACHE_SUFFIXES
+    is_anothers = head.startswith(_MAGIC) and len(number) == 4
+    return not is_anothers and path.suffix.lower() in CACHE_SUFFIXES
 
 
 def set_aside(path: Path, found: FileId | None) -> Path | None:
