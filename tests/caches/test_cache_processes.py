@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from plaudit.caches import SqliteCache
+from plaudit.errors import CacheError
 from plaudit.testing.cache_contract import digest
 
 WRITER = """
 import asyncio, sys
 from hashlib import sha256
 from plaudit.caches import SqliteCache
+from plaudit.errors import CacheError
 
 async def main(path, first, count):
     cache = SqliteCache(path)
@@ -77,14 +79,11 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     for turn in range(4):
         writer = start_writer(path, 100_000 * turn, 90_000)
         assert writer.stdout is not None
-        for _ in range(3 + 7 * turn):
-            writer.stdout.readline()
+        said = "".join(writer.stdout.readline() for _ in range(3 + 7 * turn))
         os.kill(writer.pid, signal.SIGKILL)
-        # all it had said by then, those lines included that nobody had read yet
-        rest, _ = writer.communicate()
-        lines = [line.split() for line in rest.splitlines(keepends=True) if line.endswith("\n")]
-        acknowledged += range(100_000 * turn, 100_000 * turn + 10 * (3 + 7 * turn))
-        for first, count in lines:
+        said += writer.communicate()[0]  # what it had said by then, though nobody had read it yet
+        for line in said.splitlines():
+            first, count = line.split()
             acknowledged += range(int(first), int(first) + int(count))
     assert lookup(path, acknowledged) == (len(acknowledged), [])
 
@@ -158,6 +157,21 @@ def test_a_forked_child_holds_locks_of_its_own(tmp_path: Path) -> None:
 
     assert in_child(child) == 0
     asyncio.run(cache.close())
+
+
+@needs_fork
+@quiet_fork
+def test_a_place_without_permission_is_refused(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+
+    def child() -> None:
+        if os.geteuid() == 0:
+            os.seteuid(65534)  # root may write anywhere: be nobody
+        with pytest.raises(CacheError, match=r"c\.sqlite cannot be used.*name another"):
+            lookup(closed / "c.sqlite", [1])
+
+    assert in_child(child) == 0
 
 
 @needs_fork
