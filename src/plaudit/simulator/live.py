@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from plaudit.simulator.ask import Ask
 from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import Job, SimulatedServer
 
 
@@ -16,7 +18,8 @@ class LiveServer:
     def __init__(self, server: SimulatedServer, *, speed: float = 1.0) -> None:
         self.server = server
         self.speed = speed
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._armed_for = math.inf
 
     def submit(self, ask: Ask, deliver: Callable[[Outcome], None], *, api_key: str | None = None) -> Job:
         """Hand a request in; `deliver` is called on the loop with its outcome."""
@@ -29,10 +32,20 @@ class LiveServer:
         self.server.withdraw(job, now=self._now())
         self._arm()
 
+    def become(self, scenario: Scenario) -> None:
+        """Follow another scenario from now on."""
+        self.server.become(scenario, now=self._now())
+        self._arm()
+
     async def answer(self, ask: Ask, *, api_key: str | None = None) -> Outcome:
         """Hand a request in and wait for its outcome; cancelling leaves the server."""
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        job = self.submit(ask, done.set_result, api_key=api_key)
+
+        def deliver(outcome: Outcome) -> None:
+            if not done.done():  # cancelled in this very turn of the loop
+                done.set_result(outcome)
+
+        job = self.submit(ask, deliver, api_key=api_key)
         try:
             return await done
         except asyncio.CancelledError:
@@ -45,17 +58,19 @@ class LiveServer:
     def _arm(self) -> None:
         """Keep one timer, at or before the next moment something is due: an early one only looks again."""
         due = self.server.next_due()
-        if due is None:
+        if due is None or self._armed_for <= due:
             return
-        when = due / self.speed
         if self._timer is not None:
-            if self._timer.when() <= when:
-                return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(when, self._wake, due)
+        loop = asyncio.get_running_loop()
+        self._armed_for = due
+        if due <= self._now():
+            self._timer = loop.call_soon(self._wake, due)
+        else:
+            self._timer = loop.call_at(due / self.speed, self._wake, due)
 
     def _wake(self, due: float) -> None:
         # A loop may fire a timer a hair early; the server must then still see the moment as reached.
-        self._timer = None
+        self._timer, self._armed_for = None, math.inf
         self.server.deliver_due(max(due, self._now()))
         self._arm()

@@ -16,7 +16,6 @@ from plaudit.simulator.scenario import (
     Reject,
     Scenario,
     Tenant,
-    scenario_from,
 )
 
 PRESETS: dict[str, Scenario] = {
@@ -58,14 +57,9 @@ PRESETS: dict[str, Scenario] = {
 
 def load_scenario(source: str | Path) -> Scenario:
     """The preset of this name, or the scenario in this .toml or .json file."""
-    if isinstance(source, str) and source in PRESETS:
-        return PRESETS[source]
     path = Path(source)
     if path.suffix not in (".toml", ".json"):
-        names = ", ".join(PRESETS)
-        raise ConfigError(
-            f"there is no scenario {str(source)!r}; use a .toml or .json file, or one of {names}"
-        )
+        return _preset(source)
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -79,3 +73,24 @@ def load_scenario(source: str | Path) -> Scenario:
         return scenario_from(data)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def scenario_from(data: object) -> Scenario:
+    """A scenario from what a TOML or JSON file holds; its `preset`, if any, says where to start from."""
+    if not isinstance(data, dict):
+        raise ConfigError(f"a scenario is a table of settings, not a {type(data).__name__}")
+    settings = dict(data)
+    preset = settings.pop("preset", None)
+    if preset is not None:
+        settings = msgspec.to_builtins(_preset(preset)) | settings
+    try:
+        return msgspec.convert(settings, Scenario)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the scenario cannot be used: {error}") from error
+
+
+def _preset(name: object) -> Scenario:
+    if isinstance(name, str) and name in PRESETS:
+        return PRESETS[name]
+    names = ", ".join(PRESETS)
+    raise ConfigError(f"there is no scenario {str(name)!r}; use a .toml or .json file, or one of {names}")

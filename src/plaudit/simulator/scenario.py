@@ -223,11 +223,3 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     def replace(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
         return msgspec.structs.replace(self, **changes)
-
-
-def scenario_from(data: object) -> Scenario:
-    """A scenario from what a TOML or JSON file holds; ConfigError names the field that is wrong."""
-    try:
-        return msgspec.convert(data, Scenario)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the scenario cannot be used: {error}") from error

@@ -1,0 +1,110 @@
+"""What is served where: each path of the HTTP server, with how its body is read and its reply written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from plaudit.simulator import ollama_wire, openai_wire
+from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.protocol import HttpRequest, Response
+from plaudit.types import Reply
+
+HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path that a model answers at."""
+
+    decoder: msgspec.json.Decoder[Any]
+    """Gives the body: `body.ask()` is the question, `body.stream` whether it is to be streamed."""
+    write: Callable[[Reply], bytes]
+    write_error: Callable[[int, str], bytes]
+    write_stream: Callable[[Reply], bytes] | None = None
+    stream_type: str = "text/event-stream"
+
+
+def _openai(
+    body: type, write: Callable[[Reply], bytes], stream: Callable[[Reply], bytes] | None = None
+) -> Route:
+    return Route(msgspec.json.Decoder(body), write, openai_wire.error_reply, stream)
+
+
+def _ollama(
+    body: type, write: Callable[[Reply], bytes], stream: Callable[[Reply], bytes] | None = None
+) -> Route:
+    return Route(msgspec.json.Decoder(body), write, ollama_wire.error_reply, stream, "application/x-ndjson")
+
+
+ROUTES = {
+    "/v1/chat/completions": _openai(openai_wire.ChatBody, openai_wire.chat_reply, openai_wire.chat_stream),
+    "/v1/completions": _openai(openai_wire.CompletionBody, openai_wire.completion_reply),
+    "/v1/embeddings": _openai(openai_wire.EmbeddingBody, openai_wire.embedding_reply),
+    "/api/chat": _ollama(ollama_wire.ChatBody, ollama_wire.chat_reply, ollama_wire.chat_stream),
+    "/api/generate": _ollama(
+        ollama_wire.GenerateBody, ollama_wire.generate_reply, ollama_wire.generate_stream
+    ),
+    "/api/embed": _ollama(ollama_wire.EmbedBody, ollama_wire.embed_reply),
+}
+
+
+def render(route: Route, outcome: Outcome, *, streams: bool, speed: float) -> Response:
+    """An outcome as the route's protocol writes it. What breaks connections is left to the caller."""
+    headers = rate_headers(outcome, speed=speed)
+    if outcome.reply is None:
+        return Response(outcome.status, route.write_error(outcome.status, outcome.message), headers=headers)
+    if streams and route.write_stream is not None:
+        body, content_type = route.write_stream(outcome.reply), route.stream_type
+    else:
+        body, content_type = route.write(outcome.reply), "application/json"
+    match outcome.fault:
+        case "bad_json":
+            body = body[: len(body) // 2]
+        case "html":
+            body, content_type = HTML, "text/html"
+        case "plain_text":
+            content_type = "text/plain"
+    return Response(200, body, content_type, headers)
+
+
+def bearer(request: HttpRequest) -> str | None:
+    """The key that came with a request, if one did."""
+    scheme, _, key = request.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+def rate_headers(outcome: Outcome, *, speed: float = 1.0) -> tuple[tuple[str, str], ...]:
+    """Retry-After and x-ratelimit-*, in seconds of the client's clock."""
+    headers: list[tuple[str, str]] = []
+    if outcome.retry_after is not None:
+        is_exact = outcome.rate is not None
+        seconds = math.ceil(outcome.retry_after) if is_exact else outcome.retry_after
+        headers.append(("retry-after", f"{seconds / speed:.6g}"))
+        if is_exact:
+            headers.append(("retry-after-ms", f"{outcome.retry_after * 1000 / speed:.6g}"))
+    if (rate := outcome.rate) is not None:
+        for what in ("requests", "tokens"):
+            for name in ("limit", "remaining"):
+                if (count := getattr(rate, f"{name}_{what}")) is not None:
+                    headers.append((f"x-ratelimit-{name}-{what}", str(count)))
+            if (reset := getattr(rate, f"reset_{what}")) is not None:
+                headers.append((f"x-ratelimit-reset-{what}", duration(reset / speed)))
+    return tuple(headers)
+
+
+def duration(seconds: float) -> str:
+    """`120ms`, `1.5s`, `6m0s`, `1h0m12s`: whole milliseconds, rounded up."""
+    milliseconds = math.ceil(seconds * 1000 - 1e-6)
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{rest / 1000:g}s"
+    if minutes or hours:
+        text = f"{minutes}m{text}"
+    return f"{hours}h{text}" if hours else text
