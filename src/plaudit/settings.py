@@ -58,11 +58,11 @@ class Settings:
     scale: tuple[float, float] | None = None
     """Lowest and highest score; none: the judge's own."""
     max_concurrent: int | None = None
-    """Ceiling on calls at once, for each endpoint; none: the engine finds it."""
+    """Ceiling on calls at once, over all endpoints; none: the engine finds what they bear."""
     rpm: int | None = None
-    """Requests a minute, for each endpoint; none: no limit of ours."""
+    """Requests a minute, over all endpoints; none: no limit of ours."""
     tpm: int | None = None
-    """Tokens a minute, for each endpoint; none: no limit of ours."""
+    """Tokens a minute, over all endpoints; none: no limit of ours."""
     budget: float | None = None
     """US dollars a run may spend; none: no limit."""
     price: tuple[float, float] | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint import endpoints_of, is_local, with_models
+from plaudit.cli.endpoint import endpoints_of, is_local, require_keys, with_models
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
@@ -69,32 +69,32 @@ def the_model(server: Server, **environment: str) -> str:
     return endpoint.model
 
 
-def test_settings_become_endpoints_with_limits_and_price() -> None:
+def test_settings_become_endpoints_with_key_and_price() -> None:
     settings = resolve(
-        {"base_url": ["http://a/v1", "http://b:11434"], "model": "m", "rpm": 60, "price": (1.0, 2.0)},
+        {"base_url": ["http://a/v1", "http://b:11434"], "model": "m", "price": (1.0, 2.0)},
         environment={"OPENAI_API_KEY": "sk-1"},
         table={},
     )
     first, second = endpoints_of(settings)
-    assert (first.url, first.kind, first.model, first.rpm, first.key) == (
-        "http://a/v1",
-        "openai",
-        "m",
-        60,
-        "sk-1",
-    )
+    assert (first.url, first.kind, first.model, first.key) == ("http://a/v1", "openai", "m", "sk-1")
     assert first.price is not None
     assert first.price.completion == 2.0
     assert second.kind == "ollama"
 
 
-def test_a_public_host_without_a_key_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ConfigError, match=r"api\.example\.com needs a key.*OPENAI_API_KEY.*--api-key-env"):
-        endpoints_of(settings_for(PLAUDIT_BASE_URL="https://api.example.com/v1"))
-    with pytest.raises(ConfigError, match="the variable MY_KEY is empty or not set"):
-        endpoints_of(
-            settings_for(PLAUDIT_BASE_URL="https://api.example.com", PLAUDIT_API_KEY_ENV="MY_KEY", MY_KEY=" ")
-        )
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, r"api\.example\.com needs a key.*OPENAI_API_KEY.*--api-key-env"),
+        ({"PLAUDIT_API_KEY_ENV": "MY_KEY", "MY_KEY": " "}, "the variable MY_KEY is empty or not set"),
+    ],
+)
+def test_a_public_host_without_a_key_is_refused_with_the_remedy(
+    environment: dict[str, str], words: str
+) -> None:
+    settings = settings_for(PLAUDIT_BASE_URL="https://api.example.com/v1", **environment)
+    with pytest.raises(ConfigError, match=words):
+        require_keys(endpoints_of(settings), settings)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ def test_a_device_or_a_pipe_is_written_and_never_replaced(tmp_path: Path) -> Non
     sink.write(b"1\n")
     sink.commit()
     assert os.read(reader, 100) == b"1\n"
-    sink.close()
     os.close(reader)
     assert pipe.is_fifo()
 

@@ -30,24 +30,19 @@ class Models:
 
 
 def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
-    """An endpoint for every base URL, with its key and its limits; the model may still be open."""
+    """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
     price = Price(*settings.price) if settings.price else None
-    endpoints = tuple(
-        Endpoint(
-            url,
-            model=settings.model,
-            api_key=settings.api_key,
-            max_concurrent=settings.max_concurrent,
-            rpm=settings.rpm,
-            tpm=settings.tpm,
-            price=price,
-        )
+    return tuple(
+        Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
         for url in settings.base_url
     )
+
+
+def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
+    """Raise ConfigError where a key is needed and there is none."""
     for endpoint in endpoints:
         if endpoint.key is None and not is_local(endpoint.url):
             raise ConfigError(missing_key(endpoint, settings))
-    return endpoints
 
 
 def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[Endpoint, ...]:
@@ -59,8 +54,13 @@ def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[En
 
 
 def ask_models(endpoint: Endpoint) -> Models:
-    """The models an endpoint lists, at `/models` or, with Ollama, at `/api/tags`."""
+    """The models an endpoint lists."""
     return asyncio.run(_ask_models(endpoint))
+
+
+def models_url(endpoint: Endpoint) -> str:
+    """Where an endpoint lists its models."""
+    return endpoint.url + ("/api/tags" if endpoint.kind == "ollama" else "/models")
 
 
 def is_local(url: str) -> bool:
@@ -100,8 +100,7 @@ def auth_headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 async def _ask_models(endpoint: Endpoint) -> Models:
-    is_ollama = endpoint.kind == "ollama"
-    url = endpoint.url + ("/api/tags" if is_ollama else "/models")
+    url = models_url(endpoint)
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
     try:
         async with (
@@ -114,7 +113,7 @@ async def _ask_models(endpoint: Endpoint) -> Models:
         return Models(error=unreachable(endpoint, error))
     if status != 200:
         return Models(status=status, error=f"GET {url} answered {status}")
-    names = _names(body, "models" if is_ollama else "data", "name" if is_ollama else "id")
+    names = model_names(decoded(body))
     return Models(names=names, status=status, error=None if names else f"GET {url} lists no model")
 
 
@@ -127,15 +126,20 @@ def unreachable(endpoint: Endpoint, error: Exception) -> str:
     return f"{endpoint.url} cannot be reached ({why}); check the URL, or {start}"
 
 
-def _names(body: bytes, key: str, field: str) -> tuple[str, ...]:
+def model_names(body: Any) -> tuple[str, ...]:
+    """The names in a decoded list of models: OpenAI's under `data`, Ollama's under `models`."""
+    rows = (body.get("data") or body.get("models")) if isinstance(body, dict) else None
+    rows = rows if isinstance(rows, list) else []
+    found = (row.get("id") or row.get("name") for row in rows if isinstance(row, dict))
+    return tuple(name for name in found if isinstance(name, str))
+
+
+def decoded(body: bytes) -> Any:
+    """A JSON body, or None where it is none."""
     try:
-        table: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ()
-    rows = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(rows, list):
-        return ()
-    return tuple(row[field] for row in rows if isinstance(row, dict) and isinstance(row.get(field), str))
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _only_model(endpoint: Endpoint, settings: Settings) -> str:

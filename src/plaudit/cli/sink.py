@@ -6,11 +6,12 @@ The old content stays until then; a run that is killed leaves a temporary file t
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -54,16 +55,18 @@ class FileSink:
 
     def write(self, lines: bytes) -> None:
         self._is_empty = self._is_empty and not lines
-        self._file.write(lines)
+        with self._saying_what_to_do():
+            self._file.write(lines)
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         """Pass every line written so far through `change`."""
-        self._file.seek(0)
         second = self._temporary.with_name(f"{self._temporary.name}-2")
         changed = _open_locked(second, self.path)
         second.chmod(stat.S_IMODE(self._temporary.stat().st_mode))
-        for line in self._file:
-            changed.write(change(line))
+        with self._saying_what_to_do():
+            self._file.seek(0)
+            for line in self._file:
+                changed.write(change(line))
         self._file.close()
         self._temporary.unlink()
         self._temporary, self._file = second, changed
@@ -81,15 +84,29 @@ class FileSink:
         return target
 
     def discard(self) -> None:
+        if self._file.closed:
+            return  # it has ended: the temporary file, if there is one, belongs to another run
         self._temporary.unlink(missing_ok=True)
-        self._file.close()
+        with contextlib.suppress(OSError):
+            self._file.close()  # what could not be written is thrown away anyway
 
     def _put_in_place(self, target: Path) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._temporary.replace(target)
-        self._file.close()
-        _sync_folder(target.parent)
+        with self._saying_what_to_do():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._temporary.replace(target)
+            self._file.close()
+            _sync_folder(target.parent)
+
+    @contextlib.contextmanager
+    def _saying_what_to_do(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror}; what was scored is in the cache: "
+                "make room, or name another place with -o, and run the same command again"
+            ) from error
 
 
 class StreamSink:
@@ -103,17 +120,15 @@ class StreamSink:
         self._file.flush()
 
     def commit(self) -> None:
-        self._file.flush()
+        if self._file is not sys.stdout.buffer:
+            self._file.close()
 
     def save_partial(self) -> Path | None:
+        self.commit()
         return None
 
     def discard(self) -> None:
-        pass
-
-    def close(self) -> None:
-        """Close the stream. Not for stdout, which the interpreter closes."""
-        self._file.close()
+        self.commit()
 
 
 def open_sink(place: str) -> FileSink | StreamSink:

@@ -107,9 +107,15 @@ class Progress:
     """An observer that shows a Meter as a live line while its `with` block runs."""
 
     def __init__(
-        self, *, total: int | None = None, console: Console | None = None, delay: float = 1.0
+        self,
+        *,
+        total: int | None = None,
+        console: Console | None = None,
+        delay: float = 1.0,
+        is_shown: bool = True,
     ) -> None:
         self._console = console or Console(file=sys.stderr)
+        self._is_shown = is_shown and self._console.is_terminal
         self._meter = Meter(total)
         self._live: Live | None = None
         self._lock = threading.Lock()
@@ -118,7 +124,7 @@ class Progress:
         self._closed = False
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal:
+        if self._is_shown:
             self._timer.start()
         return self
 

@@ -1,0 +1,175 @@
+"""`plaudit doctor`: what is well, what is wrong, and where every setting came from."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plaudit.caches import default_path
+from plaudit.cli import options
+from plaudit.cli.diagnosis import Check, check_endpoint, check_key
+from plaudit.cli.endpoint import endpoints_of
+from plaudit.cli.line import encode
+from plaudit.cli.probe import examine
+from plaudit.errors import ConfigError
+from plaudit.local.model import SMOLLM2
+from plaudit.settings import NAMES, Settings, load, unknown_variables
+
+HELP = """Look at everything a run depends on, and say what is wrong.
+
+The key (masked), each endpoint (reach, model, what it can do, its limits; this sends a few tiny requests),
+the cache, optional packages, and every setting with its value and its origin.
+"""
+EPILOG = """Example:  plaudit doctor --base-url http://localhost:8000/v1
+
+Exit status:  0 all is well, 1 something is wrong.
+"""
+PACKAGES = {
+    "uvloop": "a faster event loop; pip install uvloop",
+    "pyreqwest": 'a faster HTTP client; pip install "plaudit[fast]"',
+    "xllamacpp": 'the embedded judge; pip install "plaudit[local]"',
+}
+WRONG = 1
+MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
+
+
+def doctor(
+    context: typer.Context,
+    *,
+    base_url: options.BaseUrl = None,
+    model: options.Model = None,
+    api_key_env: options.ApiKeyEnv = None,
+    local_model: options.LocalModel = None,
+    cache: options.Cache = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
+    debug: options.Debug = False,
+) -> None:
+    context.meta["debug"] = debug
+    arguments = {
+        "base_url": base_url or None,
+        "model": model,
+        "api_key_env": api_key_env,
+        "local_model": local_model,
+        "cache": cache,
+    }
+    settings, sections = _examine(arguments)
+    rows = settings_table(settings) if settings else []
+    wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
+    if as_json:
+        found = {place: [asdict(check) for check in checks] for place, checks in sections.items()}
+        result = {"ok": not wrong, "checks": found, "settings": rows}
+        sys.stdout.buffer.write(encode(result) + b"\n")
+    else:
+        typer.echo("\n".join(_lines(sections, rows, wrong)))
+    raise typer.Exit(WRONG if wrong else 0)
+
+
+def settings_table(settings: Settings) -> list[dict[str, Any]]:
+    """Every setting with its value and its origin; the key only by where it is."""
+    rows = [
+        {"name": name, "value": getattr(settings, name), "origin": settings.origin(name)} for name in NAMES
+    ]
+    held = None if settings.api_key is None else "set"
+    return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
+
+
+def check_variables(environment: Mapping[str, str]) -> list[Check]:
+    """Variables that look like settings and are none."""
+    return [
+        Check("variable", "wrong", f"{name} sets nothing" + (f"; did you mean {near}?" if near else ""))
+        for name, near in unknown_variables(environment).items()
+    ]
+
+
+def check_cache(settings: Settings) -> Check:
+    """Where verdicts are kept, how much there is, and whether more can be added."""
+    if settings.cache in ("off", "memory"):
+        return Check("cache", "note", f"{settings.cache} ({settings.origin('cache')}): a rerun pays again")
+    path = Path(settings.cache).expanduser() if settings.cache else default_path()
+    if path.is_dir():
+        return Check("cache", "wrong", f"{path} is a folder; name a file")
+    if path.exists():
+        size = f"{path.stat().st_size / 1e6:,.1f} MB"
+        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+            return Check("cache", "ok", f"{path}, {size}, writable")
+        return Check(
+            "cache", "wrong", f"{path}, {size}, cannot be written; change its rights, or use --cache"
+        )
+    nearest = next(place for place in path.absolute().parents if place.exists())
+    if os.access(nearest, os.W_OK):
+        return Check("cache", "ok", f"{path}, not there yet")
+    return Check("cache", "wrong", f"{path} cannot be made: {nearest} is not writable; use --cache PATH")
+
+
+def check_packages() -> list[Check]:
+    """Optional packages: which are here, and what the others would give."""
+    checks = []
+    for name, gain in PACKAGES.items():
+        try:
+            checks.append(Check(name, "ok", version(name)))
+        except PackageNotFoundError:
+            checks.append(Check(name, "note", f"not installed: {gain}"))
+    return checks
+
+
+def check_embedded(settings: Settings) -> Check:
+    """Whether the judge on this machine could answer."""
+    if settings.local_model:
+        path = Path(settings.local_model).expanduser()
+        if path.is_file():
+            return Check("embedded", "ok", str(path))
+        return Check("embedded", "wrong", f"there is no model file {path}")
+    if SMOLLM2.path.exists():
+        return Check("embedded", "note", f"{SMOLLM2.path}: shows the machinery, no judge to rely on")
+    return Check(
+        "embedded",
+        "note",
+        f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be fetched on first use, if you agree",
+    )
+
+
+def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, dict[str, list[Check]]]:
+    """All checks, by place."""
+    sections: dict[str, list[Check]] = {}
+    try:
+        settings = load(arguments)
+        endpoints = endpoints_of(settings)
+    except ConfigError as error:
+        return None, {"settings": [Check("settings", "wrong", str(error))]}
+    if endpoints:
+        sections["key"] = [check_key(settings, endpoints)]
+    for endpoint in endpoints:
+        sections[endpoint.url] = check_endpoint(asyncio.run(examine(endpoint)), settings)
+    here = [*check_variables(os.environ), check_cache(settings), *check_packages()]
+    sections["this machine"] = here if endpoints else [check_embedded(settings), *here]
+    return settings, sections
+
+
+def _lines(sections: dict[str, list[Check]], rows: list[dict[str, Any]], wrong: list[Check]) -> list[str]:
+    lines = []
+    for place, checks in sections.items():
+        lines.append(place)
+        lines += [f"  {MARKS[check.state]:6}{check.name:11}{check.text}" for check in checks]
+    if rows:
+        lines.append("settings")
+        lines += [f"  {row['name']:19}{_shown(row['value']):40} {row['origin']}" for row in rows]
+    lines.append("")
+    names = ", ".join(dict.fromkeys(check.name for check in wrong))
+    lines.append(f"something is wrong: {names}" if wrong else "all is well")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(f"{part:g}" if isinstance(part, float) else str(part) for part in value) or "-"
+    if value is None or value == "":
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,117 @@
+"""A run in numbers, for people (a few lines on stderr) and for scripts (JSON with stable keys).
+
+The keys of `--summary FILE.json`:
+    lines, scored, failed    lines read that could be scored; those with a verdict; those without
+    skipped                  lines left out by --skip-bad
+    seconds, rate            wall time; verdicts a second
+    by_status, by_source     counts: ok, empty, failed, ...; call, cache, shared, rule
+    errors                   [{message, count}], the commonest first, ten at most
+    calls, retries, hedges, rejects      requests sent, and of these the repeated, doubled and turned away
+    latency_p50_s, latency_p95_s         of answered calls; null where there was none
+    prompt_tokens, completion_tokens     as the endpoints counted them
+    cost                     US dollars; null where no price is known
+    score_mean, score_std    of the lines with a verdict; null where there is none
+    model                    those that judged, separated by commas
+    output                   the file written, or null
+    exit_status              as the command ends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from plaudit.events import Summary
+
+SETTLED = ("ok", "empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to say when a run is over."""
+
+    summary: Summary
+    skipped: int
+    models: tuple[str, ...]
+    output: str | None
+    exit_status: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers under stable keys."""
+        summary = self.summary
+        return {
+            "lines": summary.samples,
+            "scored": summary.samples - summary.failures,
+            "failed": summary.failures,
+            "skipped": self.skipped,
+            "seconds": round(summary.seconds, 3),
+            "rate": round(_rate(summary), 3),
+            "by_status": dict(summary.by_status),
+            "by_source": dict(summary.by_source),
+            "errors": [{"message": text, "count": count} for text, count in summary.errors.items()],
+            "calls": summary.calls,
+            "retries": summary.retries,
+            "hedges": summary.hedges,
+            "rejects": summary.rejects,
+            "latency_p50_s": summary.latency_p50_s,
+            "latency_p95_s": summary.latency_p95_s,
+            "prompt_tokens": summary.prompt_tokens,
+            "completion_tokens": summary.completion_tokens,
+            "cost": summary.cost,
+            "score_mean": summary.score_mean,
+            "score_std": summary.score_std,
+            "model": ", ".join(self.models),
+            "output": self.output,
+            "exit_status": self.exit_status,
+        }
+
+    def as_text(self, *, already_told: Collection[str] = ()) -> list[str]:
+        """A few lines for people; errors they have seen while it ran are not repeated."""
+        summary = self.summary
+        where = f" -> {self.output}" if self.output else ""
+        lines = [
+            f"{summary.samples - summary.failures:,} of {summary.samples:,} lines scored in "
+            f"{summary.seconds:.1f} s ({_rate(summary):,.1f}/s){where}"
+        ]
+        if self.skipped:
+            lines.append(f"  skipped   {self.skipped:,} bad lines")
+        if summary.failures or set(summary.by_status) - {"ok"}:
+            lines.append(f"  status    {_counts(summary.by_status)}")
+        if set(summary.by_source) - {"call"}:
+            lines.append(f"  source    {_counts(summary.by_source)}")
+        if summary.score_mean is not None and summary.score_std is not None:
+            lines.append(f"  score     mean {summary.score_mean:.4g}, deviation {summary.score_std:.3g}")
+        if summary.calls:
+            lines.append(f"  calls     {_calls(summary)}")
+        if summary.prompt_tokens or summary.completion_tokens:
+            cost = "" if summary.cost is None else f", ${summary.cost:,.4f}"
+            lines.append(f"  tokens    {summary.prompt_tokens:,} in, {summary.completion_tokens:,} out{cost}")
+        lines += [
+            f"  {count:,} x {text}"
+            for text, count in summary.errors.items()
+            if not any(text in told for told in already_told)
+        ]
+        return lines
+
+
+def _rate(summary: Summary) -> float:
+    return summary.samples / summary.seconds if summary.seconds > 0 else 0.0
+
+
+def _counts(counts: Any) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def _calls(summary: Summary) -> str:
+    parts = [f"{summary.calls:,}"]
+    if summary.latency_p50_s is not None and summary.latency_p95_s is not None:
+        parts.append(f"half within {summary.latency_p50_s:.2f} s, 95% within {summary.latency_p95_s:.2f} s")
+    for count, word in (
+        (summary.retries, "retried"),
+        (summary.hedges, "hedged"),
+        (summary.rejects, "turned away"),
+    ):
+        if count:
+            parts.append(f"{count:,} {word}")
+    return ", ".join(parts)
