@@ -84,7 +84,7 @@ def _defuse(text: str) -> tuple[str, int]:
 
 # --- invisible characters -----------------------------------------------------------------------------------
 
-_USUAL = bytes([*TURN.encode(), *b"\t\n", *range(0x20, 0x7F)])
+_USUAL = bytes([*b"\t\n", *range(0x20, 0x7F)])
 """Bytes that hide nothing. Deleting them leaves the few characters of a text that are worth a look."""
 _LINE_BREAKS = ("\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029")
 _INVISIBLE = (

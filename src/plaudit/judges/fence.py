@@ -32,24 +32,17 @@ def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_
     The opening tag says what was done to the content (`note="14 invisible characters removed"`). A content
     longer than `max_chars` keeps its head and its tail around a marker. Labels are the judge's own words.
     """
-    texts = [_flat(label, content, max_chars) for label, content in contents.items()]
-    notes = [""] * len(texts)
-    everything = "\n".join(texts)
-    if not is_plain(everything):
-        cleaned = [clean(text) for text in texts]
-        texts = [part.text for part in cleaned]
-        notes = [_note(part.tokens, part.invisible) for part in cleaned]
-        everything = "\n".join(texts)
+    texts, everything, notes = _shown(contents, max_chars)
     digest = hashlib.sha256(salt)
     blocks = []
-    for label, text, note in zip(contents, texts, notes, strict=True):
+    for label, text in zip(contents, texts, strict=True):
         digest.update(text.encode())
         code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
         while code in everything:
             digest.update(b"again")
             code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
-        body = text.replace(TURN, f"<turn-{code} ") if TURN in text else text
-        blocks.append(f"<{label}-{code}{note}>\n{body}\n</{label}-{code}>")
+        body = text.replace(TURN, f"<turn-{code} ") if notes else text
+        blocks.append(f"<{label}-{code}{notes.get(label, '')}>\n{body}\n</{label}-{code}>")
     return "\n\n".join(blocks)
 
 
@@ -68,6 +61,23 @@ def cut(text: str, max_chars: int) -> str:
 _LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 _CODE_LENGTH = 12
 _ROLE = re.compile(r"[a-z]{1,16}")
+
+
+def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[str], str, dict[str, str]]:
+    """What is shown of each content, all of it joined, and by label what to note about it."""
+    texts = []
+    for content in contents.values():
+        if not isinstance(content, str):
+            break
+        texts.append(content)
+    else:
+        everything = "\n".join(texts)
+        if len(everything) <= max_chars and is_plain(everything):
+            return texts, everything, {}
+    cleaned = {label: clean(_flat(label, content, max_chars)) for label, content in contents.items()}
+    texts = [part.text for part in cleaned.values()]
+    notes = {label: _note(part.tokens, part.invisible) for label, part in cleaned.items()}
+    return texts, "\n".join(texts), notes
 
 
 def _flat(label: str, content: Content, max_chars: int) -> str:

@@ -120,6 +120,8 @@ def _search(text: str, reply: Reply, key: str, judged: str) -> Flat:
 
 
 def _contradicted(prose: str, key: str, value: object) -> None:
+    if "</think>" in prose:
+        raise UnreadableVerdict("the verdict may belong to the judge's reasoning")
     if re.search(rf'"{key}\\?"\s*+:', prose):
         raise UnreadableVerdict("beside the verdict there is a second one, broken")
     for stated in _STATED.findall(prose):
@@ -156,16 +158,14 @@ def _encodable(value: Any) -> Any:
 
 
 def _after_reasoning(text: str) -> str:
-    """The reply without the judge's own leading `<think>...</think>`."""
-    stripped = text.lstrip()
-    if stripped.startswith(("{", "`")):
-        return text
-    reasoning, closed, rest = stripped.partition("</think>")
-    if closed:
+    """The reply without the judge's own reasoning: from `<think>`, or from the start, to `</think>`."""
+    if text.lstrip().startswith("<think>"):
+        _, closed, rest = text.partition("</think>")
+        if not closed:
+            raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
         return rest
-    if reasoning.startswith("<think>"):
-        raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
-    return text
+    _, closed, rest = text.partition("\n</think>")  # at a line's start, so not within a quoted reason
+    return rest if closed else text
 
 
 def _nothing(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ class Scale:
 
     def __post_init__(self) -> None:
         for end in (self.low, self.high):
-            if isinstance(end, bool) or not isinstance(end, (int, float)) or not math.isfinite(end):
+            if isinstance(end, bool) or not isinstance(end, (int, float)) or not -1e300 < end < 1e300:
                 raise ConfigError(
                     f"scale=({self.low!r}, {self.high!r}) needs two finite numbers, like scale=(0, 10)"
                 )
@@ -63,4 +62,4 @@ def _describe(value: object) -> str:
 
 
 def _short(number: float) -> str:
-    return "of hundreds of digits" if abs(number) > 1e300 and not math.isinf(number) else f"{number:g}"
+    return "of hundreds of digits" if isinstance(number, int) and abs(number) > 1e300 else f"{number:g}"

@@ -1,0 +1,120 @@
+"""Cleaning: hostile characters go, honest text stays."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plaudit.judges.clean import clean, is_plain, without_tokens
+
+HONEST = {
+    "code": "if a < b and x[0] > y[-1]:\n\treturn {'a': 1}  # <div class='s'> a <- b |> f <| g <|> h",
+    "mathematics": "∀x∈ℝ: x² ≥ 0, ∑ᵢ aᵢ ≤ π·√2, [0, 1), f: A → B, a ≠ b, ½ ‖v‖",
+    "accents": "déjà vu, naïve, Ångström, e\u0301 as two characters, tiếng Việt",
+    "Chinese, Japanese, Korean": "解答は「四十二」です。答案是四十二。정답은 42입니다.",
+    "an ideograph with its variation": "葛\U000e0100城市",
+    "Arabic and Hebrew": "الجواب هو ٤٢، والسلام. התשובה היא 42.",
+    "Persian with its non-joiners": "می\u200cخواهم کتاب\u200cها را بخوانم",
+    "Hindi with its joiners": "क्\u200dष और क्\u200cष",
+    "emoji sequences": "👩\u200d👩\u200d👧 ❤️\u200d🔥 👍🏽 🏳️\u200d🌈 1️⃣ #️⃣ ☺️ ©️ 🇩🇪",
+    "quotation marks and dashes": "“So,” she said — ‘fine’… ‹fine› «fine»",
+    "tabs and line feeds": "a\tb\nc\n",
+}
+
+
+@pytest.mark.parametrize("text", HONEST.values(), ids=HONEST.keys())
+def test_honest_text_passes_unchanged(text: str) -> None:
+    assert clean(text) == (text, 0, 0)
+
+
+TOKENS = [
+    *("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|start_header_id|>"),
+    *("<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<start_of_turn>", "<end_of_turn>"),
+    *(
+        "<think>",
+        "</think>",
+        "<bos>",
+        "<eos>",
+        "<tool_call>",
+        "<｜begin▁of▁sentence｜>",
+        "<|turn>",
+        "<turn|>",
+    ),
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_control_token_is_broken_visibly_and_counted(token: str) -> None:
+    text, tokens, invisible = clean(f"before {token} after")
+    assert token not in text
+    assert token.strip("<>[]") in text, "the judge still sees what stood there"
+    assert (tokens, invisible) == (1, 0)
+    assert re.fullmatch(r"before (‹\S+[›>]|<\S+›) after", text)
+
+
+def test_no_token_is_put_together_by_removing_what_split_it() -> None:
+    assert clean("<\u200b|im_start|\u2060>").text == "‹|im_start|›"
+    assert clean("<<s>s>").text == "<‹s›s>"
+
+
+def test_invisible_characters_are_removed_and_counted() -> None:
+    assert clean("a\u200bb\u00adc\u202ed\ufeffe\U000e0041f\x1bg") == ("abcdefg", 0, 6)
+
+
+def test_selectors_and_joiners_out_of_place_are_removed() -> None:
+    assert clean("a\ufe0fb\u200dc\u200c") == ("abc", 0, 3)
+    assert clean("😀\ufe0f\ufe0f\ufe0e") == ("😀\ufe0f", 0, 2)
+    assert clean("👩\u200d") == ("👩", 0, 1)
+
+
+def test_every_kind_of_line_break_becomes_a_line_feed_and_counts_for_nothing() -> None:
+    assert clean("a\r\nb\rc\u2028d\u2029e\x85f\x0bg\x0ch") == ("a\nb\nc\nd\ne\nf\ng\nh", 0, 0)
+
+
+def test_lone_surrogates_are_removed_so_that_the_text_can_be_sent() -> None:
+    cleaned = clean("a\ud800b\udfff")
+    assert cleaned == ("ab", 0, 2)
+    assert cleaned.text.encode()
+
+
+def test_tokens_can_be_cut_out_whole() -> None:
+    assert without_tokens("<|im_end|>:[/INST] </s>") == ": "
+
+
+hostile_text = st.text(
+    st.one_of(
+        st.characters(),
+        st.sampled_from([*"<>|[]/sINTthk_", "\u200b", "\u200d", "\ufe0f", "👩", "\ud800", "\x00", "｜"]),
+    ),
+    max_size=60,
+).map(lambda text: text.replace("q", "<|im_start|>").replace("z", "</s>"))
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@given(hostile_text)
+def test_a_cleaned_text_has_nothing_left_to_clean_and_can_be_sent(text: str) -> None:
+    once = clean(text)
+    once.text.encode()  # raises where a surrogate is left
+    assert clean(once.text) == (once.text, 0, 0)
+    if is_plain(text):
+        assert once == (text, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "unit", ["<", "<|", "<s>", "<|a|>", "[", "a\u200b", "a\u200d", "a\x01", "\ud800", "é", "<a|", "👩\u200d"]
+)
+def test_cleaning_takes_time_in_proportion_to_the_length(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            clean(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(160_000) < 8 * seconds(40_000) + 0.005

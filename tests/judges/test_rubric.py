@@ -1,0 +1,186 @@
+"""The rubric judge: what it asks, what it settles without asking, what it refuses to be."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import pytest
+from attacks import ATTACKS
+
+from plaudit.errors import ConfigError
+from plaudit.judges import Judge, Rubric
+from plaudit.types import ChatRequest, Sample, Source, Status, Verdict
+
+CRITERIA = "Is it correct and brief?"
+
+
+def asked(judge: Judge, sample: Sample) -> ChatRequest:
+    request = judge.render(sample)
+    assert isinstance(request, ChatRequest)
+    return request
+
+
+def user_text(sample: Sample, **settings: Any) -> str:
+    return asked(Rubric(CRITERIA, **settings), sample).messages[1]["content"]
+
+
+def test_the_judge_sees_rubric_scale_anchors_task_reference_and_response() -> None:
+    rubric = Rubric(CRITERIA, scale=(1, 5), anchors={5: "right and short", 1: "wrong"})
+    request = asked(rubric, Sample("6 x 7?", "It is 42.", reference="forty-two"))
+    system, user = (message["content"] for message in request.messages)
+    assert [message["role"] for message in request.messages] == ["system", "user"]
+    for part in (CRITERIA, "whole numbers from 1 to 5", "\n1: wrong\n5: right and short\n"):
+        assert part in system
+    assert user.index("6 x 7?") < user.index("forty-two") < user.index("It is 42.")
+    assert request.temperature == 0.0
+
+
+def test_the_instructions_follow_the_content() -> None:
+    user = user_text(Sample("6 x 7?", "42"))
+    assert user.startswith("<task-")
+    assert user.rindex("</response-") < user.index("That was all of the data.")
+    assert user.endswith('{"reason": "...", "score": <whole number>}')
+
+
+def test_the_reply_format_is_a_schema_with_the_reason_first() -> None:
+    schema = asked(Rubric(CRITERIA), Sample("6 x 7?", "42")).schema
+    assert schema is not None
+    assert list(schema["properties"]) == ["reason", "score"]
+    assert schema["properties"]["score"] == {"type": "integer", "minimum": 0, "maximum": 10}
+    assert schema["additionalProperties"] is False
+
+
+def test_all_requests_of_a_judge_share_system_message_and_schema() -> None:
+    rubric = Rubric(CRITERIA)
+    first, second = (asked(rubric, Sample(task, "42")) for task in ("6 x 7?", "40 + 2?"))
+    assert first.messages[0] is second.messages[0]
+    assert first.schema is second.schema
+
+
+def test_the_same_sample_renders_to_the_same_bytes_in_another_judge_alike() -> None:
+    sample = Sample("6 x 7?", "42 \u200b<|im_end|>")
+    assert asked(Rubric(CRITERIA), sample) == asked(Rubric(CRITERIA), copy.deepcopy(sample))
+
+
+def test_another_prompt_with_the_same_response_is_another_request() -> None:
+    assert user_text(Sample("6 x 7?", "42")) != user_text(Sample("40 + 2?", "42"))
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attack_changes_nothing_outside_its_block(attack: str) -> None:
+    def outside(response: str) -> tuple[str, str]:
+        text = user_text(Sample("6 x 7?", response, reference="42"), show_thinking=True)
+        before, opened, rest = text.partition("<response-")
+        code = rest[:12]
+        body, closed, after = rest.rpartition(f"</response-{code}>")
+        assert opened and closed and f"response-{code}" not in body[12:]
+        text.encode()
+        return before, after
+
+    assert outside(attack) == outside("42")
+
+
+def test_a_response_full_of_placeholders_stays_literal() -> None:
+    attack = ATTACKS["template placeholders"]
+    assert attack in user_text(Sample("{response}", attack))
+
+
+def test_reasoning_is_hidden_unless_asked_for() -> None:
+    sample = Sample("6 x 7?", "<think>a secret</think>42")
+    assert "secret" not in user_text(sample)
+    assert "a secret" in user_text(sample, show_thinking=True)
+    assert user_text(sample) == user_text(Sample("6 x 7?", "<think>another</think>\n42")), "one call for both"
+
+
+def test_long_responses_are_cut_in_the_middle() -> None:
+    user = user_text(Sample("6 x 7?", "a" * 500 + "b" * 500), max_chars=100)
+    assert "a" * 50 + "\n[... 900 characters left out ...]\n" + "b" * 50 in user
+
+
+@pytest.mark.parametrize(
+    "response", ["", " \n", ":", ".", "\u200b", "---", "<think>42", "<think>x</think> :", "</s>"]
+)
+def test_a_response_without_content_gets_the_worst_score_without_a_call(response: str) -> None:
+    verdict = Rubric(CRITERIA, scale=(-3, 3)).render(Sample("6 x 7?", response))
+    assert isinstance(verdict, Verdict)
+    assert (verdict.score, verdict.status, verdict.source) == (-3.0, Status.EMPTY, Source.RULE)
+    assert verdict.attempts == 0
+    assert "nothing to judge" in verdict.reason
+
+
+@pytest.mark.parametrize("response", ["42", "-1", "解", "π", "😀", "✓", "x"])
+def test_a_short_answer_is_judged(response: str) -> None:
+    assert response in user_text(Sample("6 x 7?", response))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ud83d alone", "ok"])
+def test_lone_surrogates_anywhere_leave_a_request_that_can_be_sent(text: str) -> None:
+    request = asked(Rubric(CRITERIA), Sample(text, "42" + text, reference=text))
+    for message in request.messages:
+        message["content"].encode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"criteria": ""}, "criteria=''"),
+        ({"criteria": " ... "}, "criteria=' ... '"),
+        ({"criteria": None}, "criteria=None"),
+        ({"criteria": "Good?\ud800"}, "criteria or anchors hold a lone surrogate"),
+        ({"scale": (10, 0)}, "scale=.* upside down"),
+        ({"scale": (0, math.nan)}, "scale=.* finite"),
+        ({"scale": (0, math.inf)}, "scale=.* finite"),
+        ({"scale": (0, 5, 10)}, "scale=.* two numbers"),
+        ({"scale": 10}, "scale=.* two numbers"),
+        ({"scale": (0.5, 1)}, "scale=.* integer=False"),
+        ({"anchors": {11: "better than best"}}, "anchors: 11 is not on the scale"),
+        ({"anchors": {0.5: "between"}}, "anchors: 0.5 is not on the scale"),
+        ({"anchors": {"0": "bad"}}, "anchors: '0' is not on the scale"),
+        ({"anchors": {0: " "}}, "anchors: 0 has no description"),
+        ({"max_chars": 0}, "max_chars=0"),
+        ({"max_tokens": 0}, "max_tokens=0"),
+    ],
+)
+def test_a_rubric_that_cannot_work_is_refused_by_name(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        Rubric(**{"criteria": CRITERIA, **settings})
+
+
+def test_a_scale_of_fractions_is_possible() -> None:
+    rubric = Rubric(CRITERIA, scale=(0, 1), integer=False, anchors={0.5: "half right"})
+    request = asked(rubric, Sample("6 x 7?", "42"))
+    assert request.schema is not None
+    assert request.schema["properties"]["score"]["type"] == "number"
+    assert "0.5: half right" in request.messages[0]["content"]
+
+
+def test_the_version_changes_with_everything_that_changes_a_verdict() -> None:
+    versions = {
+        Rubric(CRITERIA).version,
+        Rubric("Is it kind?").version,
+        Rubric(CRITERIA, scale=(0, 5)).version,
+        Rubric(CRITERIA, integer=False).version,
+        Rubric(CRITERIA, anchors={0: "wrong"}).version,
+        Rubric(CRITERIA, show_thinking=True).version,
+        Rubric(CRITERIA, max_chars=100).version,
+    }
+    assert len(versions) == 7
+    assert Rubric(CRITERIA).version == Rubric(CRITERIA).version
+
+
+def test_a_rubric_is_a_value() -> None:
+    rubric = Rubric(CRITERIA, scale=(0, 5), anchors={0: "wrong"})
+    same: Rubric = pickle.loads(pickle.dumps(rubric))
+    assert same == rubric
+    assert hash(same) == hash(rubric)
+    assert same.render(Sample("6 x 7?", "42")) == rubric.render(Sample("6 x 7?", "42"))
+    with pytest.raises(AttributeError):
+        rubric.criteria = "Is it long?"  # type: ignore[misc]
+
+
+def test_a_response_that_is_not_text_is_named() -> None:
+    with pytest.raises(ConfigError, match="response is int, not text"):
+        Rubric(CRITERIA).render(Sample("6 x 7?", 42))  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""Scales: what is a score, and what is not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges.scale import Scale
+
+
+@pytest.mark.parametrize("value", [0, 10, 7, 7.0, -0.0])
+def test_a_whole_number_on_the_scale_is_a_score(value: float) -> None:
+    assert Scale(0, 10).read(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (11, "11 is not between 0 and 10"),
+        (-1, "-1 is not between"),
+        (7.5, "7.5 is not a whole number"),
+        (math.nan, "nan is not between"),
+        (math.inf, "inf is not between"),
+        (10**400, "hundreds of digits"),
+        (True, "true, not a number"),
+        (None, "null, not a number"),
+        ("7", "the text '7', not a number"),
+        ("7/10", "the text '7/10', not a number"),
+        ("x" * 500, "the text 'xxxxxxxxxxxx'..., not a number"),
+    ],
+)
+def test_anything_else_is_unreadable_and_never_clamped(value: object, found: str) -> None:
+    with pytest.raises(UnreadableVerdict, match=found) as caught:
+        Scale(0, 10).read(value)
+    assert len(str(caught.value)) <= 120
+
+
+def test_fractions_are_scores_where_the_scale_has_them() -> None:
+    assert Scale(0, 1, integer=False).read(0.25) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "complaint"),
+    [
+        (10, 0, "upside down"),
+        (5, 5, "upside down"),
+        (0, math.nan, "finite"),
+        (-math.inf, 0, "finite"),
+        (False, True, "finite numbers"),
+        ("0", "10", "finite numbers"),
+        (0.5, 10, "whole numbers, or integer=False"),
+    ],
+)
+def test_a_scale_that_makes_no_sense_is_refused(low: float, high: float, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        Scale(low, high)
+    assert "scale" in str(caught.value)
+
+
+def test_a_schema_bounds_the_score() -> None:
+    assert Scale(1, 5).schema() == {"type": "integer", "minimum": 1, "maximum": 5}
+    assert Scale(0, 1, integer=False).schema() == {"type": "number", "minimum": 0, "maximum": 1}
