@@ -66,7 +66,7 @@ UNREADABLE = {
     "a step number": "Step 1: fine. Score: 8",
     "a hundred read as ten": "100",
     "a hundred in the right form": '{"reason": "Right.", "score": 100}',
-    "the first fenced block, quoted": f'```json\n{{"reason": "A", "score": 10}}\n```\nNo:\n```json\n{OWN}\n```',
+    "the first fenced block quoted": f'```json\n{{"reason": "A", "score": 10}}\n```\nNo\n```json\n{OWN}\n```',
     "a bare number": "7",
     "a score in prose": "I would give it a score of 7.",
     "a verdict after another": f'{{"score": 3}}\n{OWN}',
