@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from plaudit.simulator.ask import Ask
-from plaudit.simulator.chance import output_tokens, uniform
+from plaudit.simulator.chance import uniform
 from plaudit.simulator.scenario import Scenario
-from plaudit.types import Reply, TokenChoice, Usage
+from plaudit.types import RateHeaders, Reply, TokenChoice, Usage
 
 REFUSAL = "I'm sorry, but I can't judge this one."
 BABBLE = "What a lovely answer! There is a lot one could say about it, and I would rather not be pinned down."
@@ -23,6 +23,9 @@ REASONS = (
     "It states something that the question rules out.",
     "It is clear and complete.",
 )
+MAX_PATH = 200
+"""Characters of a path into a schema, past which it is taken to refer to itself without end."""
+MAX_ITEMS = 16
 DEFAULT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -32,25 +35,26 @@ DEFAULT_SCHEMA: Mapping[str, Any] = {
 }
 
 
-def answer(scenario: Scenario, ask: Ask, fault: str = "") -> Reply:
+def answer(
+    scenario: Scenario, ask: Ask, *, tokens: int, fault: str = "", rate: RateHeaders | None = None
+) -> Reply:
     """The reply to a question; `fault` is the kind of fault that spoils its text, if one does."""
-    tokens = output_tokens(scenario, ask)
     usage = Usage(prompt_tokens=ask.prompt_tokens, completion_tokens=tokens)
     if ask.kind == "embed":
         size = ask.dimensions or scenario.dimensions
         vectors = tuple(_vector(f"{scenario.seed}:{ask.model}:{text}", size) for text in ask.texts)
-        return Reply("", model=ask.model, usage=usage, vectors=vectors)
+        return Reply("", model=ask.model, usage=usage, rate=rate, vectors=vectors)
     if fault == "refusal":
-        return Reply("", model=ask.model, refusal=REFUSAL, usage=usage)
+        return Reply("", model=ask.model, refusal=REFUSAL, usage=usage, rate=rate)
     if fault == "filtered":
-        return Reply("", model=ask.model, finish_reason="content_filter", usage=usage)
+        return Reply("", model=ask.model, finish_reason="content_filter", usage=usage, rate=rate)
     if fault == "babble":
-        return Reply(BABBLE, model=ask.model, usage=usage)
+        return Reply(BABBLE, model=ask.model, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
     text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
     if fault == "truncated":
-        return Reply(text[: len(text) // 2], model=ask.model, finish_reason="length", usage=usage)
-    return Reply(text, model=ask.model, usage=usage, tokens=choices if ask.top_logprobs else ())
+        return Reply(text[: len(text) // 2], model=ask.model, finish_reason="length", usage=usage, rate=rate)
+    return Reply(text, model=ask.model, usage=usage, rate=rate, tokens=choices if ask.top_logprobs else ())
 
 
 class _Writer:
@@ -81,34 +85,48 @@ class _Writer:
         return text, (TokenChoice(head + '"score": ', -0.01), scored, TokenChoice(tail, -0.01))
 
     def _chance(self, label: str) -> float:
-        return uniform(self._seed, self._ask.key, "answer", label)
+        return uniform(self._seed, self._ask.key, label)
 
     def _value(self, schema: Any, path: str, root: Mapping[str, Any]) -> Any:
-        """A value that the schema allows. Covers what structured-output endpoints accept."""
-        if not isinstance(schema, Mapping):
+        """A value that the schema allows, for the keywords that structured-output endpoints accept."""
+        if not isinstance(schema, Mapping) or len(path) > MAX_PATH:
             return None
-        if isinstance(reference := schema.get("$ref"), str):
-            return self._value(_resolve(root, reference), path, root)
-        if "const" in schema:
-            return schema["const"]
-        for choice in ("enum", "anyOf", "oneOf"):
-            if options := schema.get(choice):
-                picked = options[int(self._chance(f"{path}/{choice}") * len(options))]
-                return picked if choice == "enum" else self._value(picked, path, root)
-        kind = schema.get("type", "object" if "properties" in schema else "string")
+        kind = schema.get("type")
+        if kind == "object":
+            return self._object(schema, path, root)
+        for choice in ("const", "enum", "anyOf", "oneOf", "$ref"):
+            if choice in schema:
+                return self._chosen(choice, schema[choice], path, root)
         if isinstance(kind, list):
             kind = next((name for name in kind if name != "null"), "null")
-        if kind == "object":
-            properties = schema.get("properties", {})
-            return {name: self._value(part, f"{path}.{name}", root) for name, part in properties.items()}
-        if kind == "array":
-            items, count = schema.get("items", {}), schema.get("minItems", min(3, schema.get("maxItems", 3)))
-            return [self._value(items, f"{path}[{index}]", root) for index in range(count)]
-        if kind in ("integer", "number"):
-            return _number(schema, self._chance(path))
-        if kind == "boolean":
-            return self._chance(path) < 0.5
-        return None if kind == "null" else REASONS[int(self._chance(path) * len(REASONS))]
+        match kind:
+            case "integer" | "number":
+                return _number(schema, self._chance(path))
+            case "boolean":
+                return self._chance(path) < 0.5
+            case "array":
+                least = min(int(_bound(schema, "minItems", 1)), MAX_ITEMS)
+                return [self._value(schema.get("items"), f"{path}[{index}]", root) for index in range(least)]
+            case "null":
+                return None
+            case None if "properties" in schema:
+                return self._object(schema, path, root)
+        return REASONS[int(self._chance(path) * len(REASONS))]
+
+    def _object(self, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> dict[str, Any]:
+        properties = schema.get("properties")
+        parts = properties.items() if isinstance(properties, Mapping) else ()
+        return {name: self._value(part, f"{path}.{name}", root) for name, part in parts}
+
+    def _chosen(self, choice: str, options: Any, path: str, root: Mapping[str, Any]) -> Any:
+        if choice == "const":
+            return options
+        if choice == "$ref":
+            return self._value(_resolve(root, str(options)), f"{path}$", root)
+        if not isinstance(options, list | tuple) or not options:
+            return None
+        picked = options[int(self._chance(f"{path}/{choice}") * len(options))]
+        return picked if choice == "enum" else self._value(picked, f"{path}|", root)
 
 
 def _resolve(root: Mapping[str, Any], reference: str) -> Any:
@@ -118,8 +136,13 @@ def _resolve(root: Mapping[str, Any], reference: str) -> Any:
     return part
 
 
+def _bound(schema: Mapping[str, Any], name: str, default: float) -> float:
+    value = schema.get(name)
+    return value if isinstance(value, int | float) else default
+
+
 def _number(schema: Mapping[str, Any], chance: float) -> int | float:
-    low, high = float(schema.get("minimum", 0)), float(schema.get("maximum", 10))
+    low, high = _bound(schema, "minimum", 0), _bound(schema, "maximum", 10)
     if schema.get("type") == "number":
         return round(low + (high - low) * chance, 2)
     first, last = math.ceil(low), math.floor(high)
@@ -128,8 +151,9 @@ def _number(schema: Mapping[str, Any], chance: float) -> int | float:
 
 def _number_choice(score: float, schema: Mapping[str, Any], chance: float, count: int) -> TokenChoice:
     """The score's token, with its neighbours on the scale a little less likely than itself."""
-    bounds = schema.get("properties", {}).get("score", {})
-    low, high = bounds.get("minimum", 0), bounds.get("maximum", 10)
+    properties = schema.get("properties")
+    bounds = properties.get("score", {}) if isinstance(properties, Mapping) else {}
+    low, high = _bound(bounds, "minimum", 0), _bound(bounds, "maximum", 10)
     near = [score + step for step in (0, -1, 1, -2, 2, -3, 3) if low <= score + step <= high]
     weights = [math.exp(-(1.0 + chance) * abs(other - score)) for other in near]
     total = sum(weights)

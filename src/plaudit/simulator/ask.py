@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from plaudit.types import ChatRequest, EmbedRequest, Request
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """One request, reduced to what the answer depends on."""
 
     kind: Literal["chat", "generate", "embed"]
@@ -24,26 +24,21 @@ class Ask:
     schema: Mapping[str, Any] | None = None
     top_logprobs: int = 0
     dimensions: int | None = None
+    key: bytes = b""
+    """Derived: the same for the same question to the same model, over HTTP and in memory alike."""
+    prompt_tokens: int = 0
+    """Derived: about four characters each, as English has it."""
 
-    @cached_property
-    def key(self) -> bytes:
-        """The same for the same question to the same model, over HTTP and in memory alike."""
-        digest = blake2b(digest_size=16)
-        for text in (self.kind, self.model, *self.texts):
-            data = text.encode("utf-8", "surrogatepass")
-            digest.update(b"%d:" % len(data))
-            digest.update(data)
-        return digest.digest()
-
-    @cached_property
-    def prompt_tokens(self) -> int:
-        """About four characters each, as English has it."""
-        return max(1, sum(map(len, self.texts)) // 4)
+    def __post_init__(self) -> None:
+        lengths = [len(text) for text in self.texts]
+        data = "\0".join((self.kind, self.model, repr(lengths), *self.texts))
+        force_setattr(self, "key", blake2b(data.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+        force_setattr(self, "prompt_tokens", max(1, sum(lengths) // 4))
 
     @property
     def wants_yes_or_no(self) -> bool:
         """Whether a log-probability of yes or no is asked for, rather than a number."""
-        if not self.top_logprobs or self.schema is not None or not self.texts:
+        if not self.top_logprobs or self.schema is not None:
             return False
         words = set(re.findall(r"[a-z]+", " ".join(self.texts).lower()))
         return {"yes", "no"} <= words

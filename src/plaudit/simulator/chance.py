@@ -12,10 +12,9 @@ from plaudit.simulator.scenario import Fault, Scenario
 _NORMAL = NormalDist()
 
 
-def uniform(seed: int, key: bytes, *labels: str | int) -> float:
+def uniform(seed: int, key: bytes, label: str) -> float:
     """A number in (0, 1), the same for the same arguments."""
-    text = ":".join(map(str, (seed, *labels))).encode()
-    number = int.from_bytes(blake2b(text + b":" + key, digest_size=8).digest(), "big")
+    number = int.from_bytes(blake2b(f"{seed}:{label}:".encode() + key, digest_size=8).digest(), "big")
     return ((number >> 12) + 0.5) / 2.0**52  # 52 bits and a half: never 0, never 1
 
 
@@ -39,6 +38,6 @@ def fault_of(scenario: Scenario, ask: Ask, *, attempt: int, at: float, arrival: 
             continue
         if fault.probability >= 1.0:
             return fault
-        if uniform(scenario.seed, ask.key, "fault", number, attempt) < fault.probability:
+        if uniform(scenario.seed, ask.key, f"fault:{number}:{attempt}") < fault.probability:
             return fault
     return None

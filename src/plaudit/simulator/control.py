@@ -1,4 +1,4 @@
-"""The paths beside the model: what models there are, statistics, and the scenario, which can be changed live."""
+"""The paths beside the model: the list of models, statistics, and the scenario, which can be changed live."""
 
 from __future__ import annotations
 

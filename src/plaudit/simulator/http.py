@@ -16,7 +16,7 @@ from plaudit.simulator.control import control
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.openai_wire import error_reply
 from plaudit.simulator.outcome import Outcome
-from plaudit.simulator.protocol import BadRequest, HttpRequest, RequestReader, Response
+from plaudit.simulator.protocol import MAX_BODY, BadRequest, HttpRequest, RequestReader, Response
 from plaudit.simulator.routes import ROUTES, bearer, render
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import Job, SimulatedServer
@@ -78,6 +78,8 @@ class Connection(asyncio.Protocol):
         self._reader.feed(data)
         if not self._is_busy:
             self._serve()
+        elif len(self._reader) > MAX_BODY:
+            self.abort()  # whoever sends that much ahead will never read a reply
 
     def abort(self) -> None:
         """Reset the connection, as a crashing server or an impatient balancer does."""

@@ -6,7 +6,6 @@ ranges, no compression.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -23,13 +22,32 @@ class BadRequest(Exception):
         self.status = status
 
 
+class Head:
+    """The header lines of a request, searched rather than parsed: few of them are ever looked at."""
+
+    __slots__ = ("_lines", "_lowered")
+
+    def __init__(self, lines: bytes) -> None:
+        self._lines = lines
+        self._lowered = lines.lower()
+
+    def get(self, name: bytes) -> bytes:
+        """The value of a header, its name given in lower case; empty when it is not there."""
+        start = self._lowered.find(b"\r\n" + name + b":")
+        if start < 0:
+            return b""
+        start += len(name) + 3
+        end = self._lines.find(b"\r\n", start)
+        return self._lines[start : end if end >= 0 else None].strip()
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request, complete. Header names are in lower case."""
+    """One request, complete."""
 
     method: str
     path: str
-    headers: Mapping[bytes, bytes]
+    head: Head
     body: bytes
     keeps_alive: bool
 
@@ -39,8 +57,8 @@ class RequestReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._head: tuple[str, str, dict[bytes, bytes], bool] | None = None
-        self._chunks: list[bytes] = []
+        self._head: tuple[str, str, Head, bool] | None = None
+        self._chunked = bytearray()
         self._wants_continue = False
 
     def __len__(self) -> int:
@@ -54,13 +72,13 @@ class RequestReader:
         if self._head is None and not self._read_head():
             return None
         assert self._head is not None
-        method, path, headers, keeps_alive = self._head
-        body = self._read_body(headers)
+        method, path, head, keeps_alive = self._head
+        body = self._read_body(head)
         if body is None:
             return None
         self._head = None
         self._wants_continue = False
-        return HttpRequest(method, path, headers, body, keeps_alive)
+        return HttpRequest(method, path, head, body, keeps_alive)
 
     def take_continue(self) -> bool:
         """True, once, when the client waits for a `100 Continue` before it sends its body."""
@@ -73,26 +91,23 @@ class RequestReader:
             if len(self._buffer) > MAX_HEAD:
                 raise BadRequest(431, f"headers exceed {MAX_HEAD} bytes")
             return False
-        first, *lines = bytes(self._buffer[:end]).lstrip(b"\r\n").split(b"\r\n")
-        del self._buffer[: end + 4]
+        lines = self._take(end + 4)[:end].lstrip(b"\r\n")
+        first, _, _ = lines.partition(b"\r\n")
         try:
             method, target, version = first.decode("ascii").split(" ")
         except ValueError:
             raise BadRequest(400, "the request line is not `METHOD PATH HTTP/1.1`") from None
-        headers = {}
-        for line in lines:
-            name, _, value = line.partition(b":")
-            headers[name.lower()] = value.strip()
-        connection = headers.get(b"connection", b"").lower()
+        head = Head(lines[len(first) :])
+        connection = head.get(b"connection").lower()
         keeps_alive = connection == b"keep-alive" if version == "HTTP/1.0" else connection != b"close"
-        self._head = (method, target.partition("?")[0], headers, keeps_alive)
-        self._wants_continue = headers.get(b"expect", b"").lower() == b"100-continue"
+        self._head = (method, target.partition("?")[0], head, keeps_alive)
+        self._wants_continue = head.get(b"expect").lower() == b"100-continue"
         return True
 
-    def _read_body(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+    def _read_body(self, head: Head) -> bytes | None:
+        if head.get(b"transfer-encoding").lower() == b"chunked":
             return self._read_chunks()
-        length = _number(headers.get(b"content-length", b"0"), base=10)
+        length = _number(head.get(b"content-length") or b"0", base=10)
         return self._take(length) if len(self._buffer) >= length else None
 
     def _read_chunks(self) -> bytes | None:
@@ -101,12 +116,12 @@ class RequestReader:
             if len(self._buffer) < line_end + 2 + size + 2:
                 return None
             self._take(line_end + 2)
-            self._chunks.append(self._take(size))
+            self._chunked += self._take(size)
             self._take(2)
             if size == 0:
-                body, self._chunks = b"".join(self._chunks), []
+                body, self._chunked = bytes(self._chunked), bytearray()
                 return body
-            if sum(map(len, self._chunks)) > MAX_BODY:
+            if len(self._chunked) > MAX_BODY:
                 raise BadRequest(413, f"the body exceeds {MAX_BODY} bytes")
         return None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from heapq import heappop, heappush
 
 from plaudit.simulator.answer import answer
@@ -28,11 +27,12 @@ from plaudit.types import RateHeaders
 class Job:
     """One request on its way through the server."""
 
-    __slots__ = ("ask", "deliver", "fault", "has_left", "rate", "work")
+    __slots__ = ("ask", "deliver", "fault", "has_left", "rate", "tokens", "work")
 
     def __init__(self, ask: Ask, deliver: Callable[[Outcome], None]) -> None:
         self.ask = ask
         self.deliver = deliver
+        self.tokens = 0
         self.work = 0.0
         self.fault: Fault | None = None
         self.rate: RateHeaders | None = None
@@ -101,7 +101,7 @@ class SimulatedServer:
             return job
         self._attempts[ask.key] = attempt
         self.stats.duplicates += attempt > 1
-        job.fault, job.rate = fault, self._gate.headers()
+        job.tokens, job.fault, job.rate = tokens, fault, self._gate.headers()
         if fault is not None and fault.kind in AT_ONCE:
             self._fail(job, fault, now)
             return job
@@ -184,7 +184,7 @@ class SimulatedServer:
 
     def _complete(self, job: Job, at: float) -> None:
         kind = job.fault.kind if job.fault is not None else ""
-        reply = replace(answer(self._scenario, job.ask, fault=kind), rate=job.rate)
+        reply = answer(self._scenario, job.ask, tokens=job.tokens, fault=kind, rate=job.rate)
         self.stats.prompt_tokens += reply.usage.prompt_tokens
         self.stats.completion_tokens += reply.usage.completion_tokens
         self._send(job, Outcome(reply=reply, fault=kind, rate=job.rate), at)
