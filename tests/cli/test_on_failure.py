@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plaudit.cli.failure import OnFailure
+from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.line import Line, parse, render
 from plaudit.errors import ConfigError
 from plaudit.types import Status, Verdict
