@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.line import Line, parse, render
+from plaudit.cli.on_failure import OnFailure
 from plaudit.errors import ConfigError
 from plaudit.types import Status, Verdict
 

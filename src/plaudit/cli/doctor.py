@@ -23,15 +23,15 @@ from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
 from plaudit.settings import NAMES, Settings, load, unknown_variables
 
-HELP = """Look at everything a run depends on, and say what is wrong.
-
-The key (masked), each endpoint (reach, model, what it can do, its limits; this sends a few tiny requests),
-the cache, optional packages, and every setting with its value and its origin.
-"""
-EPILOG = """Example:  plaudit doctor --base-url http://localhost:8000/v1
-
-Exit status:  0 all is well, 1 something is wrong.
-"""
+HELP = (
+    "Look at everything a run depends on, and say what is wrong.\n\n"
+    "The key (masked), each endpoint (reach, model, what it can do, its limits; this sends a few tiny "
+    "requests), the cache, optional packages, and every setting with its value and its origin."
+)
+EPILOG = (
+    "Example:  plaudit doctor --base-url http://localhost:8000/v1\n\n"
+    "Exit status:  0 all is well, 1 something is wrong."
+)
 PACKAGES = {
     "uvloop": "a faster event loop; pip install uvloop",
     "pyreqwest": 'a faster HTTP client; pip install "plaudit[fast]"',

@@ -16,25 +16,25 @@ BaseUrl = Annotated[
     list[str] | None,
     typer.Option(
         metavar="URL",
-        help="Endpoint, like http://localhost:8000/v1; give it again for more. [default: a model of our own]",
+        help="Endpoint, like http://localhost:8000/v1; give it again for more (default: a model here)",
         rich_help_panel=_judge,
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(metavar="M", help="Model to ask. [default: the only one there]", rich_help_panel=_judge),
+    typer.Option(metavar="M", help="Model to ask (default: the only one there)", rich_help_panel=_judge),
 ]
 ApiKeyEnv = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Variable with the key. [default: OPENAI_API_KEY]", rich_help_panel=_judge
+        metavar="NAME", help="Variable with the key (default: OPENAI_API_KEY)", rich_help_panel=_judge
     ),
 ]
 Judge = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE",
-        help="rubric, yes, or a TOML file describing one. [default: rubric]",
+        help="rubric, yes, or a TOML file describing one (default: rubric)",
         rich_help_panel=_judge,
     ),
 ]
@@ -45,7 +45,7 @@ Rubric = Annotated[
 Scale = Annotated[
     tuple[float, float] | None,
     typer.Option(
-        metavar="LO HI", help="Worst and best score. [default: the judge's own]", rich_help_panel=_judge
+        metavar="LO HI", help="Worst and best score (default: the judge's own)", rich_help_panel=_judge
     ),
 ]
 LocalModel = Annotated[
@@ -62,7 +62,7 @@ MaxConcurrent = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Never more calls at once. [default: what the servers bear]",
+        help="Never more calls at once (default: what the servers bear)",
         rich_help_panel=_limits,
     ),
 ]
@@ -84,7 +84,7 @@ Price = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(metavar="S", help="Seconds a call may take. [default: 120]", rich_help_panel=_limits),
+    typer.Option(metavar="S", help="Seconds a call may take (default: 120)", rich_help_panel=_limits),
 ]
 Deadline = Annotated[
     float | None, typer.Option(metavar="S", help="Seconds the whole run may take.", rich_help_panel=_limits)
@@ -93,7 +93,7 @@ Cache = Annotated[
     str | None,
     typer.Option(
         metavar="PATH|off",
-        help="Where verdicts are kept. [default: verdicts.sqlite in plaudit's home]",
+        help="Where verdicts are kept (default: verdicts.sqlite in plaudit's home)",
         rich_help_panel=_output,
     ),
 ]
@@ -101,7 +101,7 @@ OnFailure = Annotated[
     str | None,
     typer.Option(
         metavar="null|group-mean|VALUE|raise",
-        help="Score of a line without a verdict; raise names the first such line. [default: null]",
+        help="Score of a line without a verdict; raise names the first such line (default: null)",
         rich_help_panel=_output,
     ),
 ]

@@ -1,0 +1,108 @@
+"""`plaudit doctor` as users run it, against a simulated judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from simulated_judge import FAST, Simulator, simulated
+from typer.testing import CliRunner, Result
+
+from plaudit.cli import app
+from plaudit.simulator import Scenario
+
+
+def doctor(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["doctor", *(str(argument) for argument in arguments)])
+
+
+def test_all_is_well_with_a_server_that_answers(simulator: Simulator) -> None:
+    result = doctor("--base-url", simulator.url)
+    assert result.exit_code == 0, result.output
+    assert "simulated answers in" in result.stdout
+    assert "replies follow a JSON schema" in result.stdout
+    assert "log-probabilities are given" in result.stdout
+    assert result.stdout.endswith("all is well\n")
+
+
+def test_ollama_s_own_routes_are_examined_too(simulator: Simulator) -> None:
+    result = doctor("--base-url", simulator.url.removesuffix("/v1") + "/api")
+    assert result.exit_code == 0, result.output
+    assert "requests at once take" in result.stdout
+
+
+def test_every_setting_is_shown_with_its_origin(
+    simulator: Simulator, clean_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clean_environment / "plaudit.toml").write_text("scale = [0, 5]")
+    monkeypatch.setenv("PLAUDIT_RPM", "60")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    result = doctor("--base-url", simulator.url, "--json")
+    assert result.exit_code == 0, result.output
+    rows = {row["name"]: (row["value"], row["origin"]) for row in json.loads(result.stdout)["settings"]}
+    assert rows["base_url"] == ([simulator.url], "argument --base-url")
+    assert rows["rpm"] == (60, "variable PLAUDIT_RPM")
+    assert rows["scale"] == ([0, 5], str(clean_environment / "plaudit.toml"))
+    assert rows["timeout"] == (120.0, "default")
+    assert rows["api_key"] == ("set", "variable OPENAI_API_KEY")
+
+
+def test_the_key_is_shown_masked_and_never_whole(
+    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    for extra in ([], ["--json"]):
+        output = doctor("--base-url", simulator.url, *extra).output
+        assert "sk-...ghij" in output
+        assert "0123456789" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["--base-url", "http://127.0.0.1:9/v1"], "reach"),
+        (["--base-url", "https://api.example.invalid/v1"], "key"),
+        (["--base-url", "nonsense"], "settings"),
+        (["--local-model", "missing.gguf"], "embedded"),
+        (["--cache", "."], "cache"),
+    ],
+)
+def test_what_is_wrong_is_named_and_the_status_is_one(arguments: list[str], wrong: str) -> None:
+    result = doctor(*arguments)
+    assert result.exit_code == 1
+    assert f"something is wrong: {wrong}" in result.stdout
+    assert "Traceback" not in result.output
+
+
+def test_a_wrong_key_and_an_unknown_model_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    with simulated(Scenario(latency=FAST, api_key="right")) as simulator:
+        result = doctor("--base-url", simulator.url)
+        assert result.exit_code == 1
+        assert "refuses the key from variable OPENAI_API_KEY (401)" in result.stdout
+    with simulated(Scenario(latency=FAST)) as simulator:
+        result = doctor("--base-url", simulator.url, "--model", "missing")
+        assert result.exit_code == 1
+        assert "WRONG model" in result.stdout
+        assert "404" in result.stdout
+
+
+def test_a_mistyped_variable_is_found(simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAUDIT_MAX_CONCURENT", "60")
+    result = doctor("--base-url", simulator.url)
+    assert result.exit_code == 1
+    assert "PLAUDIT_MAX_CONCURENT sets nothing; did you mean PLAUDIT_MAX_CONCURRENT?" in result.stdout
+
+
+def test_without_an_endpoint_the_embedded_judge_is_looked_at() -> None:
+    result = doctor()
+    assert result.exit_code == 0, result.output
+    assert "embedded" in result.stdout
+
+
+def test_a_mistake_in_plaudit_toml_is_named(clean_environment: Path) -> None:
+    (clean_environment / "plaudit.toml").write_text("modle = 'm'")
+    result = doctor()
+    assert result.exit_code == 1
+    assert "there is no setting 'modle'; did you mean model?" in result.stdout
