@@ -162,6 +162,17 @@ def test_an_entry_whose_bytes_changed_is_passed_over(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_scribble_on_the_file_crashes_it_or_gives_a_wrong_value(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    path = tmp_path / "verdicts.sqlite"
+    make_file(path)
+    for _ in range(draw.randint(1, 30)):
+        overwrite(path, draw.randrange(100, path.stat().st_size), draw.randbytes(draw.randint(1, 40)))
+    found, _ = use(path)
+    assert found.items() <= {digest(number): b"value %d" % number for number in range(200)}.items()
+
+
 def test_a_table_that_is_gone_counts_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     make_file(path)

@@ -39,7 +39,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the file itself is broken, or our table gone from it."""
-    is_stripped = code_of(error) == sqlite3.SQLITE_ERROR and str(error).startswith("no such ")
+    is_stripped = str(error).startswith(("no such ", "unsupported file format"))
     return is_stripped or code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 

@@ -46,6 +46,15 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)
 
 
+def _crc(key: bytes, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(key))
+
+
+def _is_whole(key: object, crc: object, value: object) -> bool:
+    """Whether a row is as it was written; a torn one may hold anything."""
+    return isinstance(key, bytes) and isinstance(value, bytes) and _crc(key, value) == crc
+
+
 class Store:
     """Everything here blocks: call it from one thread, and never from a forked child of its process.
 
@@ -76,28 +85,24 @@ class Store:
         wanted = set(keys)
         ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
 
-        def read(connection: sqlite3.Connection) -> list[tuple[bytes, int, bytes]]:
+        def read(connection: sqlite3.Connection) -> dict[bytes, bytes]:
             rows = []
             for start in range(0, len(ids), CHUNK):
                 chunk = ids[start : start + CHUNK]
                 marks = ",".join("?" * len(chunk))
                 query = f"SELECT key, crc, value FROM verdicts WHERE id IN ({marks})"  # noqa: S608 - only marks
                 rows += connection.execute(query, chunk).fetchall()
-            return rows
+            whole = [row for row in rows if _is_whole(*row)]
+            if len(whole) < len(rows):
+                self._examine(connection, torn=len(rows) - len(whole))
+            return {key: value for key, _, value in whole if key in wanted}
 
-        rows = [row for row in self.run(read) if row[0] in wanted]
-        whole = {key: value for key, crc, value in rows if zlib.crc32(value) == crc}
-        if len(whole) < len(rows):
-            self._on_trouble(
-                f"{len(rows) - len(whole)} entries of {self} are damaged and were passed over; "
-                "they will be judged again"
-            )
-        return whole
+        return self.run(read)
 
     def put(self, items: Sequence[tuple[bytes, bytes]]) -> None:
         """Store all in one transaction; of two values for one key, the later stays."""
         now = self._clock()
-        rows = [(_head(key)[0], key, now, zlib.crc32(value), value) for key, value in items]
+        rows = [(_head(key)[0], key, now, _crc(key, value), value) for key, value in items]
         rows.sort(key=itemgetter(0))
 
         def write(connection: sqlite3.Connection) -> None:
@@ -128,6 +133,8 @@ class Store:
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return work(self._ready())
+        except UnicodeDecodeError as error:  # SQLite quotes the damage in its message, and Python reads it
+            raise Unusable("malformed database schema") from error
         except sqlite3.Error as error:
             self._roll_back()
             if is_busy(error):
@@ -164,6 +171,7 @@ class Store:
         except BaseException:
             connection.close()
             raise
+        connection.text_factory = bytes  # a torn row may hold text that is none; there is none of ours
         self._connection = connection
         return connection
 
@@ -186,6 +194,15 @@ class Store:
             self._on_trouble(
                 f"{self} is damaged ({damage}); it was set aside as {aside.name} and a new one started"
             )
+
+    def _examine(self, connection: sqlite3.Connection, *, torn: int) -> None:
+        """Bytes have changed under us: pass over what they hit, unless they hit the tree itself."""
+        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != b"ok":
+            raise Unusable("its pages contradict each other")
+        self._on_trouble(
+            f"{torn} entries of {self} are damaged and were passed over; they will be judged again"
+        )
 
     def _roll_back(self) -> None:
         if self._connection is not None and self._connection.in_transaction:
