@@ -58,7 +58,8 @@ def test_white_space_punctuation_invisible_characters_and_tokens_are_none(text: 
         ("a<think>b</think>c<think>d</think>e", "ace"),
         ("<think>a<think>b</think>c</think>d", "d"),
         ("<thinking>hm</thinking>42", "42"),
-        ("[THINK]hm[/THINK]42", "42"),
+        ("a<think>b</think>c</think>d<think>e", "d"),
+        ("  42, I think <b>surely</b>  ", "  42, I think <b>surely</b>  "),
         ("<think></think>", ""),
         ("I think a < b", "I think a < b"),
         (

@@ -49,7 +49,7 @@ def without_tokens(text: str) -> str:
 
 # Case matters: tokenizers match these exactly, and `<S>` in a proof is no token.
 _ANGLED_NAMES = (
-    *("s", "/s", "bos", "eos", "pad", "unk", "<SYS>", "</SYS>", "im_start", "im_end"),
+    *("s", "/s", "bos", "eos", "pad", "unk", "im_start", "im_end"),
     *("start_of_turn", "end_of_turn", "think", "/think", "thinking", "/thinking"),
     *("tool_call", "/tool_call", "tool_response", "/tool_response"),
 )
@@ -57,13 +57,16 @@ _SQUARE_NAMES = (
     *("INST", "/INST", "SYSTEM_PROMPT", "/SYSTEM_PROMPT", "THINK", "/THINK", "TOOL_CALLS"),
     *("AVAILABLE_TOOLS", "/AVAILABLE_TOOLS", "TOOL_RESULTS", "/TOOL_RESULTS"),
 )
-_HARMLESS = {f"<{name}>": f"‹{name.strip('<>')}›" for name in _ANGLED_NAMES} | {
-    f"[{name}]": f"‹{name}›" for name in _SQUARE_NAMES
+_HARMLESS = {
+    **{f"<{name}>": f"‹{name}›" for name in _ANGLED_NAMES},
+    **{f"[{name}]": f"‹{name}›" for name in _SQUARE_NAMES},
+    **{f"<<{name}>>": f"‹{name}›" for name in ("SYS", "/SYS")},
 }
 # `<|name|>`, `<|name>` and `<name|>`, with ASCII or full-width bars. Bounded, so linear.
 # Each starts with one literal, which is what makes the search skip through ordinary text.
 _ANGLED = re.compile(
-    rf"<(?=[|｜/<a-z])(?:{'|'.join(_ANGLED_NAMES)}|[|｜][^\s<>|｜]{{1,64}}[|｜]?|[a-z/][^\s<>|｜]{{0,63}}[|｜])>"
+    rf"<(?:(?=[|｜/a-z])(?:{'|'.join(_ANGLED_NAMES)}|[|｜][^\s<>|｜]{{1,64}}[|｜]?|[a-z/][^\s<>|｜]{{0,63}}[|｜])"
+    r"|</?SYS>)>"
 )
 _SQUARE = re.compile(rf"\[(?=[A-Z/])(?:{'|'.join(_SQUARE_NAMES)})\]")
 
@@ -100,20 +103,21 @@ _INVISIBLE = (
 _PICTURE = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
 _IDEOGRAPH = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _JOINED_SCRIPT = "\u0600-\u0dff\u0f00-\u109f\u1780-\u18af\ufb50-\ufdcf\ufe70-\ufefc"
-_SELECTOR = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_SELECTOR = "\ufe00-\ufe0f"
+_IDEOGRAPH_SELECTOR = "\U000e0100-\U000e01ef"
+_JOINER = "\u200c\u200d"
 _MISPLACED = re.compile(
-    # A joiner stays between two pictures (the first perhaps with its selector), or inside a word of a
-    # script that needs it; a variation selector stays right behind what it can vary.
-    rf"(?<=[\u200c\u200d{_SELECTOR}])[{_SELECTOR}]+|[\u200c\u200d{_SELECTOR}]"
-    rf"(?<![{_PICTURE}]\u200d)(?<![{_PICTURE}]\ufe0f\u200d)"
-    rf"(?<![{_JOINED_SCRIPT}][\u200c\u200d])"
-    rf"(?<![{_PICTURE}{_IDEOGRAPH}][\ufe00-\ufe0f])(?<![{_IDEOGRAPH}][\U000e0100-\U000e01ef])"
-    r"(?<![0-9#*]\ufe0f(?=\u20e3))"
-    rf"|(?<=[{_PICTURE}\ufe0f])\u200d(?![{_PICTURE}])"
-    rf"|(?<=[{_JOINED_SCRIPT}])[\u200c\u200d](?![{_JOINED_SCRIPT}])"
+    rf"[{_JOINER}{_SELECTOR}{_IDEOGRAPH_SELECTOR}]"
+    "(?!"  # unless it is in its place:
+    rf"(?<=[{_PICTURE}{_IDEOGRAPH}][{_SELECTOR}])"  # right behind what it varies,
+    rf"|(?<=[{_IDEOGRAPH}][{_IDEOGRAPH_SELECTOR}])"
+    r"|(?<=[0-9#*]\ufe0f)\u20e3"  # within a keycap,
+    rf"|(?:(?<=[{_PICTURE}]\u200d)|(?<=[{_PICTURE}]\ufe0f\u200d))[{_PICTURE}]"  # between two pictures,
+    rf"|(?<=[{_JOINED_SCRIPT}][{_JOINER}])[{_JOINED_SCRIPT}]"  # or inside a word of a script that needs it
+    rf")[{_SELECTOR}{_IDEOGRAPH_SELECTOR}]*+"
 )
 # A lone surrogate is decoded as U+FFFD, so that is suspect too.
-_SUSPECT = re.compile(rf"[\r\v\f\x85\u2028\u2029\ufffd\u200c\u200d{_SELECTOR}{_INVISIBLE}]")
+_SUSPECT = re.compile(rf"[\r\v\f\x85\u2028\u2029\ufffd{_JOINER}{_SELECTOR}{_IDEOGRAPH_SELECTOR}{_INVISIBLE}]")
 _ALWAYS = re.compile(f"[{_INVISIBLE}]+")
 
 

@@ -19,7 +19,8 @@ def answer_of(sample: Sample, *, with_reasoning: bool = False) -> str:
 
 
 # A quoted tag (`<think>` in backticks) is talk about reasoning, not reasoning.
-_REASONING_TAG = re.compile(r"(?<![`'\"])(?:<(/?)think(?:ing)?>|\[(/?)THINK\])")
+_REASONING = re.compile(r"<(?<![`'\"]<)think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
+_UP_TO_ITS_END = re.compile(r".*<(?<![`'\"]<)/think(?:ing)?>", re.DOTALL)
 
 
 def without_reasoning(response: str) -> str:
@@ -28,28 +29,20 @@ def without_reasoning(response: str) -> str:
     Without a closing tag nothing follows the reasoning. Without an opening one (chat templates often write
     it into the prompt) everything before `</think>` is reasoning.
     """
-    if "<" not in response and "[" not in response:
+    if "<" not in response or "think" not in response:
         return response
-    visible: list[str] = []
-    start = 0
-    is_open = False
-    for tag in _REASONING_TAG.finditer(response):
-        is_closing = bool(tag[1] or tag[2])
-        if not is_open:
-            if is_closing:
-                visible.clear()
-            else:
-                visible.append(response[start : tag.start()])
-        is_open = not is_closing
-        start = tag.end()
-    if not is_open:
-        visible.append(response[start:])
-    return "".join(visible).strip() if start else response
+    visible = _REASONING.sub("", response)
+    if "</think" in visible:
+        visible = _UP_TO_ITS_END.sub("", visible)
+    return response if visible == response else visible.strip()
 
 
 # Hangul fillers are letters that nobody can see.
-_LETTER_OR_DIGIT = re.compile(r"[^\W_\u115f\u1160\u3164\uffa0]")
+_FILLERS = "\u115f\u1160\u3164\uffa0"
+_LETTER_OR_DIGIT = re.compile(rf"[^\W_{_FILLERS}]")
+_TOKEN_STARTS = {"<", "[", "|", "｜", "/"}
 _BLANK_SYMBOLS = {"\u2800", "\ufffc", "\ufffd"}
+_GLANCE = 1_000
 
 
 def has_content(text: str) -> bool:
@@ -60,15 +53,18 @@ def has_content(text: str) -> bool:
     """
     if text[:1].isalnum() and text.isascii():
         return True
-    found = _LETTER_OR_DIGIT.search(text)
-    if found and text[found.start() - 1 : found.start()] in _TOKEN_STARTS:
-        text = without_tokens(text)
-        found = _LETTER_OR_DIGIT.search(text)
-    return found is not None or any(map(_is_symbol, set(text)))
+    found = _LETTER_OR_DIGIT.search(text, 0, _GLANCE)
+    if found and text[found.start() - 1 : found.start()] not in _TOKEN_STARTS:
+        return True
+    head = text[:_GLANCE]
+    if len(text) > _GLANCE:
+        head = head[: max(head.rfind("<"), head.rfind("["))]  # a token cut in two would look like words
+    return any(map(_says_something, set(without_tokens(head)))) or (
+        len(text) > _GLANCE and any(map(_says_something, set(without_tokens(text))))
+    )
 
 
-_TOKEN_STARTS = {"<", "[", "|", "｜", "/"}
-
-
-def _is_symbol(character: str) -> bool:
+def _says_something(character: str) -> bool:
+    if character.isalnum():
+        return character not in _FILLERS
     return unicodedata.category(character) in {"Sm", "Sc", "So"} and character not in _BLANK_SYMBOLS

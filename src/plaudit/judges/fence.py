@@ -8,9 +8,9 @@ closes a block without changing the code that would close it.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from plaudit.errors import ConfigError
 from plaudit.judges.clean import TURN, clean, is_plain
@@ -23,7 +23,7 @@ Content = str | Sequence[Message]
 
 
 def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_CHARS) -> str:
-    """Each content in its own block, under its label, in order.
+    """Each content in its own block, under its label, in order, with a blank line after each.
 
         <response-KFAGBCOPLMHA>
         ...
@@ -33,17 +33,18 @@ def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_
     longer than `max_chars` keeps its head and its tail around a marker. Labels are the judge's own words.
     """
     texts, everything, notes = _shown(contents, max_chars)
-    digest = hashlib.sha256(salt)
-    blocks = []
-    for label, text in zip(contents, texts, strict=True):
+    digest = sha256(salt)
+    pieces: list[str] = []
+    for label, text, note in zip(contents, texts, notes, strict=True):
         digest.update(text.encode())
         code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
         while code in everything:
             digest.update(b"again")
             code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
-        body = text.replace(TURN, f"<turn-{code} ") if notes else text
-        blocks.append(f"<{label}-{code}{notes.get(label, '')}>\n{body}\n</{label}-{code}>")
-    return "\n\n".join(blocks)
+        if TURN in text:
+            text = text.replace(TURN, f"<turn-{code} ")  # noqa: PLW2901
+        pieces += (f"<{label}-{code}{note}>\n", text, f"\n</{label}-{code}>\n\n")
+    return "".join(pieces)
 
 
 def cut(text: str, max_chars: int) -> str:
@@ -63,8 +64,8 @@ _CODE_LENGTH = 12
 _ROLE = re.compile(r"[a-z]{1,16}")
 
 
-def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[str], str, dict[str, str]]:
-    """What is shown of each content, all of it joined, and by label what to note about it."""
+def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[str], str, list[str]]:
+    """What is shown of each content, all of it joined, and the note for each opening tag."""
     texts = []
     for content in contents.values():
         if not isinstance(content, str):
@@ -73,11 +74,10 @@ def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[str], 
     else:
         everything = "\n".join(texts)
         if len(everything) <= max_chars and is_plain(everything):
-            return texts, everything, {}
-    cleaned = {label: clean(_flat(label, content, max_chars)) for label, content in contents.items()}
-    texts = [part.text for part in cleaned.values()]
-    notes = {label: _note(part.tokens, part.invisible) for label, part in cleaned.items()}
-    return texts, "\n".join(texts), notes
+            return texts, everything, [""] * len(texts)
+    cleaned = [clean(_flat(label, content, max_chars)) for label, content in contents.items()]
+    texts = [part.text for part in cleaned]
+    return texts, "\n".join(texts), [_note(part.tokens, part.invisible) for part in cleaned]
 
 
 def _flat(label: str, content: Content, max_chars: int) -> str:
