@@ -1,1 +1,54 @@
 """Transports: how a request reaches an endpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.transports.aiohttp_client import AiohttpClient
+from plaudit.transports.base import Transport
+from plaudit.transports.client import HttpClient
+from plaudit.transports.http import HttpTransport
+from plaudit.transports.ollama import Ollama
+from plaudit.transports.openai import OpenAI
+from plaudit.transports.proxy import proxy_for
+
+ClientName = Literal["aiohttp", "pyreqwest"]
+
+__all__ = ["ClientName", "HttpTransport", "Transport", "open_transport"]
+
+
+def open_transport(
+    endpoint: Endpoint,
+    client: ClientName = "aiohttp",
+    *,
+    timeout: float | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Transport:
+    """A transport for the endpoint, by its kind. It connects on the first `send`, on that event loop.
+
+    `timeout` is the longest, in seconds, that a call may outlive its cancellation: only pyreqwest needs it.
+    `environ` names the proxies; None takes this process's environment, {} connects directly.
+    """
+    dialect = Ollama if endpoint.kind == "ollama" else OpenAI
+    proxy = proxy_for(endpoint.url, os.environ if environ is None else environ)
+    return HttpTransport(
+        endpoint, dialect(endpoint.model, endpoint.price), _client(endpoint, client, proxy, timeout)
+    )
+
+
+def _client(endpoint: Endpoint, name: ClientName, proxy: str | None, timeout: float | None) -> HttpClient:
+    if name == "aiohttp":
+        return AiohttpClient(endpoint, proxy=proxy)
+    if name != "pyreqwest":
+        raise ConfigError(f"there is no HTTP client {name!r}; use 'aiohttp' or 'pyreqwest'")
+    try:
+        from plaudit.transports.pyreqwest_client import PyreqwestClient
+    except ImportError as error:
+        raise ConfigError(
+            "client 'pyreqwest' is not installed; `pip install plaudit[fast]` does that, or use 'aiohttp'"
+        ) from error
+    return PyreqwestClient(endpoint, proxy=proxy, timeout=timeout)

@@ -1,0 +1,119 @@
+"""What a transport promises about connections: reused when whole, dropped when not, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+from plaudit.errors import EngineClosed, TransportFailed, Unreachable
+from plaudit.testing.transport_contract.subject import ASK, HALF, Subject, outcome_of
+from plaudit.testing.wire_server import (
+    PATIENCE,
+    Step,
+    WireServer,
+    gather,
+    hang_up,
+    reply,
+    reply_and_close,
+    stall,
+)
+
+
+async def a_connection_is_used_again_and_again(subject: Subject) -> None:
+    async with WireServer() as server, subject.to(server.url(subject.kind)) as transport:
+        for _ in range(10):
+            await transport.send(ASK)
+        assert (len(server.requests), server.connections) == (10, 1)
+
+
+async def nothing_in_the_client_limits_how_many_calls_run_at_once(subject: Subject) -> None:
+    async with WireServer(gather(150)) as server, subject.to(server.url(subject.kind)) as transport:
+        async with asyncio.timeout(2 * PATIENCE):
+            await asyncio.gather(*(transport.send(ASK) for _ in range(150)))
+        assert server.connections == 150
+
+
+async def a_reply_that_breaks_off_is_a_failed_transport(subject: Subject) -> None:
+    for step in (
+        hang_up(HALF),
+        hang_up(HALF, reset=True),
+        hang_up(b"HTTP/1.1 200 OK\r\nContent-Le"),
+        hang_up(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"),
+        hang_up(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd"),
+        hang_up(),
+        hang_up(reset=True),
+    ):
+        found = await subject.outcome(step)
+        assert isinstance(found, TransportFailed) and not isinstance(found, Unreachable), found
+
+
+async def an_idle_connection_that_the_server_closed_is_not_noticed_by_the_caller(subject: Subject) -> None:
+    async with WireServer(reply_and_close()) as server, subject.to(server.url(subject.kind)) as transport:
+        for _ in range(5):
+            await transport.send(ASK)
+            await server.until(lambda: server.open_connections == 0)
+        assert len(server.requests) == 5
+
+
+async def a_request_lost_on_a_stale_connection_is_sent_again_once(subject: Subject) -> None:
+    async with WireServer(reply("1"), hang_up(), reply("2")) as server:
+        async with subject.to(server.url(subject.kind)) as transport:
+            assert (await transport.send(ASK)).text == "1"
+            assert (await transport.send(ASK)).text == "2"
+        assert len(server.requests) == 3
+    async with WireServer(reply("1"), hang_up()) as server:
+        async with subject.to(server.url(subject.kind)) as transport:
+            await transport.send(ASK)
+            assert isinstance(await outcome_of(transport), TransportFailed)
+        assert len(server.requests) == 3
+
+
+async def a_request_lost_on_a_fresh_connection_is_not_sent_again(subject: Subject) -> None:
+    async with WireServer(hang_up()) as server, subject.to(server.url(subject.kind)) as transport:
+        assert isinstance(await outcome_of(transport), TransportFailed)
+        assert len(server.requests) == 1
+
+
+async def a_request_that_was_half_answered_is_not_sent_again(subject: Subject) -> None:
+    async with (
+        WireServer(reply(), hang_up(HALF)) as server,
+        subject.to(server.url(subject.kind)) as transport,
+    ):
+        await transport.send(ASK)
+        assert isinstance(await outcome_of(transport), TransportFailed)
+        assert len(server.requests) == 2
+
+
+async def a_call_cancelled_before_its_reply_leaves_no_connection_behind(subject: Subject) -> None:
+    await _cancel_while(subject, stall())
+
+
+async def a_call_cancelled_in_mid_reply_leaves_no_connection_behind(subject: Subject) -> None:
+    await _cancel_while(subject, stall(HALF))
+
+
+async def closing_frees_every_socket_and_may_be_done_twice(subject: Subject) -> None:
+    async with WireServer(gather(8)) as server, subject.to(server.url(subject.kind)) as transport:
+        await asyncio.gather(*(transport.send(ASK) for _ in range(8)))
+        await transport.close()
+        await server.until(lambda: server.open_connections == 0)
+        await transport.close()
+        assert isinstance(await outcome_of(transport), EngineClosed)
+    async with subject.to("http://127.0.0.1:9") as unused:
+        await unused.close()
+
+
+async def _cancel_while(subject: Subject, step: Step) -> None:
+    """The cancelled call's connection is closed, soon if not at once, and serves nobody else."""
+    async with (
+        WireServer(step, reply("after")) as server,
+        subject.to(server.url(subject.kind), timeout=0.2) as transport,
+    ):
+        call = asyncio.create_task(transport.send(ASK))
+        await server.until(lambda: len(server.requests) == 1)
+        await asyncio.sleep(0.01)
+        call.cancel()
+        (outcome,) = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(outcome, asyncio.CancelledError)
+        assert (await transport.send(ASK)).text == "after"
+        assert server.requests[1].connection == 2
+        await server.until(lambda: server.open_connections == 1)

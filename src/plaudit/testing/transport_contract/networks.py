@@ -1,0 +1,146 @@
+"""What a transport promises about the network between: nobody there, proxies, TLS (with trustme)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trustme
+
+from plaudit.errors import EndpointRefused, Unreachable
+from plaudit.testing.transport_contract.subject import ASK, KEY, Subject, everything_in, outcome_of
+from plaudit.testing.wire_server import Exchange, Step, WireServer, answer, reply
+
+
+async def a_refused_connection_is_unreachable_and_names_the_url(subject: Subject) -> None:
+    async with WireServer() as server:
+        url = server.url(subject.kind)
+    async with subject.to(url) as transport:
+        found = await outcome_of(transport)
+    assert isinstance(found, Unreachable)
+    assert url in str(found)
+    assert "refused" in str(found).lower() and "start" in str(found)
+
+
+async def the_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host(subject: Subject) -> None:
+    path = "" if subject.kind == "ollama" else "/v1"
+    async with WireServer(reply("by proxy")) as proxy, WireServer(reply("direct")) as server:
+        environ = {"HTTP_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": "localhost,127.0.0.1"}
+        async with subject.to(f"http://judge.invalid:81{path}", environ=environ) as transport:
+            assert (await transport.send(ASK)).text == "by proxy"
+            assert proxy.requests[0].target.startswith(f"http://judge.invalid:81{path}/")
+        async with subject.to(server.url(subject.kind), environ=environ) as transport:
+            assert (await transport.send(ASK)).text == "direct"
+        assert len(proxy.requests) == 1
+
+
+async def a_proxy_that_is_not_there_is_named(subject: Subject) -> None:
+    environ = {"HTTP_PROXY": "http://user:hunter2@127.0.0.1:9"}
+    async with subject.to("http://judge.invalid/v1", environ=environ) as transport:
+        found = await outcome_of(transport)
+    assert isinstance(found, Unreachable)
+    assert "proxy 127.0.0.1" in str(found)
+    assert "hunter2" not in everything_in(found)
+
+
+async def a_certificate_of_an_authority_named_by_ssl_cert_file_is_trusted(subject: Subject) -> None:
+    with _authority() as tls:
+        async with WireServer(reply("safe"), tls=tls) as server:
+            async with subject.to(server.url(subject.kind, host="localhost")) as transport:
+                for _ in range(3):
+                    assert (await transport.send(ASK)).text == "safe"
+            assert server.connections == 1
+
+
+async def a_certificate_of_an_unknown_authority_is_not_trusted(subject: Subject) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(tls)
+    async with (
+        WireServer(tls=tls) as server,
+        subject.to(server.url(subject.kind, host="localhost")) as transport,
+    ):
+        found = await outcome_of(transport)
+        assert isinstance(found, Unreachable)
+        assert "certificate" in str(found) and "SSL_CERT_FILE" in str(found)
+        assert server.requests == []
+
+
+async def a_certificate_for_another_host_is_not_trusted(subject: Subject) -> None:
+    with _authority() as tls:
+        async with WireServer(tls=tls) as server, subject.to(server.url(subject.kind)) as transport:
+            assert isinstance(await outcome_of(transport), Unreachable)
+            assert server.requests == []
+
+
+async def a_secure_endpoint_is_reached_through_a_tunnel_that_the_proxy_cannot_look_into(
+    subject: Subject,
+) -> None:
+    with _authority() as tls:
+        async with WireServer(reply("safe"), tls=tls) as server, WireServer(_tunnel(server.port)) as proxy:
+            environ = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}"}
+            url = server.url(subject.kind, host="localhost")
+            async with subject.to(url, environ=environ) as transport:
+                assert (await transport.send(ASK)).text == "safe"
+            (opening,) = proxy.requests
+            assert (opening.method, opening.target) == ("CONNECT", f"localhost:{server.port}")
+            assert KEY not in str(opening)
+
+
+async def a_proxy_that_wants_credentials_is_the_users_to_settle(subject: Subject) -> None:
+    async with WireServer(answer(407, headers={"Proxy-Authenticate": "Basic"})) as proxy:
+        at = f"127.0.0.1:{proxy.port}"
+        for scheme in ("http", "https"):
+            environ = {f"{scheme.upper()}_PROXY": f"http://{at}"}
+            async with subject.to(f"{scheme}://judge.invalid/v1", environ=environ) as transport:
+                found = await outcome_of(transport)
+            assert isinstance(found, EndpointRefused), found
+            assert "credentials" in str(found) and f"{scheme.upper()}_PROXY" in str(found)
+
+
+async def credentials_in_the_proxys_url_are_used(subject: Subject) -> None:
+    async with WireServer(reply("let in")) as proxy:
+        environ = {"HTTP_PROXY": f"http://user:hunter2@127.0.0.1:{proxy.port}"}
+        path = "" if subject.kind == "ollama" else "/v1"
+        async with subject.to(f"http://judge.invalid{path}", environ=environ) as transport:
+            assert (await transport.send(ASK)).text == "let in"
+        assert proxy.requests[0].headers["proxy-authorization"] == "Basic dXNlcjpodW50ZXIy"
+
+
+@contextmanager
+def _authority() -> Iterator[ssl.SSLContext]:
+    """A certificate for localhost, whose authority the environment names for as long as this lasts."""
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    before = {name: os.environ.pop(name, None) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+    with authority.cert_pem.tempfile() as path:
+        os.environ["SSL_CERT_FILE"] = path
+        try:
+            yield tls
+        finally:
+            del os.environ["SSL_CERT_FILE"]
+            os.environ.update({name: value for name, value in before.items() if value is not None})
+
+
+def _tunnel(port: int) -> Step:
+    """What a proxy does on CONNECT: carry bytes to and fro, blindly."""
+
+    async def step(exchange: Exchange) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await exchange.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        try:
+            await asyncio.gather(_carry(exchange.reader, writer), _carry(reader, exchange.writer))
+        finally:
+            writer.close()
+
+    return step
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()

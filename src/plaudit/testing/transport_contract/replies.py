@@ -1,0 +1,114 @@
+"""What a transport promises about what is said: requests arrive whole, replies are read or turned down."""
+
+from __future__ import annotations
+
+import gzip
+
+from plaudit.errors import RequestRefused, TransportFailed
+from plaudit.testing.transport_contract.subject import ASK, KEY, Subject
+from plaudit.testing.wire_server import Exchange, WireServer, answer, chunked, hang_up, reply, stall, zipped
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Usage
+
+
+async def a_conversation_is_continued(subject: Subject) -> None:
+    async with WireServer(reply("fine")) as server, subject.to(server.url(subject.kind)) as transport:
+        found = await transport.send(ASK)
+        assert found == Reply("fine", model="wire", usage=Usage(prompt_tokens=12, completion_tokens=3))
+        sent = server.requests[0]
+        assert (sent.method, sent.json()["model"]) == ("POST", "wire")
+        assert sent.json()["messages"] == [{"role": "user", "content": "Is it right?"}]
+        assert sent.headers["authorization"] == f"Bearer {KEY}"
+        assert sent.headers["content-type"] == "application/json"
+
+
+async def a_text_is_continued(subject: Subject) -> None:
+    async with WireServer(reply("and so on")) as server, subject.to(server.url(subject.kind)) as transport:
+        assert (await transport.send(GenerateRequest("Once"))).text == "and so on"
+        assert server.requests[0].json()["prompt"] == "Once"
+
+
+async def texts_are_embedded_in_their_order(subject: Subject) -> None:
+    async with WireServer() as server, subject.to(server.url(subject.kind)) as transport:
+        found = await transport.send(EmbedRequest(("a", "b", "c")))
+        assert found.vectors == ((0.0, 0.5), (1.0, 0.5), (2.0, 0.5))
+
+
+async def without_a_key_none_is_sent(subject: Subject) -> None:
+    async with WireServer() as server, subject.to(server.url(subject.kind), key=None) as transport:
+        await transport.send(ASK)
+        assert "authorization" not in server.requests[0].headers
+
+
+async def a_large_request_arrives_whole(subject: Subject) -> None:
+    text = "é" * 1_500_000
+    async with WireServer() as server, subject.to(server.url(subject.kind)) as transport:
+        await transport.send(ChatRequest(({"role": "user", "content": text},)))
+        assert server.requests[0].json()["messages"][0]["content"] == text
+
+
+async def a_lone_surrogate_is_refused_before_anything_is_sent(subject: Subject) -> None:
+    async with WireServer() as server, subject.to(server.url(subject.kind)) as transport:
+        try:
+            await transport.send(ChatRequest(({"role": "user", "content": "bad \udc80"},)))
+        except RequestRefused as error:
+            assert "surrogate" in str(error)
+        else:
+            raise AssertionError("sent what is no text")
+        assert server.requests == []
+
+
+async def compressed_and_chunked_replies_are_read(subject: Subject) -> None:
+    for step in (zipped("8"), chunked("8"), chunked("8", size=1)):
+        found = await subject.outcome(step)
+        assert isinstance(found, Reply)
+        assert found.text == "8"
+
+
+async def rate_headers_come_with_the_reply(subject: Subject) -> None:
+    found = await subject.outcome(
+        reply(headers={"X-RateLimit-Remaining-Requests": "59", "X-RateLimit-Reset-Requests": "1s"})
+    )
+    assert isinstance(found, Reply)
+    assert found.rate is not None
+    assert (found.rate.remaining_requests, found.rate.reset_requests) == (59, 1.0)
+    plain = await subject.outcome(reply())
+    assert isinstance(plain, Reply)
+    assert plain.rate is None
+
+
+async def what_is_not_a_reply_is_a_failed_transport(subject: Subject) -> None:
+    for body, kind in (
+        (b"{not json", "application/json"),
+        (b"<html><title>Sign in</title></html>", "text/html"),
+        (b'data: {"choices": []}\n\n', "text/event-stream"),
+        (b"", "application/json"),
+        (b"[]", "application/json"),
+        (b"{}", "application/json"),
+        (b'{"choices": []}', "application/json"),
+        (b'{"choices": 7, "message": 7}', "application/json"),
+        (b'{"model": "\xff"}', "application/json"),
+        (b"[" * 100_000, "application/json"),
+    ):
+        found = await subject.outcome(answer(200, body, headers={"Content-Type": kind}))
+        assert type(found) is TransportFailed, (body[:40], found)
+        if "json" not in kind:
+            assert kind in str(found)
+    assert type(await subject.outcome(hang_up(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"))) is TransportFailed
+
+
+async def an_oversized_reply_is_not_read_to_its_end(subject: Subject) -> None:
+    async def endless(exchange: Exchange) -> None:
+        await exchange.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(40):
+            await exchange.write(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
+        raise AssertionError("it was read to its end")
+
+    bomb = gzip.compress(b" " * (17 << 20), compresslevel=1)
+    for step in (
+        endless,
+        stall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b" " * (17 << 20)),
+        answer(200, bomb, headers={"Content-Encoding": "gzip"}),
+    ):
+        found = await subject.outcome(step)
+        assert isinstance(found, TransportFailed)
+        assert "16 MiB" in str(found)

@@ -1,0 +1,55 @@
+"""What an HTTP client is to a transport: post bytes, get bytes; no opinions about what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes of a reply, unpacked, that are read before it counts as broken."""
+CONNECT_TIMEOUT = 15.0
+"""Seconds to get a connection, TLS included. The only time kept here: nothing has been sent yet."""
+KEEP_ALIVE = 20.0
+"""Seconds an idle connection is kept."""
+
+
+class Answer(NamedTuple):
+    """An HTTP response: whatever its status, it has been read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Ignores case."""
+    body: bytes
+
+
+class HttpClient(Protocol):
+    """Posts to one endpoint over kept-alive connections. Lives on one event loop; connects when first used.
+
+    Follows no redirects. Raises only Unreachable, TransportFailed (Dropped where no byte came back),
+    EndpointRefused (a proxy's) and ConfigError.
+    """
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        """Send one body to a route of the endpoint. Cancelling it abandons the connection."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection. Safe to call twice."""
+        ...
+
+
+def headers_for(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of every request to the endpoint."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plaudit"}
+    if endpoint.key is not None:
+        key = endpoint.key.strip()
+        if not key.isascii() or not key.isprintable():
+            raise ConfigError(
+                f"the API key for {endpoint.url} holds a character that no header can carry; "
+                "check that OPENAI_API_KEY was copied whole, and nothing else with it"
+            )
+        headers["Authorization"] = f"Bearer {key}"
+    return headers

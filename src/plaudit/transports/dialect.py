@@ -1,0 +1,108 @@
+"""What a dialect is: how requests and replies are written for one kind of endpoint.
+
+Pure: bytes out, bytes in. Sending them is an HTTP client's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from plaudit.config import Price
+from plaudit.errors import RequestRefused
+from plaudit.transports.complaint import Complaint, read_complaint
+from plaudit.types import RateHeaders, Reply, Request, TokenChoice, Usage
+
+
+class BadReply(ValueError):
+    """The body is no reply. The message says why, without quoting it."""
+
+
+class ErrorReply(Exception):
+    """The body is an error, though the status said success. Some gateways do that."""
+
+    def __init__(self, complaint: Complaint) -> None:
+        super().__init__(complaint.message)
+        self.complaint = complaint
+
+
+class Dialect(Protocol):
+    """One way of writing requests and replies, with what it has learned of the endpoint."""
+
+    def encode(self, request: Request) -> tuple[str, bytes]:
+        """The route below the endpoint's URL, and the body. Raises RequestRefused if it has no JSON form."""
+        ...
+
+    def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
+        """Read a successful reply. Raises BadReply or ErrorReply."""
+        ...
+
+    def adapted(self, complaint: Complaint) -> Self | None:
+        """The dialect without what the endpoint complains of, or None when that would not help."""
+        ...
+
+
+class TopToken(msgspec.Struct):
+    """One alternative at a token's place."""
+
+    token: str = ""
+    logprob: float = 0.0
+
+
+class Token(msgspec.Struct):
+    """A generated token. OpenAI and Ollama write it alike."""
+
+    token: str = ""
+    logprob: float = 0.0
+    top_logprobs: list[TopToken] | None = None
+
+
+def encode_json(body: Mapping[str, Any]) -> bytes:
+    """The body as JSON."""
+    try:
+        return _encode(body)
+    except UnicodeEncodeError as error:
+        text = error.object
+        trouble = f"the request holds a lone surrogate ({text[error.start]!a}), which is no text: remove it"
+    except (TypeError, RecursionError) as error:
+        trouble = f"the request has no JSON form ({error}); use plain dicts, lists, strings and numbers"
+    raise RequestRefused(trouble)
+
+
+def check_error(found: Any) -> None:
+    """Raise what a body's `error` field holds, unless it is empty."""
+    if found:
+        raise ErrorReply(read_complaint({"error": found}))
+
+
+def check_vectors(vectors: tuple[tuple[float, ...], ...], *, expected: int) -> None:
+    """Embeddings are matched by position: one too few would shift all that follow."""
+    if len(vectors) != expected:
+        raise BadReply(f"it holds {len(vectors)} embeddings for {expected} texts")
+
+
+def choices_of(tokens: list[Token]) -> tuple[TokenChoice, ...]:
+    """Tokens with their alternatives, as judges read them."""
+    return tuple(
+        TokenChoice(
+            token=token.token,
+            logprob=token.logprob,
+            top=tuple((top.token, top.logprob) for top in token.top_logprobs or ()),
+        )
+        for token in tokens
+    )
+
+
+def usage_of(
+    prompt_tokens: float | None, completion_tokens: float | None, *, cost: float | None, price: Price | None
+) -> Usage:
+    """Tokens as counted by the endpoint. The cost it states is believed; else the price tells it."""
+    prompt, completion = int(prompt_tokens or 0), int(completion_tokens or 0)
+    if cost is None and price is not None:
+        cost = (prompt * price.prompt + completion * price.completion) / 1e6
+    return Usage(prompt, completion, cost)
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,105 @@
+"""A transport over HTTP: a dialect writes the request, a client carries it, the dialect reads the reply."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+
+from plaudit.config import Endpoint
+from plaudit.core.headers import rate_headers
+from plaudit.errors import EngineClosed, PlauditError
+from plaudit.transports.client import Answer, HttpClient
+from plaudit.transports.complaint import complaint_of
+from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
+from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
+from plaudit.types import Reply, Request
+
+STALE_AFTER = 1.0
+"""Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
+
+
+class HttpTransport:
+    """Sends requests to one endpoint. Lives on one event loop; connects when first used.
+
+    A request is sent a second time, at once, in two cases only. The endpoint did not know a parameter: it is
+    left out from then on (see `shape`). Or the request met a stale connection: one kept alive from an
+    earlier call, closed by the server just as we wrote, so that not a byte came back. A server that hangs up
+    on a fresh connection, or after more than a second, was at work on the request; that is the scheduler's
+    to retry.
+    """
+
+    def __init__(self, endpoint: Endpoint, dialect: Dialect, client: HttpClient) -> None:
+        self._endpoint = endpoint
+        self._dialect = dialect
+        self._client = client
+        self._is_closed = False
+        self._busy = 0
+        self._peak = 0
+
+    async def send(self, request: Request) -> Reply:
+        while True:
+            dialect = self._dialect
+            path, body = dialect.encode(request)
+            answer = await self._post(path, body)
+            if 200 <= answer.status < 300:
+                return self._read(dialect, request, answer)
+            if not self._learn(dialect, answer):
+                raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._client.close()
+
+    async def _post(self, path: str, body: bytes) -> Answer:
+        if self._is_closed:
+            raise EngineClosed(f"{self._endpoint.name}: this transport is closed")
+        self._busy += 1
+        # Fewer calls than there were at once before: one of their connections is free, and is used.
+        is_kept_alive = self._busy <= self._peak
+        if not is_kept_alive:
+            self._peak = self._busy
+        try:
+            clock = asyncio.get_running_loop().time
+            started = clock()
+            try:
+                return await self._client.post(path, body)
+            except Dropped:
+                if not is_kept_alive or clock() - started > STALE_AFTER:
+                    raise
+            return await self._client.post(path, body)
+        finally:
+            self._busy -= 1
+
+    def _read(self, dialect: Dialect, request: Request, answer: Answer) -> Reply:
+        failure: PlauditError
+        try:
+            return dialect.decode(request, answer.body, rate_headers(answer.headers, now=time.time()))
+        except ErrorReply as error:
+            failure = failure_in_reply(self._endpoint, answer.headers, error.complaint, now=time.time())
+        except BadReply as error:
+            failure = broken(self._endpoint, f"the reply is of no use: {error}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            failure = broken(self._endpoint, _not_a_reply(answer, error))
+        raise failure
+
+    def _learn(self, used: Dialect, answer: Answer) -> bool:
+        """Whether the endpoint took offence at a parameter that later requests can do without."""
+        if answer.status not in (400, 422):
+            return False
+        complaint = complaint_of(answer.body)
+        if used.adapted(complaint) is None:
+            return False
+        # Calls in flight together learn the same lesson: only the first of them changes anything.
+        self._dialect = self._dialect.adapted(complaint) or self._dialect
+        return True
+
+
+def _not_a_reply(answer: Answer, error: Exception) -> str:
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind and "json" not in kind:
+        return f"the reply is {kind}, not JSON; check that the URL is an API's base URL"
+    if not answer.body:
+        return "the reply is empty"
+    return f"the reply is not what the API promises ({error})"

@@ -1,0 +1,108 @@
+"""The Ollama dialect: its native chat, generate and embed routes.
+
+No `num_ctx` is ever sent: a changed runner option makes Ollama load the model anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from plaudit.config import Price
+from plaudit.transports.complaint import Complaint
+from plaudit.transports.dialect import (
+    BadReply,
+    Token,
+    check_error,
+    check_vectors,
+    choices_of,
+    encode_json,
+    usage_of,
+)
+from plaudit.transports.shape import FULL, Shape
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, RateHeaders, Reply, Request
+
+KEEP_ALIVE = "30m"
+"""How long the model stays loaded after a call: longer than a training step, shorter than a night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ollama:
+    """Requests for one model of an Ollama server."""
+
+    model: str = ""
+    price: Price | None = None
+    shape: Shape = FULL
+
+    def encode(self, request: Request) -> tuple[str, bytes]:
+        if isinstance(request, ChatRequest):
+            body = self._sampled(request, {"messages": request.messages})
+            if request.schema is not None and self.shape.has_schema:
+                body["format"] = dict(request.schema)
+            if request.top_logprobs > 0 and self.shape.has_logprobs:
+                body["logprobs"] = True
+                body["top_logprobs"] = request.top_logprobs
+            return "/api/chat", encode_json(body)
+        if isinstance(request, GenerateRequest):
+            body = self._sampled(request, {"prompt": request.prompt, "raw": True})
+            return "/api/generate", encode_json(body)
+        return "/api/embed", encode_json(
+            {"model": self.model, "input": request.texts, "keep_alive": KEEP_ALIVE}
+        )
+
+    def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
+        found = _decode(body)
+        check_error(found.error)
+        vectors: tuple[tuple[float, ...], ...] = ()
+        text = ""
+        if isinstance(request, EmbedRequest):
+            vectors = found.embeddings or ()
+            check_vectors(vectors, expected=len(request.texts))
+        elif found.message is not None:
+            text = found.message.content or ""
+        elif found.response is not None:
+            text = found.response
+        else:
+            raise BadReply("it holds neither a message nor a response")
+        return Reply(
+            text,
+            model=found.model or self.model,
+            finish_reason=found.done_reason or "stop",
+            usage=usage_of(found.prompt_eval_count, found.eval_count, cost=None, price=self.price),
+            tokens=choices_of(found.logprobs) if found.logprobs else (),
+            vectors=vectors,
+            rate=rate,
+        )
+
+    def adapted(self, complaint: Complaint) -> Ollama | None:
+        shape = self.shape.adapted(complaint)
+        return None if shape is None else replace(self, shape=shape)
+
+    def _sampled(self, request: ChatRequest | GenerateRequest, body: dict[str, Any]) -> dict[str, Any]:
+        options: dict[str, Any] = {"num_predict": request.max_tokens}
+        if self.shape.has_temperature:
+            options["temperature"] = request.temperature
+        return body | {"model": self.model, "stream": False, "options": options, "keep_alive": KEEP_ALIVE}
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    """The three routes answer with different fields of one object."""
+
+    message: _Message | None = None
+    response: str | None = None
+    embeddings: tuple[tuple[float, ...], ...] | None = None
+    model: str | None = None
+    done_reason: str | None = None
+    prompt_eval_count: float | None = None
+    eval_count: float | None = None
+    logprobs: list[Token] | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
