@@ -23,7 +23,7 @@ Content = str | Sequence[Message]
 
 
 def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_CHARS) -> str:
-    """Each content in its own block, under its label, in order, with a blank line after each.
+    """Each content in its own block, under its label, in order.
 
         <response-KFAGBCOPLMHA>
         ...
@@ -34,7 +34,7 @@ def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_
     """
     texts, everything, notes = _shown(contents, max_chars)
     digest = sha256(salt)
-    pieces: list[str] = []
+    blocks = []
     for label, text, note in zip(contents, texts, notes, strict=True):
         digest.update(text.encode())
         code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
@@ -43,8 +43,8 @@ def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_
             code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
         if TURN in text:
             text = text.replace(TURN, f"<turn-{code} ")  # noqa: PLW2901
-        pieces += (f"<{label}-{code}{note}>\n", text, f"\n</{label}-{code}>\n\n")
-    return "".join(pieces)
+        blocks.append(f"<{label}-{code}{note}>\n{text}\n</{label}-{code}>")
+    return "\n\n".join(blocks)
 
 
 def cut(text: str, max_chars: int) -> str:

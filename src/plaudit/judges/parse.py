@@ -33,13 +33,21 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "") -> Flat
     """
     text = reply.text
     if reply.refusal or reply.finish_reason == "content_filter":
-        raise Refused("the judge declined: " + (reply.refusal or "its content filter stopped the reply")[:80])
+        said = _encodable(reply.refusal or "its content filter stopped the reply")
+        raise Refused(f"the judge declined: {said[:80]}")
     found = _whole(text) if len(text) <= MAX_REPLY else None
     if found is None or key not in found:
         return _search(_after_reasoning(text), reply, key, judged)
-    if len(found) > 1 and text.strip() in judged:
-        raise UnreadableVerdict("the verdict is a copy of an object in the judged text")
+    if f'"{key}"' in judged and len(found) > 1:
+        _check_origin(found, text.strip(), judged)
     return found
+
+
+def _check_origin(found: Flat, raw: str, judged: str) -> None:
+    """An object in the judged text whose every word the verdict repeats was written by the author."""
+    words = [value for value in found.values() if isinstance(value, str) and len(value) >= 8]
+    if raw in judged or (words and all(value in judged for value in words)):
+        raise UnreadableVerdict("the verdict is a copy of an object in the judged text")
 
 
 # --- the usual case: the reply is the object ----------------------------------------------------------------
@@ -104,9 +112,9 @@ def _search(text: str, reply: Reply, key: str, judged: str) -> Flat:
             continue
         if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith(("[", '":')):
             raise UnreadableVerdict("the verdict stands inside a quotation or another object")
-        if raw in judged:
-            raise UnreadableVerdict("the verdict is a copy of an object in the judged text")
-        if verdict is not None and candidate != verdict:
+        if f'"{key}"' in judged:
+            _check_origin(candidate, raw, judged)
+        if verdict is not None and repr(candidate) != repr(verdict):  # unlike ==, it tells 1 from true
             raise UnreadableVerdict("the reply holds two different verdicts")
         verdict, seen = candidate, raw
     prose.append(text[end:])
@@ -141,7 +149,7 @@ def _decode(raw: str, key: str) -> Flat | None:
         return None
     found: Flat = {}
     for name, value in pairs:
-        if name in found and found[name] != value:
+        if name in found and repr(found[name]) != repr(value):
             raise UnreadableVerdict(
                 f"the key {name[:20]!r} stands twice in the verdict, with different values"
             )

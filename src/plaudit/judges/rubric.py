@@ -63,7 +63,7 @@ class Rubric:
             "required": ["reason", "score"],
             "additionalProperties": False,
         }
-        instructions = fill(prompt_file("rubric_after"), words)
+        instructions = "\n\n" + fill(prompt_file("rubric_after"), words)
         version = _version(parse.VERSION, system, instructions, schema, self.max_chars, self.show_thinking)
         for name, value in {
             "scale": (scale.low, scale.high),
