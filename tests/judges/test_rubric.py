@@ -41,7 +41,7 @@ def test_the_judge_sees_rubric_scale_anchors_task_reference_and_response() -> No
 def test_the_instructions_follow_the_content() -> None:
     user = user_text(Sample("6 x 7?", "42"))
     assert user.startswith("<task-")
-    assert user.rindex("</response-") < user.index("That was all of the data.")
+    assert user.rindex("</response-") < user.index("That was all of the data")
     assert user.endswith('{"reason": "...", "score": <whole number>}')
 
 
