@@ -25,12 +25,13 @@ def open_transport(
     endpoint: Endpoint,
     client: ClientName = "aiohttp",
     *,
-    timeout: float | None = None,
+    timeout: float = 600.0,
     environ: Mapping[str, str] | None = None,
 ) -> Transport:
     """A transport for the endpoint, by its kind. It connects on the first `send`, on that event loop.
 
-    `timeout` is the longest, in seconds, that a call may outlive its cancellation: only pyreqwest needs it.
+    `timeout` is the longest, in seconds, that a call may live on after it was cancelled: pyreqwest cannot
+    cancel, and ends every call at that age; give it no less than the calls' own timeout.
     `environ` names the proxies; None takes this process's environment, {} connects directly.
     """
     dialect = Ollama if endpoint.kind == "ollama" else OpenAI
@@ -40,7 +41,7 @@ def open_transport(
     )
 
 
-def _client(endpoint: Endpoint, name: ClientName, proxy: str | None, timeout: float | None) -> HttpClient:
+def _client(endpoint: Endpoint, name: ClientName, proxy: str | None, timeout: float) -> HttpClient:
     if name == "aiohttp":
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":

@@ -9,7 +9,7 @@ import msgspec
 
 from plaudit.config import Endpoint
 from plaudit.core.headers import rate_headers
-from plaudit.errors import EngineClosed, PlauditError
+from plaudit.errors import EngineClosed, PlauditError, TransportFailed
 from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
@@ -54,7 +54,7 @@ class HttpTransport:
 
     async def _post(self, path: str, body: bytes) -> Answer:
         if self._is_closed:
-            raise EngineClosed(f"{self._endpoint.name}: this transport is closed")
+            raise self._closed()
         self._busy += 1
         # Fewer calls than there were at once before: one of their connections is free, and is used.
         is_kept_alive = self._busy <= self._peak
@@ -65,12 +65,18 @@ class HttpTransport:
             started = clock()
             try:
                 return await self._client.post(path, body)
-            except Dropped:
-                if not is_kept_alive or clock() - started > STALE_AFTER:
+            except TransportFailed as error:
+                if self._is_closed:
+                    raise self._closed() from None
+                is_stale = is_kept_alive and clock() - started <= STALE_AFTER
+                if not (is_stale and isinstance(error, Dropped)):
                     raise
             return await self._client.post(path, body)
         finally:
             self._busy -= 1
+
+    def _closed(self) -> EngineClosed:
+        return EngineClosed(f"{self._endpoint.name}: this transport is closed")
 
     def _read(self, dialect: Dialect, request: Request, answer: Answer) -> Reply:
         failure: PlauditError

@@ -29,7 +29,7 @@ from plaudit.transports.failure import broken, dropped, proxy_refused, unreachab
 class PyreqwestClient:
     """Posts to one endpoint. The client is built by the first call."""
 
-    def __init__(self, endpoint: Endpoint, *, proxy: str | None = None, timeout: float | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, *, proxy: str | None = None, timeout: float) -> None:
         self._endpoint = endpoint
         self._headers = headers_for(endpoint)
         self._proxy = proxy
@@ -58,16 +58,18 @@ class PyreqwestClient:
             .follow_redirects(False)
             .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT))
             .pool_idle_timeout(timedelta(seconds=KEEP_ALIVE))
+            .timeout(timedelta(seconds=self._timeout))
             .no_proxy()  # chosen by us, so that both clients read the environment alike
         )
         if self._proxy is not None:
             builder = builder.proxy(ProxyBuilder.all(self._proxy))
-        if self._timeout is not None:
-            builder = builder.timeout(timedelta(seconds=self._timeout))
         try:
             self._client = builder.build()
-        except RuntimeError as error:  # its threads do not survive a fork
-            raise ConfigError(f"pyreqwest cannot be used here ({error}); use client='aiohttp'") from None
+        except RuntimeError as error:
+            raise ConfigError(
+                "pyreqwest was used before this process forked, and its threads are gone; "
+                "use client 'aiohttp', or start processes with 'spawn'"
+            ) from error
         return self._client
 
     async def _read(self, response: Response) -> bytes:

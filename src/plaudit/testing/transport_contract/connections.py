@@ -102,6 +102,19 @@ async def closing_frees_every_socket_and_may_be_done_twice(subject: Subject) -> 
         await unused.close()
 
 
+async def closing_ends_the_calls_that_are_under_way(subject: Subject) -> None:
+    async with (
+        WireServer(stall()) as server,
+        subject.to(server.url(subject.kind), timeout=0.2) as transport,
+    ):
+        calls = [asyncio.create_task(outcome_of(transport)) for _ in range(3)]
+        await server.until(lambda: len(server.requests) == 3)
+        await transport.close()
+        assert {type(found) for found in await asyncio.gather(*calls)} == {EngineClosed}
+        await server.until(lambda: server.open_connections == 0)
+        assert len(server.requests) == 3
+
+
 async def _cancel_while(subject: Subject, step: Step) -> None:
     """The cancelled call's connection is closed, soon if not at once, and serves nobody else."""
     async with (

@@ -1,0 +1,144 @@
+"""The transport itself, over a client that plays a script under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import deque
+
+import pytest
+
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError, RequestRefused, TransportFailed
+from plaudit.testing import run
+from plaudit.transports import HttpTransport, open_transport
+from plaudit.transports.client import Answer, headers_for
+from plaudit.transports.failure import Dropped
+from plaudit.transports.http import STALE_AFTER
+from plaudit.transports.openai import OpenAI
+from plaudit.types import ChatRequest
+
+ENDPOINT = Endpoint("http://localhost:8000/v1", model="m")
+ASK = ChatRequest(({"role": "user", "content": "hm?"},), schema={"type": "object"}, top_logprobs=2)
+GOOD = Answer(200, {}, b'{"choices": [{"message": {"content": "7"}}]}')
+DROP = Dropped("gone")
+
+
+def refusal(parameter: str) -> Answer:
+    body = {"error": {"message": f"Unknown parameter: {parameter}", "param": parameter}}
+    return Answer(400, {}, json.dumps(body).encode())
+
+
+class ScriptedClient:
+    """Answers each post with the next step, after as many seconds as `latency` says."""
+
+    def __init__(self, *script: Answer | Exception, latency: float = 0.0) -> None:
+        self._script = deque(script)
+        self._latency = latency
+        self.sent: list[dict[str, object]] = []
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        self.sent.append(json.loads(body))
+        step = self._script.popleft()
+        await asyncio.sleep(self._latency)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def close(self) -> None:
+        pass
+
+
+def transport_of(client: ScriptedClient) -> HttpTransport:
+    return HttpTransport(ENDPOINT, OpenAI("m"), client)
+
+
+def test_an_endpoint_may_teach_several_lessons_in_one_request() -> None:
+    client = ScriptedClient(
+        refusal("max_tokens"),
+        refusal("temperature"),
+        refusal("response_format"),
+        refusal("logprobs"),
+        GOOD,
+        GOOD,
+    )
+
+    async def main() -> None:
+        transport = transport_of(client)
+        await transport.send(ASK)
+        await transport.send(ASK)
+
+    run(main())
+    assert len(client.sent) == 6
+    assert client.sent[4] == client.sent[5]
+    assert set(client.sent[5]) == {"model", "messages", "max_completion_tokens"}
+
+
+def test_calls_in_flight_together_learn_a_lesson_once() -> None:
+    client = ScriptedClient(*[refusal("temperature")] * 8, *[GOOD] * 8, latency=1.0)
+
+    async def main() -> None:
+        transport = transport_of(client)
+        await asyncio.gather(*(transport.send(ASK) for _ in range(8)))
+
+    run(main())
+    assert ["temperature" in body for body in client.sent] == [True] * 8 + [False] * 8
+
+
+def test_a_lesson_that_does_not_help_ends_in_a_refusal() -> None:
+    client = ScriptedClient(refusal("temperature"), refusal("temperature"))
+    with pytest.raises(RequestRefused, match="Unknown parameter: temperature"):
+        run(transport_of(client).send(ASK))
+
+
+def test_a_connection_lost_long_after_sending_was_not_stale() -> None:
+    async def main(client: ScriptedClient) -> None:
+        transport = transport_of(client)
+        await transport.send(ASK)
+        await transport.send(ASK)
+
+    prompt = ScriptedClient(GOOD, DROP, GOOD, latency=STALE_AFTER / 2)
+    run(main(prompt))
+    assert len(prompt.sent) == 3
+    late = ScriptedClient(GOOD, DROP, GOOD, latency=STALE_AFTER * 2)
+    with pytest.raises(TransportFailed):
+        run(main(late))
+    assert len(late.sent) == 2
+
+
+def test_more_calls_than_ever_before_need_a_fresh_connection_which_cannot_be_stale() -> None:
+    client = ScriptedClient(GOOD, GOOD, DROP, GOOD, latency=0.1)
+
+    async def main() -> None:
+        transport = transport_of(client)
+        await transport.send(ASK)
+        first, second = await asyncio.gather(transport.send(ASK), transport.send(ASK), return_exceptions=True)
+        assert not isinstance(first, BaseException)
+        assert isinstance(second, TransportFailed)
+
+    run(main())
+    assert len(client.sent) == 3
+
+
+def test_an_unknown_client_is_named() -> None:
+    with pytest.raises(ConfigError, match="'curl'"):
+        open_transport(ENDPOINT, "curl")  # type: ignore[arg-type]
+
+
+def test_a_client_that_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plaudit.transports.pyreqwest_client", None)
+    with pytest.raises(ConfigError, match=r"plaudit\[fast\]"):
+        open_transport(ENDPOINT, "pyreqwest")
+
+
+@pytest.mark.parametrize("key", ["sk-naïve", "sk-two\nlines"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
+        open_transport(Endpoint("http://localhost:8000/v1", api_key=key))
+    assert key not in str(caught.value)
+
+
+def test_blanks_around_a_key_are_no_part_of_it() -> None:
+    headers = headers_for(Endpoint("http://localhost:8000/v1", api_key=" sk-copied\n"))
+    assert headers["Authorization"] == "Bearer sk-copied"

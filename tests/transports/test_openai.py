@@ -1,0 +1,188 @@
+"""The OpenAI dialect: what is sent, and how replies of many servers are read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plaudit.config import Price
+from plaudit.errors import RequestRefused
+from plaudit.transports.complaint import Complaint
+from plaudit.transports.dialect import BadReply, ErrorReply
+from plaudit.transports.openai import OpenAI
+from plaudit.transports.shape import Shape
+from plaudit.types import (
+    ChatRequest,
+    EmbedRequest,
+    GenerateRequest,
+    RateHeaders,
+    Reply,
+    Request,
+    TokenChoice,
+    Usage,
+)
+
+ASK = ChatRequest(({"role": "user", "content": "hm?"},), max_tokens=64, temperature=0.5)
+SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
+
+
+def sent(request: Request, dialect: OpenAI | None = None) -> tuple[str, Any]:
+    path, body = (dialect or OpenAI("m")).encode(request)
+    return path, json.loads(body)
+
+
+def read(body: object, *, request: Request = ASK, price: Price | None = None) -> Reply:
+    return OpenAI("m", price).decode(request, json.dumps(body).encode(), None)
+
+
+def chat(**choice: object) -> dict[str, object]:
+    return {"choices": [choice]}
+
+
+def test_a_chat_request_carries_what_was_asked_and_nothing_else() -> None:
+    assert sent(ASK) == (
+        "/chat/completions",
+        {"model": "m", "messages": list(ASK.messages), "max_tokens": 64, "temperature": 0.5},
+    )
+
+
+def test_a_server_with_one_model_is_sent_no_name() -> None:
+    assert "model" not in sent(ASK, OpenAI())[1]
+
+
+def test_a_schema_is_asked_for_strictly() -> None:
+    _, body = sent(ChatRequest(ASK.messages, schema=SCHEMA))
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+    }
+
+
+def test_logprobs_are_asked_for_only_when_wanted() -> None:
+    _, body = sent(ChatRequest(ASK.messages, top_logprobs=5))
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    assert "logprobs" not in sent(ASK)[1]
+
+
+def test_a_plain_text_goes_to_the_completions_route() -> None:
+    path, body = sent(GenerateRequest("Once", max_tokens=9, temperature=1.0))
+    assert path == "/completions"
+    assert body == {"model": "m", "prompt": "Once", "max_tokens": 9, "temperature": 1.0}
+
+
+def test_texts_go_to_the_embeddings_route_in_one_call() -> None:
+    assert sent(EmbedRequest(("a", "b"))) == ("/embeddings", {"model": "m", "input": ["a", "b"]})
+
+
+def test_what_the_endpoint_does_not_know_is_left_out() -> None:
+    shape = Shape("max_completion_tokens", has_schema=False, has_temperature=False, has_logprobs=False)
+    request = ChatRequest(ASK.messages, max_tokens=7, schema=SCHEMA, top_logprobs=5)
+    _, body = sent(request, OpenAI("m", shape=shape))
+    assert body == {"model": "m", "messages": list(ASK.messages), "max_completion_tokens": 7}
+
+
+def test_a_lesson_gives_a_new_dialect_and_no_lesson_gives_none() -> None:
+    dialect = OpenAI("m")
+    learned = dialect.adapted(Complaint("Unknown parameter: 'temperature'", param="temperature"))
+    assert learned == OpenAI("m", shape=Shape(has_temperature=False))
+    assert dialect.adapted(Complaint("something else")) is None
+
+
+@pytest.mark.parametrize("schema", [{"a": object()}, {"a": "\ud800"}])
+def test_what_has_no_json_form_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(RequestRefused):
+        OpenAI("m").encode(ChatRequest(ASK.messages, schema=schema))
+
+
+def test_a_whole_reply_is_read() -> None:
+    body = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m-2",
+        "choices": [{"index": 0, "message": {"content": "yes"}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, "cost": 0.01},
+    }
+    assert read(body) == Reply("yes", model="m-2", finish_reason="length", usage=Usage(5, 2, 0.01), rate=None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        chat(message={"content": "yes"}),
+        chat(message={"content": [{"type": "text", "text": "y"}, {"type": "text", "text": "es"}]}),
+        chat(message={"content": "yes", "tool_calls": None}, finish_reason=None, logprobs=None)
+        | {"usage": None, "model": None, "error": None},
+    ],
+)
+def test_replies_with_less_or_more_in_them_are_read_too(body: object) -> None:
+    assert read(body) == Reply("yes", model="m")
+
+
+def test_no_content_is_an_empty_text_and_a_refusal_is_kept() -> None:
+    assert read(chat(message={"content": None})).text == ""
+    assert read(chat(message={"content": None, "refusal": "I will not"})).refusal == "I will not"
+
+
+def test_tokens_come_with_their_alternatives() -> None:
+    token = {
+        "token": "yes",
+        "logprob": -0.1,
+        "bytes": [1],
+        "top_logprobs": [{"token": "yes", "logprob": -0.1}, {"token": "no", "logprob": -2.5}],
+    }
+    found = read(chat(message={"content": "yes"}, logprobs={"content": [token, {"token": "."}]}))
+    assert found.tokens == (
+        TokenChoice("yes", -0.1, (("yes", -0.1), ("no", -2.5))),
+        TokenChoice(".", 0.0),
+    )
+
+
+def test_tokens_counted_as_floats_are_still_tokens() -> None:
+    usage = read(chat(message={}) | {"usage": {"prompt_tokens": 5.0, "completion_tokens": None}}).usage
+    assert usage == Usage(5, 0)
+
+
+def test_the_price_tells_the_cost_where_the_reply_does_not() -> None:
+    body = chat(message={}) | {"usage": {"prompt_tokens": 1000, "completion_tokens": 100}}
+    price = Price(prompt=2.0, completion=10.0)
+    assert read(body, price=price).usage.cost == pytest.approx(0.003)
+    body["usage"] = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0.5}
+    assert read(body, price=price).usage.cost == 0.5
+
+
+def test_rate_headers_are_passed_on() -> None:
+    rate = RateHeaders(remaining_requests=3)
+    found = OpenAI("m").decode(ASK, json.dumps(chat(message={"content": "x"})).encode(), rate)
+    assert found.rate is rate
+
+
+def test_embeddings_are_put_in_the_order_of_their_texts() -> None:
+    body = {"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1, 0.5]}]}
+    assert read(body, request=EmbedRequest(("a", "b"))).vectors == ((1.0, 0.5), (2.0,))
+
+
+def test_embeddings_that_are_not_numbered_are_in_order() -> None:
+    body = {"data": [{"embedding": [1]}, {"embedding": [2]}]}
+    assert read(body, request=EmbedRequest(("a", "b"))).vectors == ((1.0,), (2.0,))
+
+
+def test_a_missing_embedding_is_not_papered_over() -> None:
+    with pytest.raises(BadReply, match="1 embeddings for 2 texts"):
+        read({"data": [{"index": 0, "embedding": [1]}]}, request=EmbedRequest(("a", "b")))
+
+
+@pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": None}, chat(), chat(message=None)])
+def test_a_reply_without_an_answer_is_none(body: object) -> None:
+    with pytest.raises(BadReply):
+        read(body)
+
+
+@pytest.mark.parametrize(
+    "body", [{"error": {"message": "no"}}, {"error": "no"}, chat(error={"message": "no"}, message={})]
+)
+def test_an_error_in_the_body_is_an_error(body: object) -> None:
+    with pytest.raises(ErrorReply, match="no"):
+        read(body)
