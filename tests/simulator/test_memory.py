@@ -17,7 +17,6 @@ from plaudit.errors import (
 )
 from plaudit.simulator import (
     Fault,
-    Latency,
     Queue,
     Rate,
     Reject,
@@ -27,9 +26,7 @@ from plaudit.simulator import (
 )
 from plaudit.testing import run
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request
-
-FIXED = Latency(mean_tokens=100.0, sigma=0.0, seconds_per_token=0.01, first_token=0.5, round_trip=0.1)
-"""Every answer takes 1.5 s of service and 0.1 s on the wire."""
+from simulator.asking import FIXED
 
 
 def chat(text: str) -> ChatRequest:

@@ -138,7 +138,7 @@ def _resolve(root: Mapping[str, Any], reference: str) -> Any:
 
 def _bound(schema: Mapping[str, Any], name: str, default: float) -> float:
     value = schema.get(name)
-    return value if isinstance(value, int | float) else default
+    return value if isinstance(value, int | float) and math.isfinite(value) else default
 
 
 def _number(schema: Mapping[str, Any], chance: float) -> int | float:

@@ -62,10 +62,10 @@ class _Slots:
             self._now = max(self._now, min(end, change))
             if math.isinf(self._now):
                 return math.inf
-            if end <= change:
-                heappop(self._ends)
-            elif self._next_level is not None:
+            if self._next_level is not None and change <= end:
                 self._level, self._next_level = self._next_level, next(self._levels, None)
+            else:
+                heappop(self._ends)
         return self._now
 
     def _slots(self) -> float:

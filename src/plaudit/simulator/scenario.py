@@ -63,6 +63,19 @@ class Latency(Struct, frozen=True, forbid_unknown_fields=True):
         """Seconds of service an answer of so many tokens takes at full speed."""
         return self.first_token + tokens * self.seconds_per_token
 
+    def scaled_to(self, mean: float) -> Latency:
+        """The same shape, so much slower or faster that an average call takes `mean` seconds in all."""
+        now = self.round_trip + self.first_token + self.mean_tokens * self.seconds_per_token
+        if not now:
+            return msgspec.structs.replace(self, seconds_per_token=mean / self.mean_tokens)
+        factor = mean / now
+        return msgspec.structs.replace(
+            self,
+            seconds_per_token=self.seconds_per_token * factor,
+            first_token=self.first_token * factor,
+            round_trip=self.round_trip * factor,
+        )
+
 
 class Unlimited(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="unlimited"):
     """Everything is accepted and served at full speed."""
@@ -223,3 +236,16 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     def replace(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""
         return msgspec.structs.replace(self, **changes)
+
+    def with_capacity(self, capacity: float) -> Scenario:
+        """The same scenario with so many slots, requests a second, or so late a knee."""
+        match self.capacity:
+            case Unlimited():
+                raise ConfigError("this scenario has no capacity to change; choose another, like queue")
+            case Rate():
+                changed: Capacity = msgspec.structs.replace(self.capacity, per_second=capacity)
+            case Knee():
+                changed = msgspec.structs.replace(self.capacity, knee=int(capacity))
+            case _:
+                changed = msgspec.structs.replace(self.capacity, slots=int(capacity))
+        return self.replace(capacity=changed)

@@ -154,11 +154,11 @@ class SimulatedServer:
             if at > now:
                 break
             self._running.move(at)
-            if end <= change:
-                self._complete(self._running.finish(), at)
-            elif self._next_level is not None:
+            if self._next_level is not None and change <= end:  # first, or an end would start one too many
                 self._level, self._next_level = self._next_level, next(self._levels, None)
                 self._gate.change(self._level)
+            else:
+                self._complete(self._running.finish(), at)
             self._start_waiting()
         self._running.move(now)
         self._now = now
