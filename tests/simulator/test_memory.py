@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from plaudit.errors import (
+    EndpointRefused,
     KeyRefused,
     ModelNotFound,
     PlauditError,
@@ -91,16 +92,17 @@ def test_a_rate_limited_server_tells_its_allowance_in_replies_and_rejects() -> N
     ("fault", "error", "took"),
     [
         (Fault("error", status=500), TransportFailed, 0.1),
-        (Fault("error", status=503), TransportFailed, 0.1),
+        (Fault("error", status=503), RateLimited, 0.1),
         (Fault("error", status=503, retry_after=3.0), RateLimited, 0.1),
         (Fault("error", status=429), RateLimited, 0.1),
+        (Fault("error", status=408), TransportFailed, 0.1),
+        (Fault("error", status=402), EndpointRefused, 0.1),
         (Fault("error", status=413), RequestRefused, 0.1),
         (Fault("down"), Unreachable, 0.1),
         (Fault("reset"), TransportFailed, 0.1),
         (Fault("cut"), TransportFailed, 1.6),
         (Fault("bad_json"), TransportFailed, 1.6),
         (Fault("html"), TransportFailed, 1.6),
-        (Fault("plain_text"), TransportFailed, 1.6),
     ],
 )
 def test_each_fault_raises_what_a_transport_over_http_would(

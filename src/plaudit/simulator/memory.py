@@ -55,14 +55,14 @@ def _error(outcome: Outcome) -> PlauditError:
     match outcome.status:
         case 401 | 403:
             return KeyRefused(message)
+        case 402:
+            return EndpointRefused(message)
         case 404:
             return ModelNotFound(message)
-        case 429:
+        case 429 | 503 | 529:
             return RateLimited(message, retry_after=outcome.retry_after)
-        case 503 if outcome.retry_after is not None:
-            return RateLimited(message, retry_after=outcome.retry_after)
+        case 408 | 409 | 425:
+            return TransportFailed(message, retry_after=outcome.retry_after)
         case status if status >= 500:
             return TransportFailed(message, retry_after=outcome.retry_after)
-        case 400 | 413 | 422:
-            return RequestRefused(message)
-    return EndpointRefused(message)
+    return RequestRefused(message)

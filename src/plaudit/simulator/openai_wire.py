@@ -120,6 +120,8 @@ def embedding_reply(reply: Reply) -> bytes:
 
 def error_reply(status: int, message: str) -> bytes:
     kind, code = _ERRORS.get(status, ("server_error", None))
+    if "context length" in message:
+        code = "context_length_exceeded"
     error = {"message": message, "type": kind, "param": None, "code": code}
     return msgspec.json.encode({"error": error})
 
@@ -130,7 +132,7 @@ def model_list(models: tuple[str, ...]) -> bytes:
 
 
 _ERRORS: Mapping[int, tuple[str, str | None]] = {
-    400: ("invalid_request_error", "context_length_exceeded"),
+    400: ("invalid_request_error", None),
     401: ("invalid_request_error", "invalid_api_key"),
     404: ("invalid_request_error", "model_not_found"),
     429: ("requests", "rate_limit_exceeded"),
