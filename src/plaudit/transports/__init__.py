@@ -23,7 +23,7 @@ __all__ = ["ClientName", "HttpTransport", "Transport", "open_transport"]
 
 def open_transport(
     endpoint: Endpoint,
-    client: ClientName = "aiohttp",
+    client: ClientName | str = "aiohttp",
     *,
     timeout: float = 600.0,
     environ: Mapping[str, str] | None = None,
@@ -41,7 +41,7 @@ def open_transport(
     )
 
 
-def _client(endpoint: Endpoint, name: ClientName, proxy: str | None, timeout: float) -> HttpClient:
+def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) -> HttpClient:
     if name == "aiohttp":
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":

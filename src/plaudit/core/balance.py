@@ -1,0 +1,48 @@
+"""Which of several endpoints takes the next call: the least full for its size, if that is soonest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy an endpoint is, and how long its calls take."""
+
+    in_flight: int
+    limit: int
+    slow: float | None
+    """Seconds that nine calls in ten do not exceed; None while too little is known."""
+    typical: float | None
+    """Seconds a call takes on average; None while too little is known."""
+
+
+def least_loaded(loads: Sequence[Load], *, tie: int) -> int:
+    """The index of the endpoint with the lowest in-flight share of its limit; `tie` picks among equals."""
+    shares = [load.in_flight / load.limit for load in loads]
+    best = min(shares)
+    equals = [index for index, share in enumerate(shares) if share <= best]
+    return equals[tie % len(equals)]
+
+
+def is_worth_it(here: Load, others: Sequence[Load], *, backlog: int) -> bool:
+    """Whether a call sent here now would end before the others had worked off the whole backlog.
+
+    At the end of a batch a slow endpoint must not take a call that a fast one, though busy, finishes first.
+    """
+    if here.slow is None:
+        return True
+    for other in others:
+        if other.slow is None or other.typical is None or other.slow >= here.slow:
+            continue
+        free = max(other.limit - other.in_flight, 0)
+        wait = max(backlog - free, 0) * other.typical / other.limit
+        if wait + other.slow < here.slow:
+            return False
+    return True
+
+
+def is_much_faster(here: Load, *, than: Load) -> bool:
+    """Whether a call begun here now would likely end before one begun there a while ago."""
+    return here.slow is not None and than.slow is not None and here.slow * 1.4 < than.slow

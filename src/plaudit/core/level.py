@@ -1,0 +1,134 @@
+"""One height of the concurrency limit, and whether its first replies show that it was worth reaching."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass, field
+
+EIGHTH = 0.125
+"""Share of a climb's calls whose replies decide: the fastest eighth, so that the answer comes early."""
+HALF = 0.5
+"""The same where there is no hurry: the median is less noisy."""
+FEWEST = 4
+EXPLAINED = 0.8
+"""Share of the variance that reply length must explain before latencies are corrected for it."""
+
+
+@dataclass(slots=True)
+class Level:
+    """The calls sent while the limit rose to `target` met the new load from their start.
+
+    What they took is compared with what such calls took on the level before. Where the endpoint counts its
+    tokens and latency follows them, each reply is compared with one of its own length, and four replies say
+    enough; otherwise the fastest eighth of one level is compared with the fastest eighth of the other. With n
+    times the calls and the same latency, goodput has grown n times.
+    """
+
+    target: int
+    base: int
+    """The limit from which it rose."""
+    began: float
+    is_level: bool = False
+    """Whether the limit stood there or came down to it: then the next calls count, once the load is right."""
+    is_blind: bool = False
+    """Whether it was reached without any proof."""
+    filled_at: float | None = None
+    sent: int = 0
+    latencies: list[float] = field(default_factory=list)
+    pairs: list[tuple[int, float]] = field(default_factory=list)
+    """(tokens, latency) of the replies that came before the next level began."""
+    line: tuple[float, float] | None = None
+    """Latency by reply length, as intercept and slope; None where length does not explain it."""
+
+    def on_send(self, *, now: float, in_flight: int) -> None:
+        if self.filled_at is not None:
+            return
+        if self.is_level:
+            if in_flight > self.target:
+                return
+            if self.sent == 0:
+                self.began = now
+            self.sent += 1
+            if self.sent >= max(8, self.target):
+                self.filled_at = now
+            return
+        self.sent += 1
+        if in_flight >= self.target:
+            self.filled_at = now
+
+    def on_success(self, *, now: float, sent_at: float, tokens: int) -> None:
+        if self.sent and sent_at >= self.began and (self.filled_at is None or sent_at <= self.filled_at):
+            bisect.insort(self.latencies, now - sent_at)
+            self.pairs.append((tokens, now - sent_at))
+
+    def close(self) -> None:
+        """Keep what was learned: replies that come from now on met another load."""
+        self.line = fit(self.pairs)
+
+    @property
+    def needed(self) -> int:
+        """How many replies decide, where reply length explains nothing."""
+        return max(FEWEST, math.ceil((HALF if self.is_level else EIGHTH) * self.sent))
+
+    def quantile(self, share: float) -> float | None:
+        """The latency that this share of the level's calls did not exceed, if that many are back."""
+        rank = math.ceil(share * self.sent)
+        return self.latencies[rank - 1] if 0 < rank <= len(self.latencies) else None
+
+    def pace(self) -> float:
+        """A typical short latency at this level."""
+        return self.latencies[min(self.needed, len(self.latencies)) - 1] if self.latencies else math.inf
+
+    def overdue_at(self, previous: Level | None) -> float:
+        """When to look again whether the absence of replies shows that there was no gain."""
+        usual = self._usual(previous)
+        if usual is None or self.filled_at is None or self.is_level:
+            return math.inf
+        is_scarce = 6 * len(self.latencies) <= self.needed
+        return self.filled_at + usual * (1.5 if is_scarce else self.target / self.base)
+
+    def gain_over(self, previous: Level | None, *, now: float) -> float | None:
+        """Goodput here over goodput before; None: not known yet. The first level is held to nothing."""
+        if self.filled_at is None:
+            return None
+        if previous is None:
+            return math.inf if len(self.latencies) >= self.needed else None
+        slowdown = self._slowdown(previous)
+        if slowdown is not None:
+            return self.target / previous.target / slowdown
+        return 1.0 if now >= self.overdue_at(previous) else None
+
+    def _slowdown(self, previous: Level) -> float | None:
+        """How much longer calls take here than they took on the level before."""
+        if previous.line is not None and len(self.pairs) >= (4 * FEWEST if self.is_level else FEWEST):
+            intercept, slope = previous.line
+            return sum(latency for _, latency in self.pairs) / sum(
+                intercept + slope * tokens for tokens, _ in self.pairs
+            )
+        usual = self._usual(previous)
+        if usual is None or usual <= 0.0 or len(self.latencies) < self.needed:
+            return None
+        return (self.quantile(self.needed / self.sent) or usual) / usual
+
+    def _usual(self, previous: Level | None) -> float | None:
+        """How long the deciding replies took on the level before."""
+        return previous.quantile(self.needed / self.sent) if previous is not None and self.sent else None
+
+
+def fit(pairs: list[tuple[int, float]]) -> tuple[float, float] | None:
+    """The line through (tokens, latency), if the tokens explain the latency; neither part is negative."""
+    n = len(pairs)
+    if n < FEWEST:
+        return None
+    mean_x = sum(x for x, _ in pairs) / n
+    mean_y = sum(y for _, y in pairs) / n
+    var_x = sum((x - mean_x) ** 2 for x, _ in pairs)
+    var_y = sum((y - mean_y) ** 2 for _, y in pairs)
+    covariance = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    if var_x <= 0.0 or var_y <= 0.0 or covariance <= 0.0 or covariance**2 < EXPLAINED * var_x * var_y:
+        return None
+    slope = covariance / var_x
+    if mean_y < slope * mean_x:
+        return 0.0, mean_y / mean_x
+    return mean_y - slope * mean_x, slope

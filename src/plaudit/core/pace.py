@@ -1,0 +1,103 @@
+"""How fast to send to an endpoint that limits by rate: at the rate it accepts, learned from its refusals.
+
+A refusal marks a moment at which the allowance was empty. What was accepted between two such moments, over
+the time between them, is the rate: exact for token buckets, and on average for fixed windows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from plaudit.types import RateHeaders
+
+CREEP = 1.05
+CREEP_EVERY = 2.0
+SEARCH = 1.25
+SEARCH_EVERY = 0.25
+SPAN = 1.0
+MAX_PAUSE = 3600.0
+
+
+class Pace:
+    """The time of the next send. Without a refusal there is no pace: everything may leave at once."""
+
+    def __init__(self) -> None:
+        self.rate: float | None = None
+        """Sends a second, or None while nothing limits them."""
+        self.paused_until = 0.0
+        self._is_found = False
+        self._next = 0.0
+        self._slack = 0.0
+        self._sends: deque[float] = deque()
+        self._accepted = 0
+        self._empty_at: float | None = None
+        self._grow_at = 0.0
+        self._last_send = 0.0
+
+    def ready_at(self, *, now: float) -> float:
+        """The earliest time at which the next request may leave."""
+        if self.rate is None:
+            return max(now, self.paused_until)
+        if now >= self._grow_at:
+            self.rate *= CREEP if self._is_found else SEARCH
+            self._grow_at = now + (CREEP_EVERY if self._is_found else SEARCH_EVERY)
+        return max(now, self.paused_until, self._next)
+
+    def on_send(self, *, now: float) -> None:
+        if self.rate is not None and now - self._last_send > max(SPAN, 4.0 / self.rate):
+            self._empty_at = None  # there was nothing to send: what was accepted meanwhile says nothing
+        self._last_send = now
+        self._accepted += 1  # until a refusal says otherwise
+        self._sends.append(now)
+        while self._sends[0] < now - SPAN:
+            self._sends.popleft()
+        if self.rate is not None:
+            # Time lost in a pause may be made up for, no more than that.
+            self._next = max(self._next, now - self._slack) + 1.0 / self.rate
+
+    def pause(self, *, now: float, seconds: float) -> None:
+        """Send nothing for a while, because the endpoint asked for it."""
+        self.paused_until = max(self.paused_until, now + min(max(seconds, 0.0), MAX_PAUSE))
+
+    def begin(self, *, now: float, rate: float | None = None) -> None:
+        """Limit the rate from now on: to what the headers told, else to what is found by search."""
+        if self.rate is not None:
+            return
+        self._is_found = rate is not None
+        self.rate = rate or max(1.0, len(self._sends) / SPAN)
+        self._next = now
+        self._accepted = 0
+        self._grow_at = now + (CREEP_EVERY if self._is_found else SEARCH_EVERY)
+
+    def on_refusal(self, *, now: float, sent_at: float, retry_after: float | None) -> bool:
+        """Note that a request was refused for the rate. True when this starts a new pause."""
+        self._accepted -= 1
+        if self._sends:
+            self._sends.pop()
+        if self.rate is None or (self._empty_at is not None and sent_at <= self._empty_at):
+            return False  # one of the same burst: it left before the pause began
+        self.rate = self._measured(now)
+        self._is_found = True
+        self._empty_at = now
+        self._accepted = 0
+        wait = min(max(retry_after or 0.0, 1.0 / self.rate), MAX_PAUSE)
+        self._slack = wait
+        self.paused_until = self._next = now + wait
+        self._grow_at = self.paused_until + CREEP_EVERY
+        return True
+
+    def _measured(self, now: float) -> float:
+        assert self.rate is not None
+        if self._empty_at is not None and now - self._empty_at >= SPAN:
+            accepted = self._accepted / (now - self._empty_at)
+        else:
+            accepted = len(self._sends) / SPAN
+        return max(min(self.rate, accepted), self.rate / 2.0)
+
+
+def rate_hint(headers: RateHeaders) -> float | None:
+    """Requests a second as the headers tell: what is used up, over the time until it is full again."""
+    limit, remaining, reset = headers.limit_requests, headers.remaining_requests, headers.reset_requests
+    if limit is None or remaining is None or not reset or remaining >= limit:
+        return None
+    return (limit - remaining) / reset

@@ -1,0 +1,60 @@
+"""When a failed call is tried again: backoff with derived jitter, within a share of the traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a call that broke is tried, and how long it waits in between."""
+
+    attempts: int = 5
+    """Tries in all, the first included. Rejections (429) are not counted: they say nothing of the request."""
+    first_wait: float = 0.5
+    max_wait: float = 30.0
+
+    def next_wait(self, *, attempt: int, retry_after: float | None, jitter: float) -> float | None:
+        """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1."""
+        if attempt >= self.attempts:
+            return None
+        backoff = min(self.first_wait * 2.0 ** (attempt - 1), self.max_wait) * (0.5 + jitter / 2)
+        return max(retry_after or 0.0, backoff)
+
+    def reject_wait(self, *, rejections: int, jitter: float) -> float:
+        """Seconds a call waits after being turned away so often: short, since a slot may open soon."""
+        return float(min(0.05 * 2.0 ** min(rejections - 1, 10), 5.0) * (0.5 + jitter / 2))
+
+
+class RetryBudget:
+    """Retries and hedges may be a fifth of the traffic, plus a few a second so that small batches get theirs.
+
+    Where the budget is spent a retry is late, not lost: it waits until traffic or time has paid for it.
+    """
+
+    def __init__(self, *, share: float = 0.2, per_second: float = 10.0, burst: float = 20.0) -> None:
+        self._share = share
+        self._per_second = per_second
+        self._burst = burst
+        self._tokens = burst
+        self._filled_at: float | None = None
+
+    def on_call(self) -> None:
+        """Count one first attempt: it pays for a fifth of a retry."""
+        self._tokens = min(self._tokens + self._share, 10 * self._burst)
+
+    def take(self, *, now: float) -> float:
+        """Spend one retry; the answer is how long it has to wait for its turn (0.0: none)."""
+        self._refill(now)
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._per_second)
+
+    def can_hedge(self, *, now: float) -> bool:
+        """Whether a hedge, which is a luxury, fits in without delaying a retry."""
+        self._refill(now)
+        return self._tokens >= 1.0
+
+    def _refill(self, now: float) -> None:
+        if self._filled_at is not None and self._tokens < self._burst:
+            self._tokens = min(self._tokens + (now - self._filled_at) * self._per_second, self._burst)
+        self._filled_at = now

@@ -1,0 +1,117 @@
+"""A batch in flight: ask whether it is done, stream its verdicts, collect them, or call it off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Literal, overload
+
+from plaudit.errors import ConfigError, EngineClosed
+from plaudit.events import Summary
+from plaudit.scheduler.batch import Batch
+from plaudit.types import Verdict
+
+Grouped = tuple[str | None, list[tuple[int, Verdict]]]
+GRACE = 5.0
+"""Seconds the engine is given to mark what is missing, once a caller's time is up."""
+
+
+class Pending:
+    """What `submit` gives. Any thread may use it; several may."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        expire: Callable[[Batch], None],
+        cancel: Callable[[Batch], None],
+        may_wait: Callable[[], bool],
+    ) -> None:
+        self._batch = batch
+        self._expire = expire
+        self._cancel = cancel
+        self._may_wait = may_wait
+
+    def __len__(self) -> int:
+        return len(self._batch.samples)
+
+    def result(self, timeout: float | None = None) -> list[Verdict]:
+        """Every verdict, in the order of the samples.
+
+        After `timeout` seconds what is missing is marked `deadline`; replies that come later still fill the
+        cache, so that asking again is cheap.
+        """
+        self._check()
+        if not self._batch.wait(timeout):
+            self._expire(self._batch)
+            if not self._batch.wait(GRACE):
+                raise EngineClosed("the engine's thread does not answer; was it blocked by an observer?")
+        return self._verdicts()
+
+    @overload
+    def as_completed(self, by: Literal["sample"] = "sample") -> Iterator[tuple[int, Verdict]]: ...
+    @overload
+    def as_completed(self, by: Literal["group"]) -> Iterator[Grouped]: ...
+
+    def as_completed(self, by: str = "sample") -> Iterator[tuple[int, Verdict]] | Iterator[Grouped]:
+        """Verdicts as they become final: (index, verdict); by group: (group, [(index, verdict), ...])."""
+        if by not in ("sample", "group"):
+            raise ConfigError(f"as_completed(by={by!r}) is unknown; use 'sample' or 'group'")
+        self._check()
+        return self._by_sample() if by == "sample" else self._by_group()
+
+    def done(self) -> bool:
+        """Whether every sample has its verdict."""
+        return not self._batch.remaining
+
+    def cancel(self) -> None:
+        """Send nothing more for this batch; what is missing fails as `cancelled`."""
+        if self._batch.remaining:
+            self._cancel(self._batch)
+
+    @property
+    def summary(self) -> Summary:
+        """The batch so far, in numbers."""
+        return self._batch.summary()
+
+    def __await__(self) -> Generator[Any, None, list[Verdict]]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> list[Verdict]:
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+
+        def wake() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(done.set)
+
+        self._batch.when_done(wake)
+        await done.wait()
+        return self._verdicts()
+
+    def _by_sample(self) -> Iterator[tuple[int, Verdict]]:
+        for index in self._batch.fresh():
+            verdict = self._batch.verdicts[index]
+            assert verdict is not None
+            yield index, verdict
+
+    def _by_group(self) -> Iterator[Grouped]:
+        missing: dict[str | None, int] = {}
+        for sample in self._batch.samples:
+            missing[sample.group] = missing.get(sample.group, 0) + 1
+        gathered: dict[str | None, list[tuple[int, Verdict]]] = {group: [] for group in missing}
+        for index, verdict in self._by_sample():
+            group = self._batch.samples[index].group
+            gathered[group].append((index, verdict))
+            missing[group] -= 1
+            if not missing[group]:
+                yield group, sorted(gathered.pop(group), key=lambda item: item[0])
+
+    def _verdicts(self) -> list[Verdict]:
+        return [verdict for verdict in self._batch.verdicts if verdict is not None]
+
+    def _check(self) -> None:
+        if self._batch.remaining and not self._may_wait():
+            raise EngineClosed(
+                "this batch can no longer arrive: its engine is closed, belongs to the parent of this forked "
+                "process, or is the very thread that waits"
+            )

@@ -1,0 +1,128 @@
+"""Which calls may leave now, and by which lane: every ceiling, rate and sum of money is held here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from plaudit.core.balance import is_worth_it, least_loaded
+from plaudit.core.budget import Spending
+from plaudit.core.quota import Quota
+from plaudit.errors import BudgetSpent
+from plaudit.scheduler.call import Call
+from plaudit.scheduler.lane import NEVER, Lane
+from plaudit.types import Usage
+
+
+class Admission:
+    """The books over all lanes: what is under way, what was sent, what was spent."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        max_concurrent: int | None,
+        rpm: int | None,
+        tpm: int | None,
+        budget: float | None,
+        on_limit: Callable[[Lane], None],
+    ) -> None:
+        self.lanes = list(lanes)
+        self.in_flight = 0
+        self._ceiling = max_concurrent if max_concurrent is not None else NEVER
+        self._quota = Quota(rpm=rpm, tpm=tpm) if rpm is not None or tpm is not None else None
+        self._budget = budget
+        self._spending = Spending(budget)
+        self._on_limit = on_limit
+
+    def choose(self, call: Call, *, backlog: int, now: float) -> tuple[Lane | None, float]:
+        """The lane by which the call may leave now; else None and the time to look again.
+
+        Raises BudgetSpent when no lane can take it for the money that is left.
+        """
+        wake = self._global_wake(call, now)
+        if wake > now:
+            return None, wake
+        wake = NEVER
+        open_lanes = []
+        for lane in self.lanes:
+            if lane.in_flight >= lane.limit.limit and not lane.is_lost:
+                wake = min(wake, self._grow(lane, now))
+            ready = lane.ready_at(call, now=now)
+            if ready <= now:
+                open_lanes.append(lane)
+            else:
+                wake = min(wake, ready)
+        if not open_lanes:
+            return None, wake
+        chosen = open_lanes[0] if len(self.lanes) == 1 else self._pick(call, open_lanes, backlog)
+        if chosen is None:
+            return None, wake
+        if self._budget is not None and not self._spending.fits(bound := chosen.cost_bound(call)):
+            if self._spending.is_exhausted(bound) or not self.in_flight:
+                raise BudgetSpent(
+                    f"the budget of ${self._budget:g} leaves no room for another call "
+                    f"(${self._spending.spent:.6g} spent); raise it to go on"
+                )
+            return None, NEVER  # what is under way may turn out cheaper than it might have been
+        return chosen, wake
+
+    def choose_twin(self, call: Call, among: Sequence[Lane], *, now: float) -> Lane | None:
+        """An idle slot for a hedge; None where it would need more than an idle slot."""
+        if self._global_wake(call, now) > now:
+            return None
+        for lane in sorted(among, key=lambda lane: lane.in_flight / lane.limit.limit):
+            if lane.ready_at(call, now=now) <= now and self._spending.fits(lane.cost_bound(call)):
+                return lane
+        return None
+
+    def on_send(self, call: Call, lane: Lane, *, now: float) -> None:
+        """A call leaves by a lane that already counts it."""
+        self.in_flight += 1
+        lane.pace.on_send(now=now)
+        lane.limit.on_send(now=now, in_flight=lane.in_flight)
+        for quota in (self._quota, lane.quota):
+            if quota is not None:
+                quota.on_send(now=now, tokens=sum(call.token_bound))
+        if lane.endpoint.price is not None:
+            self._spending.on_send(lane.cost_bound(call))
+
+    def on_return(self, call: Call, lane: Lane, usage: Usage, *, now: float) -> float | None:
+        """A call came back, with or without a reply; the answer is what it cost, where that is known."""
+        self.in_flight -= 1
+        for quota in (self._quota, lane.quota):
+            if quota is not None:
+                used = usage.prompt_tokens + usage.completion_tokens
+                quota.on_reply(now=now, reserved=sum(call.token_bound), used=used)
+        cost = lane.cost(usage)
+        if lane.endpoint.price is not None or cost:
+            self._spending.on_reply(bound=lane.cost_bound(call), cost=cost or 0.0)
+        return cost
+
+    def _global_wake(self, call: Call, now: float) -> float:
+        if self.in_flight >= self._ceiling:
+            return NEVER
+        if self._quota is None:
+            return now
+        return self._quota.ready_at(now=now, tokens=sum(call.token_bound))
+
+    def _pick(self, call: Call, open_lanes: list[Lane], backlog: int) -> Lane | None:
+        """One of several open lanes; None where a busy one will still be sooner."""
+        elsewhere = [lane for lane in open_lanes if lane.name != call.failed_on]
+        candidates = []
+        for lane in elsewhere or open_lanes:
+            others = [other.load for other in self.lanes if other is not lane and other.is_sound]
+            if is_worth_it(lane.load, others, backlog=backlog):
+                candidates.append(lane)
+        if not candidates:
+            return None
+        return candidates[least_loaded([lane.load for lane in candidates], tie=call.key[0])]
+
+    def _grow(self, lane: Lane, now: float) -> float:
+        before = lane.limit.limit
+        accepted = lane.sent_by(now - 1.25 * lane.limit.reject_time)
+        again = lane.limit.grow(now=now, accepted=accepted)
+        if lane.limit.is_rate:
+            lane.pace.begin(now=now)
+        if lane.limit.limit != before:
+            self._on_limit(lane)
+        return again

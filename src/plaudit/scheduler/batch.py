@@ -1,0 +1,129 @@
+"""A batch on its way: samples in, one verdict for each, handed over as they become final.
+
+Two threads meet here. The engine's loop delivers; any other thread waits, polls or streams. Everything shared
+is behind one condition, and it is notified once for each group of verdicts, never for each verdict.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean, pstdev
+
+from plaudit.core.fingerprint import fingerprint_prefix
+from plaudit.events import Summary
+from plaudit.judges.base import Judge
+from plaudit.types import Sample, Source, Status, Verdict
+
+_ids = itertools.count(1)
+
+
+class Batch:
+    """Samples with their judge, and the verdicts that have come so far."""
+
+    def __init__(
+        self, samples: Sequence[Sample], judge: Judge, *, model: str, deadline: float | None = None
+    ) -> None:
+        self.id = next(_ids)
+        self.samples = samples
+        self.judge = judge
+        self.deadline = deadline
+        """Seconds from its start."""
+        self.prefix = fingerprint_prefix(model=model, version=judge.version)
+        self.verdicts: list[Verdict | None] = [None] * len(samples)
+        self.remaining = len(samples)
+        self.seen: dict[bytes, int] = {}
+        """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
+        self.calls = self.retries = self.hedges = self.rejects = 0
+        self.is_closed = not samples
+        """Whether nobody waits for more: done, past its deadline, or cancelled."""
+        self._started = time.monotonic()
+        self._ended: float | None = self._started if not samples else None
+        self._order: list[int] = []
+        self._changed = threading.Condition()
+        self._callbacks: list[Callable[[], None]] = []
+
+    # -- the engine's side --------------------------------------------------------------------------------
+
+    def deliver(self, items: Iterable[tuple[int, Verdict]]) -> list[Verdict]:
+        """Make verdicts final; whatever already has one keeps it. The answer is what was new."""
+        news: list[Verdict] = []
+        with self._changed:
+            for index, verdict in items:
+                if self.verdicts[index] is None:
+                    self.verdicts[index] = verdict
+                    self._order.append(index)
+                    news.append(verdict)
+            self.remaining -= len(news)
+            if not self.remaining:
+                self.is_closed = True
+                if self._ended is None:
+                    self._ended = time.monotonic()
+            self._changed.notify_all()
+            callbacks = self._callbacks if self.is_closed else []
+            if callbacks:
+                self._callbacks = []
+        for callback in callbacks:
+            callback()
+        return news
+
+    def missing(self) -> list[int]:
+        """The samples without a verdict."""
+        return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
+
+    # -- the callers' side --------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every sample has its verdict; False when time runs out first."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self.remaining, timeout)
+
+    def fresh(self) -> Iterator[int]:
+        """Samples in the order in which their verdicts became final, waiting for each; all, every time."""
+        taken = 0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: len(self._order) > taken or not self.remaining)  # noqa: B023
+                news = self._order[taken:]
+            if not news:
+                return
+            taken += len(news)
+            yield from news
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call back, on the engine's thread, once every sample has its verdict; at once if that is so."""
+        with self._changed:
+            if self.remaining:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def summary(self) -> Summary:
+        """The batch so far, in numbers."""
+        verdicts = [verdict for verdict in self.verdicts if verdict is not None]
+        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
+        called = sorted(v.latency_s for v in verdicts if v.source is Source.CALL and v.status is Status.OK)
+        paid = [v.usage for v in verdicts if v.source is Source.CALL]
+        costs = [usage.cost for usage in paid if usage.cost is not None]
+        errors = Counter(verdict.error for verdict in verdicts if verdict.error)
+        return Summary(
+            samples=len(self.samples),
+            seconds=(self._ended or time.monotonic()) - self._started,
+            by_status=dict(Counter(verdict.status.value for verdict in verdicts)),
+            by_source=dict(Counter(verdict.source.value for verdict in verdicts)),
+            errors=dict(errors.most_common(10)),
+            calls=self.calls,
+            retries=self.retries,
+            hedges=self.hedges,
+            rejects=self.rejects,
+            latency_p50_s=called[len(called) // 2] if called else None,
+            latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
+            prompt_tokens=sum(usage.prompt_tokens for usage in paid),
+            completion_tokens=sum(usage.completion_tokens for usage in paid),
+            cost=sum(costs) if costs else None,
+            score_mean=fmean(scores) if scores else None,
+            score_std=pstdev(scores) if scores else None,
+        )

@@ -1,0 +1,127 @@
+"""One endpoint as the dispatcher sees it: its transport, its limits, and the calls under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from plaudit.config import Endpoint
+from plaudit.core.balance import Load
+from plaudit.core.breaker import Breaker, BreakerConfig, BreakerState
+from plaudit.core.budget import cost_of
+from plaudit.core.histogram import LatencyHistogram
+from plaudit.core.limit import ConcurrencyLimit, LimitConfig
+from plaudit.core.pace import Pace
+from plaudit.core.quota import Quota
+from plaudit.errors import PlauditError
+from plaudit.scheduler.call import Call
+from plaudit.transports.base import Transport
+from plaudit.types import Usage
+
+NEVER = float("inf")
+
+
+class Flight:
+    """One attempt of one call on one lane."""
+
+    __slots__ = ("call", "lane", "sent_at", "task")
+
+    def __init__(self, call: Call, lane: Lane, *, sent_at: float) -> None:
+        self.call = call
+        self.lane = lane
+        self.sent_at = sent_at
+        self.task: asyncio.Task[None] | None = None
+
+
+class Lane:
+    """Everything known about one endpoint. Decisions come from core/; the dispatcher acts on them."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        transport: Transport,
+        *,
+        start: LimitConfig | None = None,
+        ceiling: int | None = None,
+        breaker: BreakerConfig | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.transport = transport
+        start = start or LimitConfig()
+        ceilings = [c for c in (endpoint.max_concurrent, ceiling, start.ceiling) if c is not None]
+        self.limit = ConcurrencyLimit(replace(start, ceiling=min(ceilings)))
+        self.pace = Pace()
+        self.breaker = Breaker(breaker)
+        has_quota = endpoint.rpm is not None or endpoint.tpm is not None
+        self.quota = Quota(rpm=endpoint.rpm, tpm=endpoint.tpm) if has_quota else None
+        self.flights: dict[int, Flight] = {}
+        """In the order of sending."""
+        self.latencies = LatencyHistogram()
+        self._typical: float | None = None
+        self._slow: float | None = None
+        self.rate_hint: float | None = None
+        """Requests a second, as the endpoint's headers told."""
+        self.last_success: float | None = None
+        self.last_error: PlauditError | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.flights)
+
+    @property
+    def is_lost(self) -> bool:
+        return self.breaker.state is BreakerState.LOST
+
+    @property
+    def is_sound(self) -> bool:
+        return self.breaker.state is BreakerState.CLOSED and self.pace.rate is None
+
+    @property
+    def load(self) -> Load:
+        return Load(len(self.flights), self.limit.limit, self._slow, self._typical)
+
+    def note_latency(self, seconds: float) -> None:
+        """Remember how long a call took."""
+        self.latencies.add(seconds)
+        self._typical = seconds if self._typical is None else self._typical + (seconds - self._typical) / 32.0
+        if len(self.latencies) % 16 == 0:
+            self._slow = self.latencies.quantile(0.9)
+
+    def ready_at(self, call: Call, *, now: float) -> float:
+        """The earliest time at which this lane may take the call; infinity: only a reply can tell."""
+        if len(self.flights) >= self.limit.limit:
+            return NEVER
+        if not self.breaker.allows(now=now, in_flight=len(self.flights)):
+            return self.breaker.open_until if self.breaker.state is BreakerState.OPEN else NEVER
+        ready = self.pace.ready_at(now=now)
+        if self.quota is not None:
+            ready = max(ready, self.quota.ready_at(now=now, tokens=sum(call.token_bound)))
+        return ready
+
+    def cost_bound(self, call: Call) -> float:
+        """What the call may cost here at the most, in dollars; 0.0 without a price."""
+        price = self.endpoint.price
+        if price is None:
+            return 0.0
+        prompt, completion = call.token_bound
+        return cost_of(price, prompt_tokens=prompt, completion_tokens=completion)
+
+    def cost(self, usage: Usage) -> float | None:
+        """What a reply cost: as the endpoint said, else by its price; None where neither is known."""
+        if usage.cost is not None or self.endpoint.price is None:
+            return usage.cost
+        return cost_of(
+            self.endpoint.price,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
+
+    def sent_by(self, when: float) -> int:
+        """Calls under way that left no later than `when`."""
+        newer = 0
+        for flight in reversed(self.flights.values()):
+            if flight.sent_at <= when:
+                break
+            newer += 1
+        return len(self.flights) - newer

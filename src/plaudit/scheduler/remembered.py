@@ -1,0 +1,58 @@
+"""What was learned about endpoints, kept between processes: a small JSON file, written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from plaudit.scheduler.lane import Lane
+
+MAX_AGE = 7 * 86_400.0
+"""Seconds after which what was learned is forgotten."""
+
+
+class Learned(msgspec.Struct, omit_defaults=True):
+    """How an endpoint was last found."""
+
+    at: float
+    """When, in seconds since 1970."""
+    limit: int | None = None
+    rejects: bool = False
+    """Whether it turns away what is too much, rather than queueing it."""
+    rate: float | None = None
+    """Requests a second, where it limits those."""
+
+
+def load(path: Path, *, now: float) -> dict[str, Learned]:
+    """What is known, by endpoint name. A missing, damaged or foreign file means: nothing."""
+    try:
+        everything = msgspec.json.decode(path.read_bytes(), type=dict[str, Learned])
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return {name: learned for name, learned in everything.items() if 0 <= now - learned.at < MAX_AGE}
+
+
+def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
+    """Add what was learned. Lost if the disk says no: it is a convenience, and costs a few probes."""
+    if not news:
+        return
+    merged = {**load(path, now=now), **news}
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".limits-", delete=False) as file:
+            file.write(msgspec.json.encode(merged))
+        os.replace(file.name, path)  # noqa: PTH105
+
+
+def learned_of(lane: Lane, *, now: float) -> Learned | None:
+    """What a lane has found out about its endpoint; None while it has only its starting guess."""
+    if lane.pace.rate is not None:
+        return Learned(at=now, rate=lane.pace.rate)
+    if not lane.limit.is_learned:
+        return None
+    return Learned(at=now, limit=lane.limit.limit, rejects=lane.limit.has_rejected)

@@ -1,0 +1,329 @@
+"""Batches in, verdicts delivered: render, look up, coalesce, dispatch, parse, store, hand over.
+
+Runs on one event loop. Memory stays flat however large a batch is: samples are rendered window by window, as
+the dispatcher makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from plaudit.caches.base import Cache
+from plaudit.core.fingerprint import fingerprint
+from plaudit.errors import (
+    CacheError,
+    EngineClosed,
+    JudgeError,
+    PlauditError,
+    Refused,
+)
+from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
+from plaudit.scheduler import record
+from plaudit.scheduler.batch import Batch
+from plaudit.scheduler.call import Call, Outcome
+from plaudit.scheduler.dispatcher import Dispatcher
+from plaudit.types import ChatRequest, Reply, Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+CHUNK = 256
+"""Samples rendered and looked up together."""
+WINDOW = 2048
+"""Calls that may wait to leave before the next samples are rendered."""
+READINGS = 2
+"""How often an unreadable reply is asked for: once, and once again."""
+
+
+class _Asked:
+    """One unique request of this engine, with everybody who waits for its verdict."""
+
+    __slots__ = ("call", "readings", "waiters")
+
+    def __init__(self) -> None:
+        self.waiters: list[tuple[Batch, int]] = []
+        self.readings = 0
+        self.call: Call | None = None
+
+    def is_wanted(self, call: Call) -> bool:  # noqa: ARG002
+        return any(not batch.is_closed for batch, _ in self.waiters)
+
+
+class Scorer:
+    """Turns batches into verdicts over one dispatcher and one cache."""
+
+    def __init__(
+        self,
+        dispatcher: Callable[[Callable[[], None]], Dispatcher],
+        cache: Cache | None = None,
+        *,
+        emit: Callable[[Event], None] | None = None,
+        on_finished: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_finished = on_finished
+        self._loop = asyncio.get_running_loop()
+        self._room = asyncio.Event()
+        self._dispatcher = dispatcher(self._room.set)
+        self._cache = cache
+        self._emit = emit
+        self._asked: dict[bytes, _Asked] = {}
+        self._feeds: dict[asyncio.Task[None], Batch] = {}
+        self._open: set[Batch] = set()
+        self._unsaved: list[tuple[bytes, _Asked, Verdict]] = []
+        self._saving: asyncio.Task[None] | None = None
+
+    def start(self, batch: Batch) -> None:
+        """Take a batch on. Every sample of it gets exactly one verdict."""
+        if self._emit is not None:
+            self._emit(BatchStarted(self._loop.time(), batch.id, len(batch.samples)))
+        if batch.is_closed:
+            self._finished(batch)
+            return
+        self._open.add(batch)
+        if batch.deadline is not None:
+            handle = self._loop.call_later(batch.deadline, self._expire, batch, Status.DEADLINE, "deadline")
+            batch.when_done(handle.cancel)
+        task = self._loop.create_task(self._feed(batch))
+        self._feeds[task] = batch
+        task.add_done_callback(self._fed)
+
+    def expire(self, batch: Batch) -> None:
+        """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
+        self._expire(batch, Status.DEADLINE, "deadline")
+
+    def cancel(self, batch: Batch) -> None:
+        """Nobody wants the rest: nothing more is sent for it; what is under way still fills the cache."""
+        self._expire(batch, Status.FAILED, "cancelled")
+
+    async def close(self) -> None:
+        """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""
+        for task in list(self._feeds):
+            task.cancel()
+        await asyncio.gather(*self._feeds, return_exceptions=True)
+        await self._dispatcher.close()
+        while self._saving is not None:
+            await self._saving
+        for batch in list(self._open):
+            self._expire(batch, Status.FAILED, "the engine was closed")
+        if self._cache is not None:
+            await self._cache.close()
+
+    # -- samples in ---------------------------------------------------------------------------------------
+
+    async def _feed(self, batch: Batch) -> None:
+        """Render, look up and enqueue a batch, a chunk at a time."""
+        for start in range(0, len(batch.samples), CHUNK):
+            while self._dispatcher.backlog >= WINDOW:
+                self._room.clear()
+                await self._room.wait()
+            if batch.is_closed:
+                return
+            rendered = self._render(batch, range(start, min(start + CHUNK, len(batch.samples))))
+            if not rendered:
+                continue
+            stored = await self._look_up([key for key, _, _ in rendered])
+            self._enqueue(batch, rendered, stored)
+
+    def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, ChatRequest]]:
+        """Requests to be looked up; what needs no call or is already asked is settled on the way."""
+        requests: list[tuple[bytes, int, ChatRequest]] = []
+        settled: list[tuple[int, Verdict]] = []
+        for index in indices:
+            try:
+                rendered = batch.judge.render(batch.samples[index])
+            except Exception as error:  # a judge is user code: its failure costs its own sample only
+                if not isinstance(error, PlauditError):
+                    log.exception("judge %s could not render sample %d", type(batch.judge).__name__, index)
+                settled.append((index, _failed(f"sample {index} cannot be judged: {error}")))
+                continue
+            if isinstance(rendered, Verdict):
+                settled.append((index, rendered))
+                continue
+            key = fingerprint(rendered, prefix=batch.prefix)
+            asked = self._asked.get(key)
+            first = batch.seen.setdefault(key, index)
+            if asked is not None:
+                asked.waiters.append((batch, index))
+            elif first != index and (twin := batch.verdicts[first]) is not None and twin.is_valid:
+                settled.append((index, _shared(twin)))
+            else:
+                requests.append((key, index, rendered))
+        if settled:
+            self._hand_over(batch, settled)
+        return requests
+
+    async def _look_up(self, keys: list[bytes]) -> Mapping[bytes, bytes]:
+        if self._cache is None:
+            return {}
+        try:
+            return await self._cache.get_many(keys)
+        except CacheError as error:
+            self._lose_cache(error)
+            return {}
+
+    def _enqueue(
+        self,
+        batch: Batch,
+        rendered: list[tuple[bytes, int, ChatRequest]],
+        stored: Mapping[bytes, bytes],
+    ) -> None:
+        hits: list[tuple[int, Verdict]] = []
+        calls: list[Call] = []
+        for key, index, request in rendered:
+            asked = self._asked.get(key)
+            if asked is not None:  # asked by a twin, or by another batch, during the look-up
+                asked.waiters.append((batch, index))
+                continue
+            data = stored.get(key)
+            verdict = record.decode(data) if data is not None else None
+            if verdict is not None:
+                hits.append((index, verdict))
+                continue
+            asked = _Asked()
+            asked.waiters.append((batch, index))
+            asked.call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
+            self._asked[key] = asked
+            calls.append(asked.call)
+        if hits:
+            self._hand_over(batch, hits)
+        if calls:
+            self._dispatcher.enqueue(calls)
+
+    # -- replies back -------------------------------------------------------------------------------------
+
+    def _on_done(self, call: Call, outcome: Outcome) -> None:
+        asked = self._asked[call.key]
+        verdict = self._read(call, asked, outcome)
+        if verdict is None:
+            return
+        if verdict.status is Status.OK and self._cache is not None:
+            self._unsaved.append((call.key, asked, verdict))
+            if self._saving is None:
+                self._saving = self._loop.create_task(self._save())
+            return
+        self._settle(call.key, asked, verdict)
+
+    def _read(self, call: Call, asked: _Asked, outcome: Outcome) -> Verdict | None:
+        """The verdict in an outcome; None when the question is asked again."""
+        for batch, _ in asked.waiters:
+            batch.calls += call.sends
+            batch.retries += max(call.attempts - 1, 0)
+            batch.hedges += call.is_hedged
+            batch.rejects += call.rejections
+            break  # whoever asked first bears the calls
+        if isinstance(outcome, PlauditError):
+            return Verdict(None, Status.FAILED, error=str(outcome), attempts=call.attempts)
+        batch, index = asked.waiters[0]
+        asked.readings += 1
+        try:
+            verdict = batch.judge.parse(outcome, batch.samples[index])
+        except JudgeError as error:
+            status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
+            if status is Status.UNREADABLE and asked.readings < READINGS and asked.is_wanted(call):
+                self._ask_again(call, asked)
+                return None
+            verdict = Verdict(None, status, error=str(error))
+        except Exception as error:  # as in _render: user code
+            log.exception("judge %s could not read a reply", type(batch.judge).__name__)
+            verdict = _failed(f"the judge could not read the reply: {error!r}")
+        return _with_facts(verdict, call, outcome, asked.readings)
+
+    def _ask_again(self, call: Call, asked: _Asked) -> None:
+        asked.call = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+        self._dispatcher.enqueue([asked.call])
+
+    async def _save(self) -> None:
+        """Store what is finished, in groups: while one group is written, the next one gathers."""
+        while self._unsaved:
+            group, self._unsaved = self._unsaved, []
+            if self._cache is not None:
+                try:
+                    await self._cache.put_many([(key, record.encode(v)) for key, _, v in group])
+                except CacheError as error:
+                    self._lose_cache(error)
+            by_batch: dict[Batch, list[tuple[int, Verdict]]] = {}
+            for key, asked, verdict in group:
+                del self._asked[key]
+                for batch, item in _shares(asked, verdict):
+                    by_batch.setdefault(batch, []).append(item)
+            for batch, items in by_batch.items():
+                self._hand_over(batch, items)
+        self._saving = None
+
+    def _settle(self, key: bytes, asked: _Asked, verdict: Verdict) -> None:
+        del self._asked[key]
+        for batch, item in _shares(asked, verdict):
+            self._hand_over(batch, [item])
+
+    def _hand_over(self, batch: Batch, items: list[tuple[int, Verdict]]) -> None:
+        news = batch.deliver(items)
+        if self._emit is not None and news:
+            self._emit(VerdictsReady(self._loop.time(), batch.id, tuple(news)))
+        if not batch.remaining and batch in self._open:
+            self._open.discard(batch)
+            self._finished(batch)
+
+    # -- ends ---------------------------------------------------------------------------------------------
+
+    def _expire(self, batch: Batch, status: Status, why: str) -> None:
+        if batch.remaining:
+            batch.is_closed = True
+            self._hand_over(batch, [(i, Verdict(None, status, error=why)) for i in batch.missing()])
+            self._room.set()
+
+    def _fed(self, task: asyncio.Task[None]) -> None:
+        batch = self._feeds.pop(task)
+        if task.cancelled():
+            self._expire(batch, Status.FAILED, str(EngineClosed("the engine was closed")))
+        elif (bug := task.exception()) is not None:
+            log.error("a bug while feeding batch %d", batch.id, exc_info=bug)
+            self._expire(batch, Status.FAILED, f"a bug in plaudit: {bug!r}")
+
+    def _finished(self, batch: Batch) -> None:
+        if self._emit is not None:
+            self._emit(BatchFinished(self._loop.time(), batch.id, batch.summary()))
+        if self._on_finished is not None:
+            self._on_finished()
+
+    def _lose_cache(self, error: CacheError) -> None:
+        """Go on without the cache, and say so once."""
+        self._cache = None
+        log.warning("%s; going on without the cache", error)
+        if self._emit is not None:
+            self._emit(CacheTrouble(self._loop.time(), f"{error}; going on without the cache"))
+
+
+def _failed(error: str) -> Verdict:
+    return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+
+
+def _shared(verdict: Verdict) -> Verdict:
+    usage = replace(verdict.usage, cost=0.0)
+    return replace(verdict, source=Source.SHARED, usage=usage)
+
+
+def _shares(asked: _Asked, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
+    """The verdict for whoever asked first, and its copy for everybody who joined in."""
+    (batch, index), *others = asked.waiters
+    shares = [(batch, (index, verdict))]
+    if others:
+        copy = _shared(verdict)
+        shares += [(other, (i, copy)) for other, i in others]
+    return shares
+
+
+def _with_facts(verdict: Verdict, call: Call, reply: Reply, readings: int) -> Verdict:
+    """The judge's verdict with the facts of the call behind it."""
+    return Verdict(
+        score=verdict.score,
+        status=verdict.status,
+        reason=verdict.reason,
+        error=verdict.error,
+        model=reply.model,
+        attempts=call.attempts + readings - 1,
+        latency_s=call.latency,
+        source=Source.CALL,
+        usage=reply.usage,
+    )
