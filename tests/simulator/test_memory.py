@@ -8,6 +8,7 @@ import pytest
 
 from plaudit.errors import (
     EndpointRefused,
+    EngineClosed,
     KeyRefused,
     ModelNotFound,
     PlauditError,
@@ -146,6 +147,24 @@ def test_a_hang_never_ends_and_its_slot_is_free_once_the_client_leaves() -> None
         assert took == 101.6
         assert transport.server.stats.withdrawn == 1
         assert transport.server.stats.in_flight == 0
+
+    run(main())
+
+
+def test_closing_ends_the_calls_under_way_and_refuses_more() -> None:
+    async def main() -> None:
+        server = SimulatedServer(Scenario(latency=FIXED, faults=(Fault("hang"),)))
+        transport, other = SimulatedTransport(server), SimulatedTransport(server)
+        calls = [asyncio.create_task(transport.send(chat("a"))), asyncio.create_task(other.send(chat("b")))]
+        await asyncio.sleep(1.0)
+        await transport.close()
+        await transport.close()
+        await asyncio.sleep(0.0)
+        assert [call.done() for call in calls] == [True, False]
+        assert isinstance(calls[0].exception(), EngineClosed)
+        assert (server.stats.withdrawn, server.stats.in_flight) == (1, 1)
+        with pytest.raises(EngineClosed):
+            await transport.send(chat("c"))
 
     run(main())
 

@@ -1,7 +1,8 @@
 """The best possible makespan: the work of a batch, list-scheduled on what the servers can truly do.
 
 Nobody reaches it: it knows the capacity at every moment, never has a request turned away, and leaves no slot
-empty while word of a reply travels. Requests start in the order given, each where it would end first.
+empty while word of a reply travels. Requests start in the order given, each where it would end first. Faults,
+and limits on tokens, are left out.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ class LiveServer:
         self.speed = speed
         self._timer: asyncio.Handle | None = None
         self._armed_for = math.inf
+        self._awaited: set[asyncio.Future[Outcome]] = set()
 
     def submit(self, ask: Ask, deliver: Callable[[Outcome], None], *, api_key: str | None = None) -> Job:
         """Hand a request in; `deliver` is called on the loop with its outcome."""
@@ -28,7 +29,9 @@ class LiveServer:
         return job
 
     def withdraw(self, job: Job) -> None:
-        """The client has left."""
+        """The client has left; nothing happens when its reply was there first."""
+        if job.has_left:
+            return
         self.server.withdraw(job, now=self._now())
         self._arm()
 
@@ -46,11 +49,18 @@ class LiveServer:
                 done.set_result(outcome)
 
         job = self.submit(ask, deliver, api_key=api_key)
+        self._awaited.add(done)
         try:
             return await done
-        except asyncio.CancelledError:
+        finally:
+            self._awaited.discard(done)
             self.withdraw(job)
-            raise
+
+    def end(self, error: Exception) -> None:
+        """Let every `answer` that is waited for raise this error, and leave the server."""
+        for done in self._awaited:
+            if not done.done():
+                done.set_exception(error)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time() * self.speed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plaudit.errors import (
     EndpointRefused,
+    EngineClosed,
     KeyRefused,
     ModelNotFound,
     PlauditError,
@@ -30,13 +31,18 @@ class SimulatedTransport:
         self._live = LiveServer(self.server)
         self._model = model
         self._api_key = api_key
+        self._is_closed = False
 
     async def send(self, request: Request) -> Reply:
+        if self._is_closed:
+            raise EngineClosed("this simulated transport is closed")
         ask = ask_of(request, model=self._model)
         return reply_or_error(await self._live.answer(ask, api_key=self._api_key))
 
     async def close(self) -> None:
-        """Nothing to free: requests leave the server when their `send` is cancelled."""
+        """Leave the server, with every call that is under way."""
+        self._is_closed = True
+        self._live.end(EngineClosed("this simulated transport is closed"))
 
 
 def reply_or_error(outcome: Outcome) -> Reply:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from plaudit.types import RateHeaders, Reply
 
-AT_ONCE = frozenset({"error", "down", "reset"})
-"""Faults that strike before any service: they cost a round trip and no capacity."""
 BROKEN = frozenset({"down", "reset", "cut", "hang", "bad_json", "html"})
 """Faults after which there is no reply to read, whatever was computed."""
 

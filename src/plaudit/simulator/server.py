@@ -17,7 +17,7 @@ from plaudit.simulator.ask import Ask
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.gate import Gate, gate_for
 from plaudit.simulator.level import levels
-from plaudit.simulator.outcome import AT_ONCE, Outcome
+from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Fault, Knee, Scenario
 from plaudit.simulator.sharing import Sharing
 from plaudit.simulator.stats import Stats
@@ -34,14 +34,14 @@ class Job:
         self.deliver = deliver
         self.tokens = 0
         self.work = 0.0
-        self.fault: Fault | None = None
+        self.fault = ""
         self.rate: RateHeaders | None = None
         self.has_left = False
         """Answered, or withdrawn by its client."""
 
 
 class SimulatedServer:
-    """One server. `submit` and `withdraw` say what clients do; `next_due` and `deliver` what they get."""
+    """One server. `submit` and `withdraw` say what clients do, `deliver_due` what they get."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.stats = Stats()
@@ -82,35 +82,15 @@ class SimulatedServer:
         if self._origin is None:
             self._origin = max(now, self._now)
         now = self._catch_up(now)
-        job = Job(ask, deliver)
         at = now - self._origin
+        job = Job(ask, deliver)
         self.stats.arrived(ask, second=int(at))
-        arrival, self._arrivals = self._arrivals, self._arrivals + 1
-        attempt = self._attempts[ask.key] + 1
-        fault = fault_of(self._scenario, ask, attempt=attempt, at=at, arrival=arrival)
-        if fault is not None and fault.kind == "down":
-            self._attempts[ask.key] = attempt
-            self._fail(job, fault, now)
-            return job
-        tokens = output_tokens(self._scenario, ask)
-        refusal = _refusal(self._scenario, ask, api_key) or self._gate.admit(
-            at, tokens=tokens + ask.prompt_tokens, running=len(self._running), waiting=len(self._waiting)
-        )
-        if refusal is not None:
-            self._send(job, refusal, now)
-            return job
-        self._attempts[ask.key] = attempt
-        self.stats.duplicates += attempt > 1
-        job.tokens, job.fault, job.rate = tokens, fault, self._gate.headers()
-        if fault is not None and fault.kind in AT_ONCE:
-            self._fail(job, fault, now)
-            return job
-        job.work = self._scenario.latency.work(tokens)
-        if fault is not None:
-            self.stats.faults[fault.kind] += 1
-            job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)
-        self._waiting[job] = None
-        self._start_waiting()
+        settled = self._admit(job, at=at, api_key=api_key)
+        if settled is not None:
+            self._send(job, settled, now)
+        else:
+            self._waiting[job] = None
+            self._start_waiting()
         return job
 
     def withdraw(self, job: Job, *, now: float) -> None:
@@ -144,6 +124,35 @@ class SimulatedServer:
             job.has_left = True
             self.stats.in_flight -= 1
             job.deliver(outcome)
+
+    def _admit(self, job: Job, *, at: float, api_key: str | None) -> Outcome | None:
+        """Give a job its work and its fault, and None; or say what it gets without any service.
+
+        A request that is turned away does not count as an attempt: what a question gets once it is let in
+        does not depend on how often it knocked.
+        """
+        scenario, ask = self._scenario, job.ask
+        arrival, self._arrivals = self._arrivals, self._arrivals + 1
+        attempt = self._attempts[ask.key] + 1
+        fault = fault_of(scenario, ask, attempt=attempt, at=at, arrival=arrival)
+        job.tokens = output_tokens(scenario, ask)
+        if fault is None or fault.kind != "down":
+            tokens, running, waiting = job.tokens + ask.prompt_tokens, len(self._running), len(self._waiting)
+            refusal = _refusal(scenario, ask, api_key) or self._gate.admit(
+                at, tokens=tokens, running=running, waiting=waiting
+            )
+            if refusal is not None:
+                return refusal
+        self._attempts[ask.key] = attempt
+        self.stats.duplicates += attempt > 1
+        job.rate = self._gate.headers()
+        job.work = scenario.latency.work(job.tokens)
+        if fault is None:
+            return None
+        self.stats.faults[fault.kind] += 1
+        job.fault = fault.kind
+        job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)
+        return _at_once(fault)
 
     def _catch_up(self, now: float) -> float:
         """Work out everything up to now, in the order in which it happened."""
@@ -183,19 +192,10 @@ class SimulatedServer:
         return float((self._level.capacity / total) ** (1.0 + capacity.exponent))
 
     def _complete(self, job: Job, at: float) -> None:
-        kind = job.fault.kind if job.fault is not None else ""
-        reply = answer(self._scenario, job.ask, tokens=job.tokens, fault=kind, rate=job.rate)
+        reply = answer(self._scenario, job.ask, tokens=job.tokens, fault=job.fault, rate=job.rate)
         self.stats.prompt_tokens += reply.usage.prompt_tokens
         self.stats.completion_tokens += reply.usage.completion_tokens
-        self._send(job, Outcome(reply=reply, fault=kind, rate=job.rate), at)
-
-    def _fail(self, job: Job, fault: Fault, now: float) -> None:
-        self.stats.faults[fault.kind] += 1
-        if fault.kind == "error":
-            message = f"simulated fault: status {fault.status}"
-            self._send(job, Outcome(fault.status, message=message, retry_after=fault.retry_after), now)
-        else:
-            self._send(job, Outcome(0, fault=fault.kind), now)
+        self._send(job, Outcome(reply=reply, fault=job.fault, rate=job.rate), at)
 
     def _send(self, job: Job, outcome: Outcome, at: float) -> None:
         if outcome.status == 200:
@@ -216,3 +216,11 @@ def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | Non
         limit = f"{ask.prompt_tokens} tokens exceed the context length of {scenario.max_context}"
         return Outcome(400, message=limit)
     return None
+
+
+def _at_once(fault: Fault) -> Outcome | None:
+    """What a fault that strikes before any service comes to; None for the other faults."""
+    if fault.kind == "error":
+        message = f"simulated fault: status {fault.status}"
+        return Outcome(fault.status, message=message, retry_after=fault.retry_after)
+    return Outcome(0, fault=fault.kind) if fault.kind in ("down", "reset") else None
