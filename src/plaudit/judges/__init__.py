@@ -2,5 +2,6 @@
 
 from plaudit.judges.base import Judge
 from plaudit.judges.rubric import Rubric
+from plaudit.judges.yes import Yes
 
-__all__ = ["Judge", "Rubric"]
+__all__ = ["Judge", "Rubric", "Yes"]
