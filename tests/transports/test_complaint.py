@@ -92,6 +92,9 @@ def test_a_status_among_the_codes_is_found() -> None:
         ("This model's maximum context length is 4096 tokens.", ""),
         ("no", "context_length_exceeded"),
         ("the request exceeds the available context size", "exceed_context_size_error"),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", ""),
+        ("`inputs` must have less than 1024 tokens. Given: 5000", ""),
+        ("The input token count (9) exceeds the maximum number of tokens allowed (8).", ""),
         ("prompt is too long: 250000 tokens > 200000 maximum", ""),
     ],
 )

@@ -123,7 +123,7 @@ def test_more_calls_than_ever_before_need_a_fresh_connection_which_cannot_be_sta
 
 def test_an_unknown_client_is_named() -> None:
     with pytest.raises(ConfigError, match="'curl'"):
-        open_transport(ENDPOINT, "curl")  # type: ignore[arg-type]
+        open_transport(ENDPOINT, "curl")
 
 
 def test_a_client_that_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,24 @@ EXCERPT = 200
 _LONGEST_BODY = 1 << 20
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|hf|nvapi|xai|key|AIza)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+\S+")
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "context_size",
+    "maximum context",
+    "maximum model length",
+    "maximum input length",
+    "maximum number of tokens",
+    "prompt is too long",
+    "input is too long",
+    "input too long",
+    "too many tokens",
+    "string_above_max_length",
+    "must have less than",
+)
+"""How servers say that a request does not fit: nearly every one in words of its own."""
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 
@@ -90,23 +108,7 @@ def read_complaint(found: Any) -> Complaint:
 def is_about_length(complaint: Complaint) -> bool:
     """Whether the request was too long for the model's context."""
     text = f"{complaint.message} {complaint.code}".lower()
-    return any(
-        sign in text
-        for sign in (
-            "context length",
-            "context_length",
-            "context window",
-            "context size",
-            "context_size",
-            "maximum context",
-            "prompt is too long",
-            "input is too long",
-            "input too long",
-            "too many tokens",
-            "maximum input length",
-            "string_above_max_length",
-        )
-    )
+    return any(sign in text for sign in _TOO_LONG)
 
 
 def _of_fields(problems: list[Any]) -> Complaint:

@@ -44,14 +44,14 @@ class Dialect(Protocol):
         ...
 
 
-class TopToken(msgspec.Struct):
+class TopToken(msgspec.Struct, gc=False):
     """One alternative at a token's place."""
 
     token: str = ""
     logprob: float = 0.0
 
 
-class Token(msgspec.Struct):
+class Token(msgspec.Struct, gc=False):
     """A generated token. OpenAI and Ollama write it alike."""
 
     token: str = ""
@@ -71,10 +71,9 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
     raise RequestRefused(trouble)
 
 
-def check_error(found: Any) -> None:
-    """Raise what a body's `error` field holds, unless it is empty."""
-    if found:
-        raise ErrorReply(read_complaint({"error": found}))
+def error_in(found: Any, otherwise: str = "") -> BadReply | ErrorReply:
+    """What a body's `error` field means, or why the body is no reply."""
+    return ErrorReply(read_complaint({"error": found})) if found else BadReply(otherwise)
 
 
 def check_vectors(vectors: tuple[tuple[float, ...], ...], *, expected: int) -> None:
@@ -99,7 +98,8 @@ def usage_of(
     prompt_tokens: float | None, completion_tokens: float | None, *, cost: float | None, price: Price | None
 ) -> Usage:
     """Tokens as counted by the endpoint. The cost it states is believed; else the price tells it."""
-    prompt, completion = int(prompt_tokens or 0), int(completion_tokens or 0)
+    prompt = prompt_tokens if type(prompt_tokens) is int else int(prompt_tokens or 0)
+    completion = completion_tokens if type(completion_tokens) is int else int(completion_tokens or 0)
     if cost is None and price is not None:
         cost = (prompt * price.prompt + completion * price.completion) / 1e6
     return Usage(prompt, completion, cost)

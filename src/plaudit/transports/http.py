@@ -40,9 +40,28 @@ class HttpTransport:
 
     async def send(self, request: Request) -> Reply:
         while True:
+            if self._is_closed:
+                raise self._closed()
             dialect = self._dialect
             path, body = dialect.encode(request)
-            answer = await self._post(path, body)
+            self._busy += 1
+            # Fewer calls than there were at once before: one of their connections is free, and is used.
+            is_kept_alive = self._busy <= self._peak
+            if not is_kept_alive:
+                self._peak = self._busy
+            clock = asyncio.get_running_loop().time
+            sent_at = clock()
+            try:
+                answer = await self._client.post(path, body)
+            except TransportFailed as error:
+                if self._is_closed:
+                    raise self._closed() from None
+                is_prompt = clock() - sent_at <= STALE_AFTER
+                if not (isinstance(error, Dropped) and is_kept_alive and is_prompt):
+                    raise
+                answer = await self._client.post(path, body)
+            finally:
+                self._busy -= 1
             if 200 <= answer.status < 300:
                 return self._read(dialect, request, answer)
             if not self._learn(dialect, answer):
@@ -51,29 +70,6 @@ class HttpTransport:
     async def close(self) -> None:
         self._is_closed = True
         await self._client.close()
-
-    async def _post(self, path: str, body: bytes) -> Answer:
-        if self._is_closed:
-            raise self._closed()
-        self._busy += 1
-        # Fewer calls than there were at once before: one of their connections is free, and is used.
-        is_kept_alive = self._busy <= self._peak
-        if not is_kept_alive:
-            self._peak = self._busy
-        try:
-            clock = asyncio.get_running_loop().time
-            started = clock()
-            try:
-                return await self._client.post(path, body)
-            except TransportFailed as error:
-                if self._is_closed:
-                    raise self._closed() from None
-                is_stale = is_kept_alive and clock() - started <= STALE_AFTER
-                if not (is_stale and isinstance(error, Dropped)):
-                    raise
-            return await self._client.post(path, body)
-        finally:
-            self._busy -= 1
 
     def _closed(self) -> EngineClosed:
         return EngineClosed(f"{self._endpoint.name}: this transport is closed")

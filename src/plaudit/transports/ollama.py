@@ -15,10 +15,10 @@ from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
     BadReply,
     Token,
-    check_error,
     check_vectors,
     choices_of,
     encode_json,
+    error_in,
     usage_of,
 )
 from plaudit.transports.shape import FULL, Shape
@@ -54,7 +54,8 @@ class Ollama:
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
         found = _decode(body)
-        check_error(found.error)
+        if found.error:
+            raise error_in(found.error)
         vectors: tuple[tuple[float, ...], ...] = ()
         text = ""
         if isinstance(request, EmbedRequest):
@@ -87,11 +88,11 @@ class Ollama:
         return body | {"model": self.model, "stream": False, "options": options, "keep_alive": KEEP_ALIVE}
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     content: str | None = None
 
 
-class _Answer(msgspec.Struct):
+class _Answer(msgspec.Struct, gc=False):
     """The three routes answer with different fields of one object."""
 
     message: _Message | None = None
@@ -99,8 +100,8 @@ class _Answer(msgspec.Struct):
     embeddings: tuple[tuple[float, ...], ...] | None = None
     model: str | None = None
     done_reason: str | None = None
-    prompt_eval_count: float | None = None
-    eval_count: float | None = None
+    prompt_eval_count: int | float | None = None
+    eval_count: int | float | None = None
     logprobs: list[Token] | None = None
     error: Any = None
 

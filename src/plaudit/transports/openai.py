@@ -10,17 +10,15 @@ import msgspec
 from plaudit.config import Price
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
-    BadReply,
     Token,
-    check_error,
     check_vectors,
     choices_of,
     encode_json,
+    error_in,
     usage_of,
 )
 from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
-    ChatRequest,
     EmbedRequest,
     GenerateRequest,
     RateHeaders,
@@ -39,35 +37,45 @@ class OpenAI:
     shape: Shape = FULL
 
     def encode(self, request: Request) -> tuple[str, bytes]:
-        if isinstance(request, ChatRequest):
-            return "/chat/completions", encode_json(self._chat(request))
+        body: dict[str, Any] = {"model": self.model} if self.model else {}  # one model needs no name
+        if isinstance(request, EmbedRequest):
+            body["input"] = request.texts
+            return "/embeddings", encode_json(body)
+        shape = self.shape
+        body[shape.limit_name] = request.max_tokens
+        if shape.has_temperature:
+            body["temperature"] = request.temperature
         if isinstance(request, GenerateRequest):
-            body = self._sampled(request, {"prompt": request.prompt})
+            body["prompt"] = request.prompt
             return "/completions", encode_json(body)
-        return "/embeddings", encode_json(self._named({"input": request.texts}))
+        body["messages"] = request.messages
+        if request.schema is not None and shape.has_schema:
+            schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.top_logprobs > 0 and shape.has_logprobs:
+            body["logprobs"] = True
+            body["top_logprobs"] = request.top_logprobs
+        return "/chat/completions", encode_json(body)
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
         if isinstance(request, EmbedRequest):
             return self._embeddings(request, body, rate)
         found = _decode_completion(body)
-        check_error(found.error)
-        if not found.choices:
-            raise BadReply("it holds no choices")
+        if found.error or not found.choices:
+            raise error_in(found.error, "it holds no choices")
         choice = found.choices[0]
-        check_error(choice.error)
-        message = choice.message
-        if message is not None:
-            text, refusal = _text_of(message.content), message.refusal
-        elif choice.text is not None:
-            text, refusal = choice.text, None
-        else:
-            raise BadReply("its first choice holds neither a message nor a text")
+        message = choice.message or _Message(content=choice.text)
+        content = message.content
+        if choice.error or (content is None and message.refusal is None and choice.message is None):
+            raise error_in(choice.error, "its first choice holds neither a message nor a text")
+        if isinstance(content, list):  # some gateways give the text in parts
+            content = "".join(part.text or "" for part in content)
         logprobs = choice.logprobs
         return Reply(
-            text,
+            content or "",
             model=found.model or self.model,
             finish_reason=choice.finish_reason or "stop",
-            refusal=refusal or None,
+            refusal=message.refusal or None,
             usage=self._usage(found.usage),
             tokens=choices_of(logprobs.content) if logprobs and logprobs.content else (),
             rate=rate,
@@ -77,30 +85,10 @@ class OpenAI:
         shape = self.shape.adapted(complaint)
         return None if shape is None else replace(self, shape=shape)
 
-    def _chat(self, request: ChatRequest) -> dict[str, Any]:
-        body = self._sampled(request, {"messages": request.messages})
-        if request.schema is not None and self.shape.has_schema:
-            schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if request.top_logprobs > 0 and self.shape.has_logprobs:
-            body["logprobs"] = True
-            body["top_logprobs"] = request.top_logprobs
-        return body
-
-    def _sampled(self, request: ChatRequest | GenerateRequest, body: dict[str, Any]) -> dict[str, Any]:
-        body[self.shape.limit_name] = request.max_tokens
-        if self.shape.has_temperature:
-            body["temperature"] = request.temperature
-        return self._named(body)
-
-    def _named(self, body: dict[str, Any]) -> dict[str, Any]:
-        if self.model:  # a server with one model needs no name
-            body["model"] = self.model
-        return body
-
     def _embeddings(self, request: EmbedRequest, body: bytes, rate: RateHeaders | None) -> Reply:
         found = _decode_embeddings(body)
-        check_error(found.error)
+        if found.error:
+            raise error_in(found.error)
         data = sorted(found.data or (), key=lambda item: item.index)
         if [item.index for item in data] != list(range(len(data))):
             data = found.data or []  # a server that numbers nothing answers in order
@@ -116,20 +104,20 @@ class OpenAI:
         return usage_of(found.prompt_tokens, found.completion_tokens, cost=found.cost, price=self.price)
 
 
-class _Part(msgspec.Struct):
+class _Part(msgspec.Struct, gc=False):
     text: str | None = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     content: str | list[_Part] | None = None
     refusal: str | None = None
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[Token] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     message: _Message | None = None
     text: str | None = None
     finish_reason: str | None = None
@@ -137,25 +125,25 @@ class _Choice(msgspec.Struct):
     error: Any = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
     cost: float | None = None
 
 
-class _Completion(msgspec.Struct):
+class _Completion(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     model: str | None = None
     usage: _Usage | None = None
     error: Any = None
 
 
-class _Vector(msgspec.Struct):
+class _Vector(msgspec.Struct, gc=False):
     embedding: tuple[float, ...]
     index: int = 0
 
 
-class _Embeddings(msgspec.Struct):
+class _Embeddings(msgspec.Struct, gc=False):
     data: list[_Vector] | None = None
     model: str | None = None
     usage: _Usage | None = None
@@ -164,9 +152,3 @@ class _Embeddings(msgspec.Struct):
 
 _decode_completion = msgspec.json.Decoder(_Completion).decode
 _decode_embeddings = msgspec.json.Decoder(_Embeddings).decode
-
-
-def _text_of(content: str | list[_Part] | None) -> str:
-    if isinstance(content, list):  # some gateways give the text in parts
-        return "".join(part.text or "" for part in content)
-    return content or ""
