@@ -214,7 +214,7 @@ def test_no_more_are_served_at_once_than_there_are_slots() -> None:
         assert stats["requests"] == stats["unique"] == 12
         assert (stats["answered"], stats["rejects"]) == (statuses.count(200), {"429": statuses.count(429)})
         assert stats["peak_running"] == 4
-        assert sum(stats["arrivals"]) == 12
+        assert sum(stats["arrivals"].values()) == 12
         assert (await post(client, "/stats/reset", None))[1]["requests"] == 0
 
     latency = Latency(seconds_per_token=0.0, first_token=0.2, round_trip=0.0)

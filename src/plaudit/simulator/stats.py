@@ -65,5 +65,5 @@ class Stats:
             "duplicates": self.duplicates,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
-            "arrivals": [self.arrivals[second] for second in range(max(self.arrivals, default=-1) + 1)],
+            "arrivals": {str(second): count for second, count in sorted(self.arrivals.items())},
         }
