@@ -64,10 +64,10 @@ class OpenAI:
         if found.error or not found.choices:
             raise error_in(found.error, "it holds no choices")
         choice = found.choices[0]
+        if choice.error or (choice.message is None and choice.text is None):
+            raise error_in(choice.error, "its first choice holds neither a message nor a text")
         message = choice.message or _Message(content=choice.text)
         content = message.content
-        if choice.error or (content is None and message.refusal is None and choice.message is None):
-            raise error_in(choice.error, "its first choice holds neither a message nor a text")
         if isinstance(content, list):  # some gateways give the text in parts
             content = "".join(part.text or "" for part in content)
         logprobs = choice.logprobs
@@ -89,9 +89,7 @@ class OpenAI:
         found = _decode_embeddings(body)
         if found.error:
             raise error_in(found.error)
-        data = sorted(found.data or (), key=lambda item: item.index)
-        if [item.index for item in data] != list(range(len(data))):
-            data = found.data or []  # a server that numbers nothing answers in order
+        data = sorted(found.data or (), key=lambda item: item.index)  # keeps the order of those not numbered
         vectors = tuple(item.embedding for item in data)
         check_vectors(vectors, expected=len(request.texts))
         return Reply(
