@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -75,7 +75,7 @@ class Settings:
     """Cache file, or `off`; empty: the one in plaudit's home."""
     on_failure: str = "null"
     """What a sample without a verdict gets: null, group-mean, raise or a number."""
-    client: str = "aiohttp"
+    client: Literal["aiohttp", "pyreqwest"] = "aiohttp"
     """HTTP client: aiohttp, or pyreqwest where it is installed."""
     local_model: str = ""
     """GGUF file for the embedded judge; empty: the packaged model."""
@@ -193,7 +193,7 @@ def _sources(
 
 def _checked(name: str, value: Any, origin: str, *, is_text: bool) -> Any:
     kind = _TYPES[name]
-    is_list = getattr(_plain(kind), "__origin__", None) is tuple
+    is_list = get_origin(_plain(kind)) is tuple
     if is_list and isinstance(value, str):
         value = value.replace(",", " ").split()
     try:
@@ -249,6 +249,8 @@ def _plain(kind: Any) -> Any:
 
 def _words(kind: Any) -> str:
     plain = _plain(kind)
+    if get_origin(plain) is Literal:
+        return " or ".join(get_args(plain))
     if plain == tuple[float, float]:
         return "two numbers, like 0 10"
     if plain == tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plaudit.cli import cache, doctor, simulate
+from plaudit.cli import cache, doctor, score, simulate
 from plaudit.cli.console import Commands
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(help=score.HELP, epilog=score.EPILOG)(score.score)
 app.command(help=doctor.HELP, epilog=doctor.EPILOG)(doctor.doctor)
 app.command()(simulate.simulate)
 app.add_typer(cache.app, name="cache")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -25,16 +26,17 @@ def stderr() -> Console:
 class ConsoleHandler(logging.Handler):
     """Log lines through the console, so that they appear above a live line and not inside it."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, reword: Callable[[str], str] = str) -> None:
         super().__init__()
         self._console = console
+        self._reword = reword
         self.told: list[str] = []
         """The warnings so far."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
             self.told.append(record.getMessage())
-        self._console.print(f"{record.levelname.lower()}: {record.getMessage()}")
+        self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
 
 
 class Commands(TyperGroup):

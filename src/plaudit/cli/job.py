@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from rich.console import Console
 
@@ -42,11 +42,9 @@ class Scorer(Protocol):
     """What a run needs of the engine."""
 
     def submit(self, samples: Sequence[Sample], judge: Judge, *, deadline: float | None) -> Pending: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
 
 
-OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], Scorer]
+OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], contextlib.AbstractContextManager[Scorer]]
 Convene = Callable[[], contextlib.AbstractContextManager[Panel]]
 
 
@@ -114,9 +112,9 @@ class Run:
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
         for line in report.as_text(already_told=ended.told) if report.summary.samples else []:
-            self._say(line)
+            self._say(self._reworded(line))
         if ended.note:
-            self._console.print(ended.note)
+            self._console.print(self._reworded(ended.note))
         return ended.status
 
     def _judge(self, sink: Sink, total: int | None) -> _Ended:
@@ -129,6 +127,14 @@ class Run:
     def _say(self, text: str) -> None:
         if text and not self._job.quiet:
             self._console.print(text)
+
+    def _reworded(self, text: str) -> str:
+        """The remedy in the words of the command line."""
+        variable = self._job.settings.origin("api_key").removeprefix("variable ")
+        return text.replace(
+            "set OPENAI_API_KEY to a valid key, or pass api_key=",
+            f"put a valid key into {variable}, or name another variable with --api-key-env",
+        )
 
     def _survey(self) -> int | None:
         """How many lines there are to score; None where the input can be read only once."""
@@ -212,7 +218,7 @@ class Run:
     def _logging(self) -> Iterator[list[str]]:
         """Warnings on the console while it runs; gives the list of what was told."""
         logger = logging.getLogger("plaudit")
-        handler = ConsoleHandler(self._console)
+        handler = ConsoleHandler(self._console, self._reworded)
         before = logger.level, logger.propagate
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG if self._job.debug else logging.WARNING)

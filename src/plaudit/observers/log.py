@@ -62,7 +62,7 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
     """What identifies the trouble, and the line that says it."""
     match event:
         case EndpointLost():
-            return ("lost", event.endpoint, event.error), f"{event.endpoint} is lost: {event.error}"
+            return ("lost", event.endpoint, event.error), f"endpoint lost: {event.error}"
         case BreakerChanged(state="open"):
             why = f": {event.error}" if event.error else ""
             return ("breaker", event.endpoint), f"{event.endpoint} keeps failing; calls to it pause{why}"

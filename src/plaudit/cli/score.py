@@ -1,0 +1,112 @@
+"""`plaudit score`: a verdict for every line of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from plaudit.cli import options
+from plaudit.cli.console import stderr
+from plaudit.cli.job import Job, Run
+from plaudit.cli.panel import convene
+from plaudit.config import Endpoint
+from plaudit.engine import Engine
+from plaudit.errors import ConfigError
+from plaudit.events import Observer
+from plaudit.settings import Settings, load
+
+HELP = (
+    "Give every line of a file a score from a judge.\n\n"
+    'IN holds one JSON object a line: "prompt" (text or messages) and "response"; "reference", "group" and '
+    '"id" if you like; other fields are carried through. OUT gets the same lines in the same order, plus '
+    '"score" (a number, or null without a verdict), "status" (ok, empty, failed, deadline, unreadable, '
+    'refused, flagged), "reason", "judge", and "error" where there is one. Fields of these names in IN are '
+    "replaced.\n\n"
+    "OUT appears complete or not at all. What is scored is kept in the cache: after a crash or Ctrl-C, run "
+    "the same command again."
+)
+EPILOG = (
+    "Example:  plaudit score answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 "
+    '--rubric "Is it correct and brief?"\n\n'
+    "Exit status:  0 every line has a verdict, 3 some have none, 2 bad usage or input, 130 stopped by Ctrl-C."
+)
+
+
+def score(
+    context: typer.Context,
+    source: options.Input,
+    *,
+    output: options.Output,
+    base_url: options.BaseUrl = None,
+    model: options.Model = None,
+    api_key_env: options.ApiKeyEnv = None,
+    judge: options.Judge = None,
+    rubric: options.Rubric = None,
+    scale: options.Scale = None,
+    local_model: options.LocalModel = None,
+    yes: options.Yes = False,
+    max_concurrent: options.MaxConcurrent = None,
+    rpm: options.Rpm = None,
+    tpm: options.Tpm = None,
+    budget: options.Budget = None,
+    price: options.Price = None,
+    timeout: options.Timeout = None,
+    deadline: options.Deadline = None,
+    cache: options.Cache = None,
+    on_failure: options.OnFailure = None,
+    skip_bad: options.SkipBad = False,
+    summary: options.Summary = None,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    context.meta["debug"] = debug
+    settings = load(
+        {
+            "base_url": base_url or None,
+            "model": model,
+            "api_key_env": api_key_env,
+            "judge": judge,
+            "rubric": rubric,
+            "scale": scale,
+            "max_concurrent": max_concurrent,
+            "rpm": rpm,
+            "tpm": tpm,
+            "budget": budget,
+            "price": price,
+            "timeout": timeout,
+            "deadline": deadline,
+            "cache": cache,
+            "on_failure": on_failure,
+            "local_model": local_model,
+        }
+    )
+    job = Job(source, output, settings, summary=summary, quiet=quiet, skip_bad=skip_bad, debug=debug)
+    run = Run(
+        job,
+        convene=lambda: convene(settings, is_agreed=yes),
+        open_engine=lambda endpoints, observers: engine_for(settings, endpoints, observers),
+        console=stderr(),
+    )
+    raise typer.Exit(run())
+
+
+def engine_for(settings: Settings, endpoints: tuple[Endpoint, ...], observers: Sequence[Observer]) -> Engine:
+    """The engine that the settings describe."""
+    if settings.budget is not None and settings.price is None:
+        raise ConfigError(
+            "--budget needs to know what calls cost; add --price IN OUT, USD for a million tokens"
+        )
+    cache: dict[str, Any] = {"cache": settings.cache} if settings.cache else {}
+    return Engine(
+        endpoints=endpoints,
+        max_concurrent=settings.max_concurrent,
+        rpm=settings.rpm,
+        tpm=settings.tpm,
+        budget=settings.budget,
+        timeout=settings.timeout,
+        client=settings.client,
+        observers=observers,
+        **cache,
+    )
