@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from plaudit.config import Price
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request
 
 TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
+TURN_TOKENS = 8
+"""What marks the beginning and the end of a turn, or of a text to be embedded."""
 
 
 def token_bound(request: Request) -> tuple[int, int]:
     """Upper bounds (prompt, completion) for the tokens of a request: a token is at least one byte."""
     match request:
         case ChatRequest():
-            size = sum(len(message["content"].encode(errors="replace")) + 8 for message in request.messages)
-            return size + TEMPLATE_TOKENS, request.max_tokens
+            turns = sum(
+                _bytes(turn["role"]) + _bytes(turn["content"]) + TURN_TOKENS for turn in request.messages
+            )
+            # Endpoints that enforce a schema put it into the prompt, and charge for it.
+            schema = len(msgspec.json.encode(request.schema)) if request.schema is not None else 0
+            return turns + schema + TEMPLATE_TOKENS, request.max_tokens
         case GenerateRequest():
-            return len(request.prompt.encode(errors="replace")) + TEMPLATE_TOKENS, request.max_tokens
+            return _bytes(request.prompt) + TEMPLATE_TOKENS, request.max_tokens
         case EmbedRequest():
-            return sum(len(text.encode(errors="replace")) + 8 for text in request.texts), 0
+            return sum(_bytes(text) + TURN_TOKENS for text in request.texts), 0
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def cost_of(price: Price, *, prompt_tokens: int, completion_tokens: int) -> float:
