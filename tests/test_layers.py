@@ -17,7 +17,7 @@ LAYERS = [
     {"types", "errors", "events", "config", "settings"},
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
-    {"engine", "blocking", "pending"},
+    {"engine", "blocking", "pending", "session"},
     {"cli", "service", "integrations", "mutation", "testing", "__main__", "__init__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

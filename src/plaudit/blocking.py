@@ -6,15 +6,16 @@ Work crosses over in groups: posting a thousand things before the loop wakes cos
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from plaudit.errors import EngineClosed
 
-T = TypeVar("T")
+log = logging.getLogger("plaudit")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -28,13 +29,15 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class LoopThread:
-    """An event loop running in a daemon thread until `stop`."""
+    """An event loop running in a daemon thread until `end`."""
 
     def __init__(self, name: str = "plaudit") -> None:
         self._loop = new_event_loop()
         self._inbox: deque[Callable[[], None]] = deque()
         self._is_woken = False
-        self._is_stopped = False
+        self._is_ending = False
+        self._is_over = False
+        self._last: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -43,7 +46,7 @@ class LoopThread:
     @property
     def is_alive(self) -> bool:
         """Whether it runs, and in this process: a forked child has the object but not the thread."""
-        return self._pid == os.getpid() and not self._is_stopped
+        return self._pid == os.getpid() and not self._is_over
 
     @property
     def is_current(self) -> bool:
@@ -52,36 +55,51 @@ class LoopThread:
 
     def post(self, action: Callable[[], None]) -> None:
         """Run `action` on the loop soon; actions run in the order of posting."""
+        if self._pid != os.getpid():  # not even the lock: at the fork, somebody may have held it for ever
+            raise EngineClosed("the engine was started by the parent of this forked process")
         with self._lock:
-            if not self.is_alive:
+            if self._is_over:
                 raise EngineClosed("the engine is closed; open a new one")
             self._inbox.append(action)
-            if self._is_woken:
-                return
-            self._is_woken = True
-        self._loop.call_soon_threadsafe(self._drain)
+            if not self._is_woken:
+                self._is_woken = True
+                self._loop.call_soon_threadsafe(self._drain)
 
-    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Run a coroutine on the loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout)
+    def end(self, last: Callable[[], Coroutine[Any, Any, None]], *, within: float) -> bool:
+        """Run one last coroutine, then end the loop and the thread; False if they have not ended in time.
 
-    def stop(self) -> None:
-        """End the loop and the thread. Safe to call twice."""
+        Waits for them, except on the loop's own thread. What is posted meanwhile still runs. A second call
+        waits for the same end, and runs nothing.
+        """
+        if self.is_alive and not self._is_ending:
+            self._is_ending = True
+            # Without the lock: this may be called by a garbage collection inside of it.
+            self._loop.call_soon_threadsafe(self._begin_end, last)
+        if self._pid != os.getpid() or self.is_current:
+            return True
+        self._thread.join(within)
+        return not self._thread.is_alive()
+
+    def _begin_end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._last = self._loop.create_task(last())
+        self._last.add_done_callback(self._stop)
+
+    def _stop(self, last: asyncio.Task[None]) -> None:
+        if not last.cancelled() and (bug := last.exception()) is not None:
+            log.error("a bug while the engine was closed", exc_info=bug)
         with self._lock:
-            if not self.is_alive:
-                return
-            self._is_stopped = True
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        if not self.is_current:
-            self._thread.join()
+            self._is_over = True
+        self._loop.stop()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+        while not self._is_over:
+            try:
+                self._loop.run_forever()
+            except SystemExit:  # only the main thread can exit; for everybody who waits, this one goes on
+                log.exception("an observer or a judge called sys.exit() on the engine's thread: ignored")
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
 
     def _drain(self) -> None:
         with self._lock:
@@ -89,4 +107,7 @@ class LoopThread:
             self._inbox.clear()
             self._is_woken = False
         for action in actions:
-            action()
+            try:
+                action()
+            except Exception:  # a bug, and no reason to forget the other actions
+                log.exception("a bug on the engine's thread")

@@ -1,46 +1,40 @@
 """Samples in, verdicts out: the engine that trainers, commands and services call.
 
-Everything happens on a thread of the engine's own: the caller's thread, and the GPU, wait only if they ask to.
+Everything happens on a thread of the engine's own: the caller's thread and the GPU wait only if asked to.
 `submit` returns at once; `Pending.result` collects.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
-import logging
+import functools
+import math
 import os
-import time
-import weakref
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from typing import NoReturn
 
-from plaudit.blocking import LoopThread
-from plaudit.caches import Cache, default_path, open_cache
-from plaudit.config import Endpoint, Secret, home
-from plaudit.core.limit import LimitConfig
+from plaudit.caches import Cache, default_path
+from plaudit.config import Endpoint, Price, Secret, home
 from plaudit.errors import ConfigError, EngineClosed
-from plaudit.events import CacheTrouble, Event, Observer
+from plaudit.events import Observer
 from plaudit.judges.base import Judge
 from plaudit.pending import Pending
-from plaudit.scheduler import remembered
 from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
-from plaudit.settings import load
+from plaudit.scheduler.dispatcher import DispatcherConfig
+from plaudit.session import Plan, Session
+from plaudit.settings import Settings, load
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Sample, Verdict
 
-log = logging.getLogger("plaudit")
-
 DEFAULT_CACHE = "default"
-CLOSE_WITHIN = 10.0
-_open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 class Engine:
-    """Judges samples over one or more endpoints. A context manager; threads may share it."""
+    """Judges samples over one or more endpoints. A context manager; threads may share it.
+
+    Nothing is started before the first batch. In a forked child the engine starts afresh.
+    """
 
     def __init__(
         self,
@@ -53,41 +47,63 @@ class Engine:
         rpm: int | None = None,
         tpm: int | None = None,
         budget: float | None = None,
-        timeout: float = 120.0,
+        timeout: float | None = None,
         hedge: bool = True,
         cache: Cache | str | os.PathLike[str] | None = DEFAULT_CACHE,
-        client: str = "aiohttp",
+        client: str | None = None,
         observers: Sequence[Observer] = (),
         transport: Callable[[Endpoint], Transport] | None = None,
     ) -> None:
         """
-        url             `http://host/v1`, or `http://host:11434` for Ollama; without it, $OPENAI_BASE_URL
-        endpoints       several servers of the same model, in place of `url`
-        max_concurrent  calls at once, never crossed; None: the engine finds what each endpoint bears
+        url             `http://host/v1`, or `http://host:11434` for Ollama
+        model, api_key  what to ask for at that URL, and the key to it
+        endpoints       several servers, in place of these three
+        max_concurrent  calls at once, never crossed; by default the engine finds what each endpoint bears
         rpm, tpm        requests and tokens a minute, over all endpoints, never crossed
         budget          US dollars this engine may spend; needs a price for each endpoint
         timeout         seconds for one attempt of one call
-        cache           a file, a Cache, or None for none; by default the user's own verdict file
+        hedge           whether a call that takes far too long gets a twin
+        cache           a file, a Cache (which stays open), `memory`, or None for none
+        client          `aiohttp` or `pyreqwest`
         observers       called with every event, on the engine's thread
         transport       how to reach an endpoint, in place of HTTP
+
+        What is left out comes from the environment (OPENAI_BASE_URL, OPENAI_API_KEY, PLAUDIT_RPM, ...) or
+        from plaudit.toml, as `plaudit doctor` shows it; the cache is then the user's own verdict file.
         """
-        self.endpoints = _endpoints(url, model, endpoints, api_key)
-        _check(
-            self.endpoints, max_concurrent=max_concurrent, rpm=rpm, tpm=tpm, budget=budget, timeout=timeout
+        settings = load({})
+        self.endpoints = _endpoints(url, model, endpoints, api_key, settings)
+        dispatch = DispatcherConfig(
+            timeout=settings.timeout if timeout is None else timeout,
+            max_concurrent=settings.max_concurrent if max_concurrent is None else max_concurrent,
+            rpm=settings.rpm if rpm is None else rpm,
+            tpm=settings.tpm if tpm is None else tpm,
+            budget=settings.budget if budget is None else budget,
+            hedge=hedge,
         )
-        self._config = DispatcherConfig(
-            timeout=timeout, max_concurrent=max_concurrent, rpm=rpm, tpm=tpm, budget=budget, hedge=hedge
-        )
+        _check(dispatch, self.endpoints)
+        if transport is None:
+            name = client or settings.client
+            transport = functools.partial(open_transport, client=name, timeout=dispatch.timeout)
+            for endpoint in self.endpoints:
+                transport(endpoint)  # says now what is wrong with a key or a client
+        if cache == DEFAULT_CACHE:
+            cache = settings.cache or default_path()
         self.model = "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
-        self._cache = cache
-        self._observers = list(observers)
-        self._transport = transport or (lambda endpoint: open_transport(endpoint, client, timeout=timeout))
-        self._limits_file = home() / "limits.json"
-        self._thread: LoopThread | None = None
-        self._scorer: Scorer | None = None
-        self._lanes: list[Lane] = []
+        self._plan = Plan(
+            self.endpoints, dispatch, cache, tuple(observers), home() / "limits.json", transport
+        )
+        self._session: Session | None = None
         self._is_closed = False
-        _open_engines.add(self)
+
+    def __repr__(self) -> str:
+        return f"Engine({', '.join(endpoint.url for endpoint in self.endpoints)}, model={self.model!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Engine holds a thread and connections, and cannot be pickled or copied; "
+            "open one in each process (Endpoint and judges can be pickled)"
+        )
 
     # -- scoring ------------------------------------------------------------------------------------------
 
@@ -95,16 +111,24 @@ class Engine:
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
         if deadline is not None and not deadline > 0:
             raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
+        if deadline == math.inf:
+            deadline = None
         batch = Batch(list(samples), judge, model=self.model, deadline=deadline)
-        thread = self._started()
-        thread.post(lambda: self._scoring().start(batch))
-        return Pending(batch, self._expire, self._cancel, lambda: thread.is_alive and not thread.is_current)
+        with _gate:  # so that no batch arrives after `close` has counted those it has to end
+            session = self._started()
+            session.start(batch)
+        return Pending(batch, session)
 
     def score(
         self, samples: Iterable[Sample], judge: Judge, *, deadline: float | None = None
     ) -> list[Verdict]:
-        """Judge samples and wait for all their verdicts, in order."""
-        return self.submit(samples, judge, deadline=deadline).result()
+        """Judge samples and wait for all their verdicts, in order. Ctrl-C calls the rest off."""
+        pending = self.submit(samples, judge, deadline=deadline)
+        try:
+            return pending.result()
+        except BaseException:
+            pending.cancel()
+            raise
 
     async def ascore(
         self, samples: Iterable[Sample], judge: Judge, *, deadline: float | None = None
@@ -121,15 +145,10 @@ class Engine:
 
     def close(self) -> None:
         """Stop: finished verdicts are stored, the rest of every batch fails. Safe to call twice."""
-        self._is_closed = True
-        thread, self._thread = self._thread, None
-        if thread is None or not thread.is_alive:
-            return
-        try:
-            thread.run(self._shut(), timeout=CLOSE_WITHIN)
-        except TimeoutError:
-            log.warning("the engine did not stop within %g s; its thread is left behind", CLOSE_WITHIN)
-        thread.stop()
+        with _gate:
+            self._is_closed = True
+        if self._session is not None:
+            self._session.close()
 
     def __enter__(self) -> Engine:
         return self
@@ -137,115 +156,49 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _started(self) -> LoopThread:
-        """The engine's thread, started by the first call; in a forked child, a new one."""
+    def _started(self) -> Session:
+        """The session, begun by the first batch; in a forked child, a new one."""
         if self._is_closed:
             raise EngineClosed("the engine is closed; open a new one")
-        if self._thread is None or not self._thread.is_alive:
-            self._thread = LoopThread()
-            self._scorer = None
-        return self._thread
-
-    def _scoring(self) -> Scorer:
-        """The scorer, made on the engine's own loop."""
-        if self._scorer is None:
-            emit = self._emit if self._observers else None
-            known = remembered.load(self._limits_file, now=time.time())
-            self._lanes = [self._lane(endpoint, known.get(endpoint.name)) for endpoint in self.endpoints]
-            cache = self._open_cache()
-            self._scorer = Scorer(
-                lambda on_room: Dispatcher(self._lanes, self._config, emit=emit, on_room=on_room),
-                cache,
-                emit=emit,
-                on_finished=self._remember,
-            )
-        return self._scorer
-
-    def _lane(self, endpoint: Endpoint, known: remembered.Learned | None) -> Lane:
-        start = None
-        if known is not None and known.limit is not None:
-            start = LimitConfig(start=known.limit, is_known=True, rejects=known.rejects)
-        lane = Lane(endpoint, self._transport(endpoint), start=start, ceiling=self._config.max_concurrent)
-        if known is not None and known.rate is not None:
-            lane.pace.begin(now=asyncio.get_running_loop().time(), rate=known.rate)
-        return lane
-
-    def _open_cache(self) -> Cache | None:
-        where = default_path() if self._cache == DEFAULT_CACHE else self._cache
-        if where is None or isinstance(where, str | Path | os.PathLike):
-            return open_cache(where, on_trouble=self._on_cache_trouble)
-        return where
-
-    async def _shut(self) -> None:
-        if self._scorer is not None:
-            await self._scorer.close()
-            self._remember()
-
-    def _remember(self) -> None:
-        now = time.time()
-        learned = {lane.name: remembered.learned_of(lane, now=now) for lane in self._lanes}
-        news = {name: entry for name, entry in learned.items() if entry is not None}
-        remembered.save(self._limits_file, news, now=now)
-
-    def _expire(self, batch: Batch) -> None:
-        self._post(lambda: self._scoring().expire(batch))
-
-    def _cancel(self, batch: Batch) -> None:
-        self._post(lambda: self._scoring().cancel(batch))
-
-    def _post(self, action: Callable[[], None]) -> None:
-        if self._thread is None:
-            raise EngineClosed("the engine is closed; open a new one")
-        self._thread.post(action)
-
-    def _emit(self, event: Event) -> None:
-        for observer in list(self._observers):
-            try:
-                observer(event)
-            except Exception:  # an observer is user code, and must not stop the engine
-                log.exception("an observer failed and is dropped")
-                self._observers.remove(observer)
-
-    def _on_cache_trouble(self, message: str) -> None:
-        log.warning("%s", message)
-        if self._observers:
-            self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
+        if self._session is None or not self._session.is_alive:
+            self._session = Session(self._plan)
+        return self._session
 
 
 def _endpoints(
-    url: str | None, model: str, endpoints: Sequence[Endpoint], api_key: Secret | str | None
+    url: str | None,
+    model: str,
+    endpoints: Sequence[Endpoint],
+    api_key: Secret | str | None,
+    settings: Settings,
 ) -> tuple[Endpoint, ...]:
-    if url is not None and endpoints:
-        raise ConfigError("both url= and endpoints= are given; put the URL into an Endpoint, or leave it out")
     if endpoints:
+        if url or model or api_key:
+            raise ConfigError(
+                "endpoints= come with their own URL, model and key; leave out url=, model= and api_key="
+            )
         return tuple(endpoints)
-    settings = load({"base_url": url or None, "model": model or None})
-    if not settings.base_url:
+    urls = (url,) if url else settings.base_url
+    if not urls:
         raise ConfigError(
             "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
             "for a model on this machine see plaudit.local.LocalServer"
         )
     key = api_key if api_key is not None else settings.api_key
-    return tuple(Endpoint(base, model=settings.model, api_key=key) for base in settings.base_url)
+    price = Price(*settings.price) if settings.price else None
+    return tuple(Endpoint(base, model=model or settings.model, api_key=key, price=price) for base in urls)
 
 
-def _check(
-    endpoints: Sequence[Endpoint],
-    *,
-    max_concurrent: int | None,
-    rpm: int | None,
-    tpm: int | None,
-    budget: float | None,
-    timeout: float,
-) -> None:
-    for name, value in (("max_concurrent", max_concurrent), ("rpm", rpm), ("tpm", tpm)):
+def _check(config: DispatcherConfig, endpoints: Sequence[Endpoint]) -> None:
+    for name in ("max_concurrent", "rpm", "tpm"):
+        value = getattr(config, name)
         if value is not None and value < 1:
             raise ConfigError(f"{name}={value} allows no call at all; use 1 or more, or leave it out")
-    if not timeout > 0:
-        raise ConfigError(f"timeout={timeout} leaves no time to answer; give seconds, above 0")
-    if budget is not None:
-        if not budget >= 0:
-            raise ConfigError(f"budget={budget} is no sum of money; give US dollars, 0 or more")
+    if not config.timeout > 0:
+        raise ConfigError(f"timeout={config.timeout} leaves no time to answer; give seconds, above 0")
+    if config.budget is not None:
+        if not config.budget >= 0:
+            raise ConfigError(f"budget={config.budget} is no sum of money; give US dollars, 0 or more")
         free = [endpoint.url for endpoint in endpoints if endpoint.price is None]
         if free:
             raise ConfigError(
@@ -254,7 +207,7 @@ def _check(
             )
 
 
-@atexit.register
-def _close_all() -> None:
-    for engine in list(_open_engines):
-        engine.close()
+# Held for microseconds at a time, and across a fork: no child finds an engine half started.
+_gate = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Literal, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
 from plaudit.scheduler.batch import Batch
+from plaudit.session import Session
 from plaudit.types import Verdict
 
 Grouped = tuple[str | None, list[tuple[int, Verdict]]]
@@ -19,17 +22,9 @@ GRACE = 5.0
 class Pending:
     """What `submit` gives. Any thread may use it; several may."""
 
-    def __init__(
-        self,
-        batch: Batch,
-        expire: Callable[[Batch], None],
-        cancel: Callable[[Batch], None],
-        may_wait: Callable[[], bool],
-    ) -> None:
+    def __init__(self, batch: Batch, session: Session) -> None:
         self._batch = batch
-        self._expire = expire
-        self._cancel = cancel
-        self._may_wait = may_wait
+        self._session = session
 
     def __len__(self) -> int:
         return len(self._batch.samples)
@@ -40,9 +35,11 @@ class Pending:
         After `timeout` seconds what is missing is marked `deadline`; replies that come later still fill the
         cache, so that asking again is cheap.
         """
-        self._check()
+        self._check_can_wait()
+        if timeout is not None:
+            timeout = min(timeout, threading.TIMEOUT_MAX)
         if not self._batch.wait(timeout):
-            self._expire(self._batch)
+            self._tell(self._session.expire)
             if not self._batch.wait(GRACE):
                 raise EngineClosed("the engine's thread does not answer; was it blocked by an observer?")
         return self._verdicts()
@@ -56,7 +53,7 @@ class Pending:
         """Verdicts as they become final: (index, verdict); by group: (group, [(index, verdict), ...])."""
         if by not in ("sample", "group"):
             raise ConfigError(f"as_completed(by={by!r}) is unknown; use 'sample' or 'group'")
-        self._check()
+        self._check_can_wait()
         return self._by_sample() if by == "sample" else self._by_group()
 
     def done(self) -> bool:
@@ -66,7 +63,12 @@ class Pending:
     def cancel(self) -> None:
         """Send nothing more for this batch; what is missing fails as `cancelled`."""
         if self._batch.remaining:
-            self._cancel(self._batch)
+            self._tell(self._session.cancel)
+
+    @property
+    def remaining(self) -> int:
+        """How many samples have no verdict yet."""
+        return self._batch.remaining
 
     @property
     def summary(self) -> Summary:
@@ -77,11 +79,12 @@ class Pending:
         return self._wait().__await__()
 
     async def _wait(self) -> list[Verdict]:
+        self._check_can_arrive()
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
         def wake() -> None:
-            if not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(done.set)
 
         self._batch.when_done(wake)
@@ -109,9 +112,25 @@ class Pending:
     def _verdicts(self) -> list[Verdict]:
         return [verdict for verdict in self._batch.verdicts if verdict is not None]
 
-    def _check(self) -> None:
-        if self._batch.remaining and not self._may_wait():
+    def _tell(self, action: Callable[[Batch], None]) -> None:
+        """Have something done to the batch, unless the engine was closed this moment and all is done."""
+        try:
+            action(self._batch)
+        except EngineClosed:
+            if self._batch.remaining:
+                raise
+
+    def _check_can_wait(self) -> None:
+        self._check_can_arrive()
+        if self._batch.remaining and self._session.is_current:
             raise EngineClosed(
-                "this batch can no longer arrive: its engine is closed, belongs to the parent of this forked "
-                "process, or is the very thread that waits"
+                "waiting for a batch on the engine's own thread would be for ever; "
+                "let the observer or judge go on, and wait on another thread"
+            )
+
+    def _check_can_arrive(self) -> None:
+        if self._batch.remaining and not self._session.is_alive:
+            raise EngineClosed(
+                "this batch cannot arrive here: its engine was started by the parent of this forked process; "
+                "submit it again in this one"
             )

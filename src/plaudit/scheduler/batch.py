@@ -78,6 +78,8 @@ class Batch:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until every sample has its verdict; False when time runs out first."""
+        if not self.remaining:
+            return True  # without the lock: in a forked child it may be held by nobody, for ever
         with self._changed:
             return self._changed.wait_for(lambda: not self.remaining, timeout)
 
@@ -85,9 +87,10 @@ class Batch:
         """Samples in the order in which their verdicts became final, waiting for each; all, every time."""
         taken = 0
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: len(self._order) > taken or not self.remaining)  # noqa: B023
-                news = self._order[taken:]
+            if self.remaining:
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._order) > taken or not self.remaining)  # noqa: B023
+            news = self._order[taken:]
             if not news:
                 return
             taken += len(news)
@@ -95,10 +98,11 @@ class Batch:
 
     def when_done(self, callback: Callable[[], None]) -> None:
         """Call back, on the engine's thread, once every sample has its verdict; at once if that is so."""
-        with self._changed:
-            if self.remaining:
-                self._callbacks.append(callback)
-                return
+        if self.remaining:
+            with self._changed:
+                if self.remaining:
+                    self._callbacks.append(callback)
+                    return
         callback()
 
     def summary(self) -> Summary:

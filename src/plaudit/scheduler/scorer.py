@@ -107,14 +107,13 @@ class Scorer:
             await self._saving
         for batch in list(self._open):
             self._expire(batch, Status.FAILED, "the engine was closed")
-        if self._cache is not None:
-            await self._cache.close()
 
     # -- samples in ---------------------------------------------------------------------------------------
 
     async def _feed(self, batch: Batch) -> None:
         """Render, look up and enqueue a batch, a chunk at a time."""
         for start in range(0, len(batch.samples), CHUNK):
+            await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
             while self._dispatcher.backlog >= WINDOW:
                 self._room.clear()
                 await self._room.wait()
@@ -133,7 +132,7 @@ class Scorer:
         for index in indices:
             try:
                 rendered = batch.judge.render(batch.samples[index])
-            except Exception as error:  # a judge is user code: its failure costs its own sample only
+            except (Exception, SystemExit) as error:  # user code: costs its own sample only
                 if not isinstance(error, PlauditError):
                     log.exception("judge %s could not render sample %d", type(batch.judge).__name__, index)
                 settled.append((index, _failed(f"sample {index} cannot be judged: {error}")))
@@ -225,7 +224,7 @@ class Scorer:
                 self._ask_again(call, asked)
                 return None
             verdict = Verdict(None, status, error=str(error))
-        except Exception as error:  # as in _render: user code
+        except (Exception, SystemExit) as error:  # as in _render: user code
             log.exception("judge %s could not read a reply", type(batch.judge).__name__)
             verdict = _failed(f"the judge could not read the reply: {error!r}")
         return _with_facts(verdict, call, outcome, asked.readings)

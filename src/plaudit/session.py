@@ -1,0 +1,178 @@
+"""An engine at work: its thread, the scorer on it and what they opened, from the first batch to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plaudit.blocking import LoopThread
+from plaudit.caches import Cache, open_cache
+from plaudit.config import Endpoint
+from plaudit.core.limit import LimitConfig
+from plaudit.events import CacheTrouble, Event, Observer
+from plaudit.scheduler import remembered
+from plaudit.scheduler.batch import Batch
+from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduler.lane import Lane
+from plaudit.scheduler.scorer import Scorer
+from plaudit.transports import Transport
+from plaudit.types import Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+CLOSE_WITHIN = 10.0
+REMEMBER_EVERY = 5.0
+"""Seconds between two writes of what was learned: a trainer may submit its samples one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a session is to work with."""
+
+    endpoints: tuple[Endpoint, ...]
+    dispatch: DispatcherConfig
+    cache: Cache | str | os.PathLike[str] | None
+    observers: tuple[Observer, ...]
+    limits_file: Path
+    transport: Callable[[Endpoint], Transport]
+
+
+class Session:
+    """The callers' end. Ended by `close`, or once neither the engine nor a batch refers to it."""
+
+    def __init__(self, plan: Plan) -> None:
+        work = _Work(plan)
+        self._thread = LoopThread()
+        self._work = work
+        weakref.finalize(self, self._thread.end, work.close, within=0.0).atexit = False
+        _sessions.add(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, and in this process."""
+        return self._thread.is_alive
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the session's own thread."""
+        return self._thread.is_current
+
+    def start(self, batch: Batch) -> None:
+        self._thread.post(functools.partial(self._work.start, batch))
+
+    def expire(self, batch: Batch) -> None:
+        self._thread.post(functools.partial(self._work.expire, batch))
+
+    def cancel(self, batch: Batch) -> None:
+        self._thread.post(functools.partial(self._work.cancel, batch))
+
+    def close(self) -> None:
+        """Store what is finished, fail the rest, end the thread. Safe to call twice."""
+        if not self._thread.end(self._work.close, within=CLOSE_WITHIN):
+            log.warning("the engine did not stop within %g s; its thread is left behind", CLOSE_WITHIN)
+
+
+class _Work:
+    """The thread's end: knows the scorer, and not the session, whose end it must not put off."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._observers = list(plan.observers)
+        self._transports = [plan.transport(endpoint) for endpoint in plan.endpoints]
+        self._lanes: list[Lane] = []
+        self._scorer: Scorer | None = None
+        self._cache: Cache | None = None
+        self._remembered_at = float("-inf")
+
+    def start(self, batch: Batch) -> None:
+        try:
+            scorer = self._scorer = self._scorer or self._open()
+            scorer.start(batch)
+        except Exception as bug:  # whoever waits for this batch must hear of it
+            log.exception("a bug while starting batch %d", batch.id)
+            error = f"a bug in plaudit: {bug!r}"
+            batch.deliver([(i, Verdict(None, Status.FAILED, error=error)) for i in batch.missing()])
+
+    def expire(self, batch: Batch) -> None:
+        if self._scorer is not None:
+            self._scorer.expire(batch)
+
+    def cancel(self, batch: Batch) -> None:
+        if self._scorer is not None:
+            self._scorer.cancel(batch)
+
+    async def close(self) -> None:
+        if self._scorer is not None:
+            await self._scorer.close()
+            self._remember()
+        if self._cache is not None and self._cache is not self._plan.cache:
+            await self._cache.close()  # opened here, closed here; a cache of the caller's stays open
+
+    def _open(self) -> Scorer:
+        """The scorer, made on the session's own loop."""
+        known = remembered.load(self._plan.limits_file, now=time.time())
+        self._lanes = [
+            self._lane(endpoint, transport, known.get(endpoint.name))
+            for endpoint, transport in zip(self._plan.endpoints, self._transports, strict=True)
+        ]
+        where = self._plan.cache
+        if where is None or isinstance(where, str | os.PathLike):
+            self._cache = open_cache(where, on_trouble=self._on_cache_trouble)
+        else:
+            self._cache = where
+        emit = self._emit if self._observers else None
+        return Scorer(
+            lambda on_room: Dispatcher(self._lanes, self._plan.dispatch, emit=emit, on_room=on_room),
+            self._cache,
+            emit=emit,
+            on_finished=self._on_finished,
+        )
+
+    def _lane(self, endpoint: Endpoint, transport: Transport, known: remembered.Learned | None) -> Lane:
+        start = None
+        if known is not None and known.limit is not None:
+            start = LimitConfig(start=known.limit, is_known=True, rejects=known.rejects)
+        lane = Lane(endpoint, transport, start=start, ceiling=self._plan.dispatch.max_concurrent)
+        if known is not None and known.rate is not None:
+            lane.pace.begin(now=asyncio.get_running_loop().time(), rate=known.rate)
+        return lane
+
+    def _on_finished(self) -> None:
+        if asyncio.get_running_loop().time() >= self._remembered_at + REMEMBER_EVERY:
+            self._remember()
+
+    def _remember(self) -> None:
+        self._remembered_at = asyncio.get_running_loop().time()
+        now = time.time()
+        learned = {lane.name: remembered.learned_of(lane, now=now) for lane in self._lanes}
+        news = {name: entry for name, entry in learned.items() if entry is not None}
+        remembered.save(self._plan.limits_file, news, now=now)
+
+    def _emit(self, event: Event) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(event)
+            except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
+                log.exception("an observer failed and is dropped")
+                self._observers.remove(observer)
+
+    def _on_cache_trouble(self, message: str) -> None:
+        log.warning("%s", message)
+        self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in list(_sessions):
+        session.close()
