@@ -24,6 +24,8 @@ class BreakerConfig:
     """Seconds without any success after which an endpoint that once worked is given up."""
     cold_patience: float = 3.0
     """The same for an endpoint that nobody could connect to and that never answered."""
+    look_again: float = 60.0
+    """Seconds after which new work may look again at an endpoint given up, though others are at hand."""
 
 
 class Breaker:
@@ -37,6 +39,7 @@ class Breaker:
         self._open_for = self._config.first_open
         self._first_failure: float | None = None
         self._ever_worked = False
+        self._lost_at = 0.0
 
     def allows(self, *, now: float, in_flight: int) -> bool:
         """Whether a call may be sent now; an open breaker whose time is up becomes half-open."""
@@ -55,6 +58,8 @@ class Breaker:
 
     def on_failure(self, *, now: float, is_unreachable: bool) -> None:
         """Count a call that broke (not one that was turned away: an endpoint that rejects is alive)."""
+        if self.state is BreakerState.LOST:
+            return  # it left before the endpoint was given up, and must not bring it back
         self._failures += 1
         if self._first_failure is None:
             self._first_failure = now
@@ -62,15 +67,20 @@ class Breaker:
         patience = self._config.cold_patience if is_cold else self._config.patience
         if self._failures >= self._config.failures or self.state is not BreakerState.CLOSED:
             if now - self._first_failure >= patience:
-                self.state = BreakerState.LOST
+                self.lose(now=now)
             elif self.state is not BreakerState.OPEN:
                 self.state = BreakerState.OPEN
                 self.open_until = now + self._open_for
                 self._open_for = min(self._open_for * 2.0, self._config.max_open)
 
-    def lose(self) -> None:
+    def lose(self, *, now: float) -> None:
         """Give the endpoint up at once: it said that it will refuse every call."""
         self.state = BreakerState.LOST
+        self._lost_at = now
+
+    def is_due(self, *, now: float) -> bool:
+        """Whether an endpoint given up has been left alone for long enough to look again."""
+        return self.state is BreakerState.LOST and now - self._lost_at >= self._config.look_again
 
     def revive(self, *, now: float) -> None:
         """Look again with one probe, because new work has come for an endpoint given up earlier."""

@@ -18,7 +18,8 @@ class RetryPolicy:
         """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1."""
         if attempt >= self.attempts:
             return None
-        backoff = min(self.first_wait * 2.0 ** (attempt - 1), self.max_wait) * (0.5 + jitter / 2)
+        doubled = self.first_wait * 2.0 ** min(attempt - 1, 60)
+        backoff = min(doubled, self.max_wait) * (0.5 + jitter / 2)
         return max(retry_after or 0.0, backoff)
 
     def reject_wait(self, *, rejections: int, jitter: float) -> float:

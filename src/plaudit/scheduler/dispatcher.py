@@ -258,7 +258,13 @@ class Dispatcher:
         before = lane.limit.limit
         is_news = lane.pace.on_refusal(now=now, sent_at=flight.sent_at, retry_after=error.retry_after)
         if lane.pace.rate is None:
-            lane.limit.on_reject(now=now, sent_at=flight.sent_at, accepted=lane.sent_by(flight.sent_at))
+            old_enough = lane.sent_by(now - 1.25 * (now - flight.sent_at))
+            lane.limit.on_reject(
+                now=now,
+                sent_at=flight.sent_at,
+                accepted=lane.sent_by(flight.sent_at),
+                fresh=max(0, old_enough - lane.sent_by(lane.limit.cut_at)),
+            )
             if lane.limit.limit != before:
                 self._report_limit(lane)
             if lane.limit.is_rate:
@@ -331,7 +337,7 @@ class Dispatcher:
 
     def _lose(self, lane: Lane, error: PlauditError, now: float) -> None:
         """Give a lane up; when it was the last, everything that waits fails with its one message."""
-        lane.breaker.lose()
+        lane.breaker.lose(now=now)
         lane.last_error = error
         if self._emit is not None:
             self._emit(EndpointLost(now, lane.name, str(error)))
