@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from simulated_judge import FAST, Simulator, simulated
 from typer.testing import CliRunner, Result
 
 from plaudit.cli import app
+from plaudit.scheduler.remembered import Learned, save
 from plaudit.simulator import Scenario
 
 
@@ -86,6 +88,12 @@ def test_a_wrong_key_and_an_unknown_model_are_told_apart(monkeypatch: pytest.Mon
         assert result.exit_code == 1
         assert "WRONG model" in result.stdout
         assert "404" in result.stdout
+
+
+def test_the_limit_that_earlier_runs_learned_is_shown(simulator: Simulator, clean_environment: Path) -> None:
+    learned = {f"{simulator.url} simulated": Learned(at=time.time() - 7200, limit=48)}
+    save(clean_environment / "plaudit" / "limits.json", learned, now=time.time())
+    assert "it bears 48 calls at once, as of 2.0 hours ago" in doctor("--base-url", simulator.url).stdout
 
 
 def test_a_mistyped_variable_is_found(simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,9 +161,17 @@ def test_a_redirect_is_not_followed_with_the_key(server: Server) -> None:
     assert len(server.keys) == 1
 
 
+@pytest.mark.parametrize("route", ["/chat/completions", "/chat/completions/", "/completions"])
+def test_a_route_in_place_of_the_base_url_is_told_apart(route: str) -> None:
+    with pytest.raises(ConfigError, match=r"is a single route; give the base URL, http://localhost:8000/v1$"):
+        endpoints_of(settings_for(PLAUDIT_BASE_URL=f"http://localhost:8000/v1{route}"))
+
+
 def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
     endpoint = Endpoint("http://127.0.0.1:9/v1")
-    with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:9/v1 cannot be reached .*start a server"):
+    with pytest.raises(
+        ConfigError, match=r"no connection to http://127\.0\.0\.1:9/v1: Connection refused; start a server"
+    ):
         with_models((endpoint,), Settings())
     with pytest.raises(ConfigError, match="ollama serve"):
         with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings())

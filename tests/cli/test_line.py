@@ -68,7 +68,6 @@ def test_numbers_serve_as_reference_and_group() -> None:
         ('{"prompt": "p"', "not JSON"),
         ("prompt,response", "not JSON: Expecting value at character 1"),
         ('["p", "r"]', "a list where an object is expected"),
-        ("[", "one JSON array; turn it into lines"),
         ("null", "null where an object is expected"),
         ('{"response": "r"}', "no 'prompt'; its fields are: response"),
         ('{"prompt": "p", "completion": "r"}', "no 'response'; its fields are: completion, prompt"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -19,8 +20,10 @@ from plaudit.cli.diagnosis import Check, check_endpoint, check_key
 from plaudit.cli.endpoint import endpoints_of
 from plaudit.cli.line import encode
 from plaudit.cli.probe import examine
+from plaudit.config import Endpoint, home
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
+from plaudit.scheduler import remembered
 from plaudit.settings import NAMES, Settings, load, unknown_variables
 
 HELP = (
@@ -79,6 +82,18 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     ]
     held = None if settings.api_key is None else "set"
     return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
+
+
+def check_remembered(endpoint: Endpoint) -> list[Check]:
+    """What earlier runs found out about an endpoint: the next one starts there."""
+    now = time.time()
+    learned = remembered.load(home() / "limits.json", now=now).get(endpoint.name)
+    if learned is None:
+        return []
+    what = (
+        f"{learned.limit} calls at once" if learned.rate is None else f"{learned.rate:.3g} requests a second"
+    )
+    return [Check("remembered", "ok", f"it bears {what}, as of {(now - learned.at) / 3600:.1f} hours ago")]
 
 
 def check_variables(environment: Mapping[str, str]) -> list[Check]:
@@ -147,7 +162,8 @@ def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, dict[str, l
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:
-        sections[endpoint.url] = check_endpoint(asyncio.run(examine(endpoint)), settings)
+        found = asyncio.run(examine(endpoint))
+        sections[endpoint.url] = [*check_endpoint(found, settings), *check_remembered(found.endpoint)]
     here = [*check_variables(os.environ), check_cache(settings), *check_packages()]
     sections["this machine"] = here if endpoints else [check_embedded(settings), *here]
     return settings, sections

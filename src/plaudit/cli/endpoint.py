@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,8 +15,10 @@ import msgspec
 from plaudit.config import Endpoint, Price
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
+from plaudit.transports import failure
 
 ASK_TIMEOUT = 10.0
+ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
 MODELS_SHOWN = 12
 
 
@@ -31,6 +34,10 @@ class Models:
 
 def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
     """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
+    for url in settings.base_url:
+        if url.rstrip("/").endswith(ROUTES):
+            base = url.removesuffix("/").removesuffix("/completions").removesuffix("/chat")
+            raise ConfigError(f"{url} is a single route; give the base URL, {base}")
     price = Price(*settings.price) if settings.price else None
     return tuple(
         Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
@@ -119,11 +126,13 @@ async def _ask_models(endpoint: Endpoint) -> Models:
 
 def unreachable(endpoint: Endpoint, error: Exception) -> str:
     """Which URL did not answer, why, and what to do about it."""
-    why = str(error) or type(error).__name__
+    cause = str(error) or type(error).__name__
     if isinstance(error, TimeoutError):
-        why = f"no answer within {ASK_TIMEOUT:.0f} s"
-    start = "run: ollama serve" if endpoint.kind == "ollama" else "start a server there"
-    return f"{endpoint.url} cannot be reached ({why}); check the URL, or {start}"
+        cause = "no answer in time"
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
+    return str(failure.unreachable(endpoint, cause))
 
 
 def model_names(body: Any) -> tuple[str, ...]:

@@ -108,8 +108,8 @@ def _record(raw: bytes) -> dict[str, Any]:
         value = _second_opinion(raw)
     if not isinstance(value, dict):
         raise _Wrong(
-            f"{_kind(value)} where an object is expected; "
-            'write one {"prompt": ..., "response": ...} a line (jq -c ".[]" turns a JSON array into lines)'
+            f'{_kind(value)} where an object is expected, like {{"prompt": "...", "response": "..."}}'
+            + ('; jq -c ".[]" turns a list into lines' if isinstance(value, list) else "")
         )
     return value
 
@@ -127,9 +127,6 @@ def _second_opinion(raw: bytes) -> Any:
     except RecursionError:
         raise _Wrong("nested too deep to be read") from None
     except json.JSONDecodeError as error:
-        if raw.strip() == b"[":
-            hint = 'the file is one JSON array; turn it into lines with: jq -c ".[]" FILE.json'
-            raise _Wrong(hint) from None
         raise _Wrong(f"not JSON: {error.msg} at character {error.colno}") from None
 
 

@@ -6,6 +6,7 @@ import contextlib
 
 from plaudit.cli.line import BadLine, parse
 from plaudit.cli.source import every_line, open_source
+from plaudit.errors import ConfigError
 
 SHOWN = 10
 
@@ -34,6 +35,10 @@ def survey(place: str, bad: BadLines) -> int:
     good = 0
     with contextlib.closing(open_source(place)) as source:
         for number, raw in every_line(source):
+            if raw == b"[" and not good + bad.count:
+                raise ConfigError(
+                    f'{place} is one JSON array; turn it into lines: jq -c ".[]" {place} > lines.jsonl'
+                )
             line = parse(number, raw)
             if isinstance(line, BadLine):
                 bad.add(line)
