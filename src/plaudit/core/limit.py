@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from plaudit.core.level import Level
 
 NEVER = float("inf")
+STRIKES = 4
+"""Rejections in a row, each at another height, after which they are put down to a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,28 @@ class ConcurrencyLimit:
         self._step = self.limit
         self._step_every = self._config.step_every
         self._step_at: float | None = None
-        self._cut_at = float("-inf")
+        self.cut_at = float("-inf")
+        """When the limit was last cut because of a rejection or a timeout."""
         self._cut_to: int | None = None
         self._cuts_in_a_row = 0
-        self._first_step = 1
         self.reject_time = 0.0
         """Seconds that the last rejection took to come back."""
         self._replies_since_cut = 0
         self._replies = 0
+        self._height = 0
+        self._confirmations = 0
+        self._strikes = 0
         self._anchor_at: int | None = None
         self._anchor_replies = 0
         self._rounds_to_doubt = 4.0
         if self._config.is_known and self._config.rejects:
             self._level = None
             self._cut_to = self.limit
+
+    @property
+    def is_capacity(self) -> bool:
+        """Whether it is known to be a number of calls at once: rejections come at the same height."""
+        return self._confirmations > 0
 
     @property
     def has_rejected(self) -> bool:
@@ -102,26 +112,29 @@ class ConcurrencyLimit:
             self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
             self._previous = None
 
-    def on_reject(self, *, now: float, sent_at: float, accepted: int) -> None:
-        """A call was turned away; `accepted` calls that left no later than it are still under way."""
+    def on_reject(self, *, now: float, sent_at: float, accepted: int, fresh: int = 0) -> None:
+        """A call was turned away; `accepted` calls that left no later than it are still under way.
+
+        `fresh` of these left after the last cut (`cut_at`) and long enough ago to have been rejected too.
+        """
         if self.is_rate:
             return
         self._level = None
         self.is_learned = True
-        if sent_at > self._cut_at:  # else it is one of a burst already cut for
-            self._begin_cut(now, reject_time=now - sent_at)
+        if sent_at > self.cut_at:  # else it is one of a burst already cut for
+            self._anchor(accepted)
+            self._begin_cut(now, accepted, fresh, reject_time=now - sent_at)
             if self._cuts_in_a_row:
                 accepted = int(accepted * max(0.75, 0.9**self._cuts_in_a_row))
-            self._anchor(accepted)
         if not self.is_rate:
             self._cut_to = max(1, min(self.limit, accepted))
             self._set(self._cut_to, "rejected")
 
     def on_timeout(self, *, now: float, in_flight: int) -> None:
         """A call was given up unanswered: the server may hold more than it can serve."""
-        if now - self._cut_at < 1.0:
+        if now - self.cut_at < 1.0:
             return  # one of many that left together
-        self._cut_at = now
+        self.cut_at = now
         self._level = None
         self._replies_since_cut = 0
         self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
@@ -132,26 +145,38 @@ class ConcurrencyLimit:
             self._anchor_at = accepted
             self._anchor_replies = self._replies
         elif accepted >= 1.25 * self._anchor_at + 3:
-            self.is_rate = True
-            self._set(self._config.ceiling, "limited by rate")
+            self._turn_to_rate()
         else:
             self._anchor_at = min(self._anchor_at, accepted)
 
-    def _begin_cut(self, now: float, *, reject_time: float) -> None:
-        grew = self.cause != "rejected"
-        was_first_probe = (
-            self.cause == "probe"
-            and self._cut_to is not None
-            and self.limit - self._cut_to <= self._first_step
-        )
-        self._cuts_in_a_row = 0 if grew else self._cuts_in_a_row + 1
-        self._cut_at = now
-        self._replies_since_cut = 0
-        self._step = self._first_step = max(1, self.limit // 64)
+    def _confirm(self, accepted: int, fresh: int) -> None:
+        """Compare this rejection with the last: a capacity stays at its height, a rate does not.
+
+        Where nothing was accepted in between, a capacity is falling; that tells nothing.
+        """
+        if abs(accepted - self._height) <= max(2.0, 0.05 * self._height):
+            self._confirmations += 1
+            self._strikes = 0
+            return
+        self._height = accepted
+        self._confirmations = 0
+        if fresh > 0:
+            self._strikes += 1
+            if self._strikes >= STRIKES:
+                self._turn_to_rate()
+
+    def _turn_to_rate(self) -> None:
+        self.is_rate = True
+        self._set(self._config.ceiling, "limited by rate")
+
+    def _begin_cut(self, now: float, accepted: int, fresh: int, *, reject_time: float) -> None:
+        self._confirm(accepted, fresh)
+        self._cuts_in_a_row = self._cuts_in_a_row + 1 if self.cause == "rejected" else 0
+        self.cut_at = now
         self.reject_time = reject_time
-        shortest = max(1.5 * reject_time, self._config.step_every / 2)
-        # A probe of one that fails at once confirms the limit: ask less and less often.
-        self._step_every = min(2 * self._step_every, 40 * shortest) if was_first_probe else shortest
+        self._replies_since_cut = 0
+        self._step = max(1, self.limit // 64)
+        self._step_every = max(1.5 * reject_time, self._config.step_every / 2)
         self._step_at = now + self._step_every
 
     # -- growing ------------------------------------------------------------------------------------------
@@ -173,6 +198,10 @@ class ConcurrencyLimit:
             self._anchor(accepted)
             if self.is_rate:
                 return now
+        # A capacity confirmed at the same height is asked less and less often: each question is a rejection.
+        pause = min(16 * 2**self._confirmations, max(64, 4 * self.limit)) if self._confirmations else 0
+        if self._replies_since_cut < pause:
+            return NEVER
         return self._climb(now, self._config.ceiling, "probe")
 
     def _climb(self, now: float, top: int, cause: str) -> float:

@@ -16,6 +16,8 @@ SEARCH = 1.25
 SEARCH_EVERY = 0.25
 SPAN = 1.0
 MAX_PAUSE = 3600.0
+LATE = 0.05
+"""Seconds by which our own clock may wake us late; so much is always made up for."""
 
 
 class Pace:
@@ -27,7 +29,7 @@ class Pace:
         self.paused_until = 0.0
         self._is_found = False
         self._next = 0.0
-        self._slack = 0.0
+        self._slack = LATE
         self._sends: deque[float] = deque()
         self._accepted = 0
         self._empty_at: float | None = None
@@ -81,7 +83,7 @@ class Pace:
         self._empty_at = now
         self._accepted = 0
         wait = min(max(retry_after or 0.0, 1.0 / self.rate), MAX_PAUSE)
-        self._slack = wait
+        self._slack = max(wait, LATE)
         self.paused_until = self._next = now + wait
         self._grow_at = self.paused_until + CREEP_EVERY
         return True

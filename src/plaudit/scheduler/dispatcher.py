@@ -269,7 +269,7 @@ class Dispatcher:
                 self._report_limit(lane)
             if lane.limit.is_rate:
                 lane.pace.begin(now=now)
-            if error.retry_after is not None:
+            if error.retry_after is not None and not lane.limit.is_capacity:
                 is_news = lane.pace.paused_until <= now
                 lane.pace.pause(now=now, seconds=error.retry_after)
                 if lane.rate_hint is not None:
@@ -282,7 +282,7 @@ class Dispatcher:
             self._finish(call, error)
             return
         wait = self.config.retry.reject_wait(rejections=call.rejections, jitter=jitter(call.key, call.sends))
-        self._later(call, wait)
+        self._later(call, max(wait, error.retry_after or 0.0))
 
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
