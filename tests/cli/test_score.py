@@ -163,6 +163,11 @@ def test_a_deadline_is_kept_and_marks_what_is_missing(source: Path, out: Path) -
         (["score", "in.jsonl", "-o", "o", "--rubric", "criteria.md"], "there is no such file"),
         (["score", "in.jsonl", "-o", "o", "--local-model", "no.gguf"], "no.gguf"),
         (["score", "in.jsonl", "-o", "o", "--timeout", "-1"], "leaves no time at all"),
+        (["score", "in.jsonl", "-o", "o", "--cache", "in.jsonl"], "is not a plaudit cache"),
+        (
+            ["score", "in.jsonl", "-o", "o", "--base-url", "http://x/v1", "--budget", "1"],
+            "add --price IN OUT",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_in_plain_words_with_status_two(
@@ -254,7 +259,7 @@ def test_a_signal_saves_what_is_done_within_two_seconds_and_a_rerun_goes_on(
 def test_killed_three_times_it_loses_nothing() -> None:
     script = Path(__file__).parents[2] / "benchmarks" / "kill_resume.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--kills", "3", "--lines", "900"], capture_output=True, text=True
+        [sys.executable, str(script), "--kills", "3", "--lines", "400"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "output never torn, every acknowledged verdict kept" in done.stdout

@@ -78,9 +78,9 @@ def test_a_lost_endpoint_and_a_broken_cache_are_warnings_with_their_message(
     told = lines(
         caplog,
         EndpointLost(at=0.0, endpoint="e", error="401: set OPENAI_API_KEY"),
-        CacheTrouble(at=0.0, message="disk full"),
+        CacheTrouble(at=0.0, message="the cache is full"),
     )
-    assert told == ["WARNING endpoint lost: 401: set OPENAI_API_KEY", "WARNING cache: disk full"]
+    assert told == ["WARNING endpoint lost: 401: set OPENAI_API_KEY", "WARNING the cache is full"]
 
 
 QUIET: list[Event] = [

@@ -35,6 +35,8 @@ class ConsoleHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
+            if record.getMessage() in self.told:
+                return
             self.told.append(record.getMessage())
         self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
 

@@ -70,6 +70,10 @@ class Job:
             raise ConfigError(
                 "--on-failure group-mean must see every line before it can write one; name a file with -o"
             )
+        if self.settings.budget is not None and self.settings.price is None:
+            raise ConfigError(
+                "--budget must know what calls cost; add --price IN OUT, USD for a million tokens"
+            )
         if self.skip_bad and Path(self.source).resolve() == Path(self.output).resolve():
             raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
 

@@ -72,7 +72,7 @@ class Report:
         where = f" -> {self.output}" if self.output else ""
         lines = [
             f"{summary.samples - summary.failures:,} of {summary.samples:,} lines scored in "
-            f"{summary.seconds:.1f} s ({_rate(summary):,.1f}/s){where}"
+            f"{summary.seconds:.2f} s ({_rate(summary):,.1f}/s){where}"
         ]
         if self.skipped:
             lines.append(f"  skipped   {self.skipped:,} bad lines")
@@ -90,7 +90,7 @@ class Report:
         lines += [
             f"  {count:,} x {text}"
             for text, count in summary.errors.items()
-            if not any(text in told for told in already_told)
+            if text not in summary.by_status and not any(text in told for told in already_told)
         ]
         return lines
 

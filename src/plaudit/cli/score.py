@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import typer
 
+from plaudit.caches import SqliteCache
 from plaudit.cli import options
 from plaudit.cli.console import stderr
 from plaudit.cli.job import Job, Run
 from plaudit.cli.panel import convene
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError
 from plaudit.events import Observer
 from plaudit.settings import Settings, load
 
@@ -82,6 +83,7 @@ def score(
             "local_model": local_model,
         }
     )
+    check_cache(settings)
     job = Job(source, output, settings, summary=summary, quiet=quiet, skip_bad=skip_bad, debug=debug)
     run = Run(
         job,
@@ -92,12 +94,23 @@ def score(
     raise typer.Exit(run())
 
 
+def check_cache(settings: Settings) -> None:
+    """Refuse a cache that was asked for and cannot be used: going on without it would be paid for twice."""
+    if settings.cache in ("", "off", "memory"):
+        return
+
+    async def look() -> None:
+        cache = SqliteCache(settings.cache)
+        try:
+            await cache.get_many([bytes(32)])
+        finally:
+            await cache.close()
+
+    asyncio.run(look())
+
+
 def engine_for(settings: Settings, endpoints: tuple[Endpoint, ...], observers: Sequence[Observer]) -> Engine:
     """The engine that the settings describe."""
-    if settings.budget is not None and settings.price is None:
-        raise ConfigError(
-            "--budget needs to know what calls cost; add --price IN OUT, USD for a million tokens"
-        )
     cache: dict[str, Any] = {"cache": settings.cache} if settings.cache else {}
     return Engine(
         endpoints=endpoints,

@@ -67,7 +67,7 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
             why = f": {event.error}" if event.error else ""
             return ("breaker", event.endpoint), f"{event.endpoint} keeps failing; calls to it pause{why}"
         case CacheTrouble():
-            return ("cache", event.message), f"cache: {event.message}"
+            return ("cache", event.message), event.message
         case Paused():
             told = f"{event.endpoint} asked us to slow down ({event.cause}); waiting {event.seconds:.1f} s"
             return ("paused", event.endpoint), told
