@@ -1,7 +1,7 @@
 """A batch on its way: samples in, one verdict for each, handed over as they become final.
 
-Two threads meet here. The engine's loop delivers; any other thread waits, polls or streams. Everything shared
-is behind one condition, and it is notified once for each group of verdicts, never for each verdict.
+Two threads meet here. The engine's loop delivers; any other thread waits, polls or streams. Whoever waits for
+the whole batch is woken once, at its end; whoever streams is woken once for each group of verdicts.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class Batch:
         self._ended: float | None = self._started if not samples else None
         self._order: list[int] = []
         self._changed = threading.Condition()
+        self._done = threading.Event()
+        if not samples:
+            self._done.set()
         self._callbacks: list[Callable[[], None]] = []
 
     # -- the engine's side --------------------------------------------------------------------------------
@@ -62,6 +65,7 @@ class Batch:
                 self.is_closed = True
                 if self._ended is None:
                     self._ended = time.monotonic()
+                self._done.set()
             self._changed.notify_all()
             callbacks = self._callbacks if self.is_closed else []
             if callbacks:
@@ -80,8 +84,7 @@ class Batch:
         """Wait until every sample has its verdict; False when time runs out first."""
         if not self.remaining:
             return True  # without the lock: in a forked child it may be held by nobody, for ever
-        with self._changed:
-            return self._changed.wait_for(lambda: not self.remaining, timeout)
+        return self._done.wait(timeout)
 
     def fresh(self) -> Iterator[int]:
         """Samples in the order in which their verdicts became final, waiting for each; all, every time."""
