@@ -54,17 +54,11 @@ class Admission:
                 wake = min(wake, ready)
         if not open_lanes:
             return None, wake
-        chosen = open_lanes[0] if len(self.lanes) == 1 else self._pick(call, open_lanes, backlog)
-        if chosen is None:
-            return None, wake
-        if self._budget is not None and not self._spending.fits(bound := chosen.cost_bound(call)):
-            if self._spending.is_exhausted(bound) or not self.in_flight:
-                raise BudgetSpent(
-                    f"the budget of ${self._budget:g} leaves no room for another call "
-                    f"(${self._spending.spent:.6g} spent); raise it to go on"
-                )
-            return None, NEVER  # what is under way may turn out cheaper than it might have been
-        return chosen, wake
+        if self._budget is not None:
+            open_lanes = self._affordable(call, open_lanes)
+        if len(open_lanes) < 2 and len(self.lanes) == 1:
+            return (open_lanes[0] if open_lanes else None), wake
+        return self._pick(call, open_lanes, backlog, now), wake
 
     def choose_twin(self, call: Call, among: Sequence[Lane], *, now: float) -> Lane | None:
         """An idle slot for a hedge; None where it would need more than an idle slot."""
@@ -86,16 +80,21 @@ class Admission:
         if lane.endpoint.price is not None:
             self._spending.on_send(lane.cost_bound(call))
 
-    def on_return(self, call: Call, lane: Lane, usage: Usage, *, now: float) -> float | None:
-        """A call came back, with or without a reply; the answer is what it cost, where that is known."""
+    def on_return(self, call: Call, lane: Lane, usage: Usage | None, *, now: float) -> float | None:
+        """A call came back, with or without a reply; the answer is what it cost, where that is known.
+
+        Where nobody can tell what was used (`usage` is None) it counts at its bound: it may be billed.
+        """
         self.in_flight -= 1
         for quota in (self._quota, lane.quota):
             if quota is not None:
-                used = usage.prompt_tokens + usage.completion_tokens
-                quota.on_reply(now=now, reserved=sum(call.token_bound), used=used)
-        cost = lane.cost(usage)
+                bound = sum(call.token_bound)
+                used = bound if usage is None else usage.prompt_tokens + usage.completion_tokens
+                quota.on_reply(now=now, reserved=bound, used=used)
+        cost = None if usage is None else lane.cost(usage)
         if lane.endpoint.price is not None or cost:
-            self._spending.on_reply(bound=lane.cost_bound(call), cost=cost or 0.0)
+            dearest = lane.cost_bound(call)
+            self._spending.on_reply(bound=dearest, cost=dearest if usage is None else cost or 0.0)
         return cost
 
     def _global_wake(self, call: Call, now: float) -> float:
@@ -105,17 +104,35 @@ class Admission:
             return now
         return self._quota.ready_at(now=now, tokens=sum(call.token_bound))
 
-    def _pick(self, call: Call, open_lanes: list[Lane], backlog: int) -> Lane | None:
+    def _affordable(self, call: Call, open_lanes: list[Lane]) -> list[Lane]:
+        """The lanes that the money left allows; none while what is under way may yet turn out cheaper."""
+        spending = self._spending
+        fitting = [lane for lane in open_lanes if spending.fits(lane.cost_bound(call))]
+        if fitting:
+            return fitting
+        for bound in (lane.cost_bound(call) for lane in self.lanes if not lane.is_lost):
+            if spending.fits(bound) or (self.in_flight and not spending.is_exhausted(bound)):
+                return []
+        raise BudgetSpent(
+            f"the budget of ${self._budget:g} leaves no room for another call "
+            f"(${spending.spent:.6g} spent); raise it to go on"
+        )
+
+    def _pick(self, call: Call, open_lanes: list[Lane], backlog: int, now: float) -> Lane | None:
         """One of several open lanes; None where a busy one will still be sooner."""
+        sound = [lane for lane in self.lanes if lane.is_sound(call, now=now)]
         elsewhere = [lane for lane in open_lanes if lane.name != call.failed_on]
-        candidates = []
-        for lane in elsewhere or open_lanes:
-            others = [other.load for other in self.lanes if other is not lane and other.is_sound]
-            if is_worth_it(lane.load, others, backlog=backlog):
-                candidates.append(lane)
-        if not candidates:
-            return None
-        return candidates[least_loaded([lane.load for lane in candidates], tie=call.key[0])]
+        for group in (elsewhere, open_lanes):
+            candidates = [
+                lane
+                for lane in group
+                if is_worth_it(
+                    lane.load, [other.load for other in sound if other is not lane], backlog=backlog
+                )
+            ]
+            if candidates:
+                return candidates[least_loaded([lane.load for lane in candidates], tie=call.key[0])]
+        return None
 
     def _grow(self, lane: Lane, now: float) -> float:
         before = lane.limit.limit

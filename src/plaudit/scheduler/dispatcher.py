@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from plaudit.core.breaker import BreakerState
 from plaudit.core.fingerprint import jitter
-from plaudit.core.pace import rate_hint
 from plaudit.core.retry import RetryBudget, RetryPolicy
 from plaudit.errors import (
     BudgetSpent,
@@ -22,6 +21,7 @@ from plaudit.errors import (
     EngineClosed,
     PlauditError,
     RateLimited,
+    RequestRefused,
     TransientError,
     TransportFailed,
     Unreachable,
@@ -40,6 +40,8 @@ from plaudit.scheduler.admission import Admission
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.hedging import Hedging
 from plaudit.scheduler.lane import NEVER, Flight, Lane
+from plaudit.scheduler.outcome import kind_of, known_usage
+from plaudit.scheduler.waiting import WaitingRoom
 from plaudit.types import Reply, Usage
 
 log = logging.getLogger("plaudit")
@@ -86,25 +88,35 @@ class Dispatcher:
         )
         self._retries = RetryBudget()
         self._hedging = Hedging(self._admission, self._retries, send=self._send_twin)
-        self._waiting: dict[Call, asyncio.TimerHandle] = {}
+        self._waiting = WaitingRoom(self._come_back)
         self._emit = emit
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
         self._wake: asyncio.TimerHandle | None = None
         self._flight_ids = 0
         self._is_closed = False
+        self._lost_to: PlauditError = EngineClosed("no endpoint is left")
 
     @property
     def backlog(self) -> int:
-        """Calls that have not left yet."""
-        return len(self.queue)
+        """Calls that wait to leave, for the first time or again."""
+        return len(self.queue) + len(self._waiting)
+
+    @property
+    def _are_all_lost(self) -> bool:
+        return all(lane.is_lost for lane in self.lanes)
 
     def enqueue(self, calls: Iterable[Call]) -> None:
         """Take calls on. Each gets its `on_done`, whatever happens."""
+        if self._is_closed:
+            for call in calls:
+                self._finish(call, EngineClosed("the engine is closed"))
+            return
         self.queue.extend(calls)
-        if all(lane.is_lost for lane in self.lanes):
-            for lane in self.lanes:
-                lane.breaker.revive(now=self._loop.time())
+        now, are_all_lost = self._loop.time(), self._are_all_lost
+        for lane in self.lanes:
+            if are_all_lost or lane.breaker.is_due(now=now):
+                lane.breaker.revive(now=now)
         self.pump()
 
     def pump(self) -> None:
@@ -139,19 +151,15 @@ class Dispatcher:
         self._is_closed = True
         if self._wake is not None:
             self._wake.cancel()
-        for handle in self._waiting.values():
-            handle.cancel()
         flights = [flight for lane in self.lanes for flight in lane.flights.values()]
-        left = {*self.queue, *self._waiting, *(flight.call for flight in flights)}
+        left = [*self.queue, *self._waiting.clear(), *(flight.call for flight in flights)]
         self.queue.clear()
-        self._waiting.clear()
         tasks = [flight.task for flight in flights if flight.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for call in left:
-            if not call.finished:
-                self._finish(call, EngineClosed("the engine was closed before this call came back"))
+            self._finish(call, EngineClosed("the engine was closed before this call came back"))
         for lane in self.lanes:
             await lane.transport.close()
 
@@ -166,6 +174,8 @@ class Dispatcher:
             call.first_sent = now
             self._retries.on_call()
         self._admission.on_send(call, lane, now=now)
+        if lane.breaker.state is BreakerState.HALF_OPEN:
+            self._tell(BreakerChanged(now, lane.name, "half-open"))
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight, self._flight_ids))
@@ -186,6 +196,7 @@ class Dispatcher:
             outcome = error
         except asyncio.CancelledError:
             self._land(flight, flight_id, None)
+            self.pump()  # what it had reserved is free again
             raise
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
@@ -201,11 +212,11 @@ class Dispatcher:
         del lane.flights[flight_id]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
-        cost = self._admission.on_return(call, lane, usage, now=now)
+        cost = self._admission.on_return(call, lane, known_usage(outcome), now=now)
         if self._emit is not None:
             error = str(outcome) if isinstance(outcome, PlauditError) else None
             self._emit(
-                CallFinished(now, lane.name, lane.in_flight, _kind(outcome), latency, usage, error),
+                CallFinished(now, lane.name, lane.in_flight, kind_of(outcome), latency, usage, error),
             )
         if outcome is None:
             return
@@ -218,83 +229,54 @@ class Dispatcher:
         elif isinstance(outcome, TransientError):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
-            self._lose(lane, outcome, now)
+            if not lane.is_lost:
+                self._lose(lane, outcome, now)
             self._elsewhere_or_fail(call, lane, outcome)
         else:
-            lane.breaker.on_success()  # it answered, if only to refuse this one request
+            if isinstance(outcome, RequestRefused):
+                self._close_breaker(lane, now)  # it answered, if only to refuse this one request
             call.attempts += 1
-            self._finish(call, outcome)
+            if not self._is_flying(call):
+                self._finish(call, outcome)
 
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
         self._close_breaker(lane, now)
-        lane.last_success = now
-        lane.note_latency(latency)
         before = lane.limit.limit
-        lane.limit.on_success(
-            now=now,
-            sent_at=flight.sent_at,
-            in_flight=lane.in_flight + 1,
-            tokens=reply.usage.completion_tokens,
-        )
+        lane.on_reply(reply, sent_at=flight.sent_at, now=now)
         if lane.limit.limit != before:
             self._report_limit(lane)
-        if reply.rate is not None:
-            self._heed(lane, reply, now)
         call.attempts += 1
         call.latency = latency
         self._finish(call, reply)
-
-    def _heed(self, lane: Lane, reply: Reply, now: float) -> None:
-        rate = reply.rate
-        assert rate is not None
-        lane.rate_hint = rate_hint(rate) or lane.rate_hint
-        if rate.remaining_requests == 0 and lane.rate_hint is not None:
-            lane.pace.begin(now=now, rate=lane.rate_hint)
 
     def _on_reject(self, flight: Flight, error: RateLimited, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.rejections += 1
         before = lane.limit.limit
-        is_news = lane.pace.on_refusal(now=now, sent_at=flight.sent_at, retry_after=error.retry_after)
-        if lane.pace.rate is None:
-            old_enough = lane.sent_by(now - 1.25 * (now - flight.sent_at))
-            lane.limit.on_reject(
-                now=now,
-                sent_at=flight.sent_at,
-                accepted=lane.sent_by(flight.sent_at),
-                fresh=max(0, old_enough - lane.sent_by(lane.limit.cut_at)),
-            )
-            if lane.limit.limit != before:
-                self._report_limit(lane)
-            if lane.limit.is_rate:
-                lane.pace.begin(now=now)
-            if error.retry_after is not None and not lane.limit.is_capacity:
-                is_news = lane.pace.paused_until <= now
-                lane.pace.pause(now=now, seconds=error.retry_after)
-                if lane.rate_hint is not None:
-                    lane.pace.begin(now=now, rate=lane.rate_hint)
-        if is_news and self._emit is not None:
-            self._emit(Paused(now, lane.name, lane.pace.paused_until - now, str(error)))
-        lane.last_error = error
+        if lane.on_reject(error, sent_at=flight.sent_at, now=now):
+            self._tell(Paused(now, lane.name, lane.pace.paused_until - now, str(error)))
+        if lane.limit.limit != before:
+            self._report_limit(lane)
         since = max(lane.last_success or 0.0, call.first_sent or 0.0)
-        if now - since > REJECT_PATIENCE:
-            self._finish(call, error)
+        if self._are_all_lost or now - since > REJECT_PATIENCE:
+            self._finish(call, self._lost_to if self._are_all_lost else error)
             return
+        call.failed_on = lane.name
         wait = self.config.retry.reject_wait(rejections=call.rejections, jitter=jitter(call.key, call.sends))
-        self._later(call, max(wait, error.retry_after or 0.0))
+        is_alone = all(other is lane or other.is_lost for other in self.lanes)
+        self._later(call, max(wait, error.retry_after or 0.0) if is_alone else wait)
 
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.attempts += 1
-        lane.last_error = error
         state = lane.breaker.state
         lane.breaker.on_failure(now=now, is_unreachable=isinstance(error, Unreachable))
         if lane.breaker.state is not state:
             if lane.is_lost:
                 self._lose(lane, error, now)
-            elif self._emit is not None:
-                self._emit(BreakerChanged(now, lane.name, lane.breaker.state.value, str(error)))
+            else:
+                self._tell(BreakerChanged(now, lane.name, lane.breaker.state.value, str(error)))
         if call.finished or self._is_flying(call):
             return  # its twin may still bring a reply
         if lane.is_lost:
@@ -309,45 +291,43 @@ class Dispatcher:
             return
         wait += self._retries.take(now=now)
         call.failed_on = lane.name
-        if self._emit is not None:
-            self._emit(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
+        self._tell(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
         self._later(call, wait)
 
     def _later(self, call: Call, wait: float) -> None:
-        """Put a call back at the head of the queue after a while; it holds no permit meanwhile."""
+        if not call.finished and not self._is_flying(call):
+            self._waiting.put(call, seconds=wait)
 
-        def back() -> None:
-            self._waiting.pop(call, None)
-            if not call.finished:
-                self.queue.appendleft(call)
-                self.pump()
+    def _come_back(self, call: Call) -> None:
+        """Let a call that has waited leave next, or last while an endpoint is down.
 
-        if not call.finished and call not in self._waiting:
-            self._waiting[call] = self._loop.call_later(wait, back)
+        Otherwise the same call would be every probe of an outage, and spend all its attempts on it.
+        """
+        if all(lane.breaker.state is BreakerState.CLOSED for lane in self.lanes):
+            self.queue.appendleft(call)
+        else:
+            self.queue.append(call)
+        self.pump()
 
     def _elsewhere_or_fail(self, call: Call, lane: Lane, error: PlauditError) -> None:
         if call.finished or self._is_flying(call):
             return
-        if any(not other.is_lost for other in self.lanes):
-            call.failed_on = lane.name
-            self.queue.appendleft(call)
-        else:
+        if self._are_all_lost:
             call.attempts += not isinstance(error, TransientError)
             self._finish(call, error)
+        else:
+            call.failed_on = lane.name
+            self.queue.appendleft(call)
 
     def _lose(self, lane: Lane, error: PlauditError, now: float) -> None:
         """Give a lane up; when it was the last, everything that waits fails with its one message."""
         lane.breaker.lose(now=now)
-        lane.last_error = error
-        if self._emit is not None:
-            self._emit(EndpointLost(now, lane.name, str(error)))
-        if any(not other.is_lost for other in self.lanes):
+        self._lost_to = error
+        self._tell(EndpointLost(now, lane.name, str(error)))
+        if not self._are_all_lost:
             return
-        waiting = [*self.queue, *self._waiting]
-        for handle in self._waiting.values():
-            handle.cancel()
+        waiting = [*self.queue, *self._waiting.clear()]
         self.queue.clear()
-        self._waiting.clear()
         for call in waiting:
             self._finish(call, error)
 
@@ -378,24 +358,13 @@ class Dispatcher:
             self._wake = self._loop.call_later(max(when - now, 0.0), self.pump)
 
     def _close_breaker(self, lane: Lane, now: float) -> None:
-        if lane.breaker.state is not BreakerState.CLOSED and self._emit is not None:
-            self._emit(BreakerChanged(now, lane.name, "closed"))
+        if lane.breaker.state is not BreakerState.CLOSED:
+            self._tell(BreakerChanged(now, lane.name, "closed"))
         lane.breaker.on_success()
 
     def _report_limit(self, lane: Lane) -> None:
+        self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
+
+    def _tell(self, event: Event) -> None:
         if self._emit is not None:
-            self._emit(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
-
-
-def _kind(outcome: Outcome | None) -> str:
-    match outcome:
-        case None:
-            return "cancelled"
-        case Reply():
-            return "ok"
-        case RateLimited():
-            return "rate_limited"
-        case TransientError():
-            return "failed"
-        case _:
-            return "refused"
+            self._emit(event)

@@ -11,12 +11,12 @@ from plaudit.core.breaker import Breaker, BreakerConfig, BreakerState
 from plaudit.core.budget import cost_of
 from plaudit.core.histogram import LatencyHistogram
 from plaudit.core.limit import ConcurrencyLimit, LimitConfig
-from plaudit.core.pace import Pace
+from plaudit.core.pace import Pace, rate_hint
 from plaudit.core.quota import Quota
-from plaudit.errors import PlauditError
+from plaudit.errors import RateLimited
 from plaudit.scheduler.call import Call
 from plaudit.transports.base import Transport
-from plaudit.types import Usage
+from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
 
@@ -63,7 +63,6 @@ class Lane:
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
         self.last_success: float | None = None
-        self.last_error: PlauditError | None = None
 
     @property
     def in_flight(self) -> int:
@@ -73,15 +72,52 @@ class Lane:
     def is_lost(self) -> bool:
         return self.breaker.state is BreakerState.LOST
 
-    @property
-    def is_sound(self) -> bool:
-        return self.breaker.state is BreakerState.CLOSED and self.pace.rate is None
+    def is_sound(self, call: Call, *, now: float) -> bool:
+        """Whether only the calls under way, if anything, keep this one from leaving here."""
+        if self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
+            return False
+        if self.pace.paused_until > now:
+            return False
+        return self.quota is None or self.quota.ready_at(now=now, tokens=sum(call.token_bound)) <= now
 
     @property
     def load(self) -> Load:
         return Load(len(self.flights), self.limit.limit, self._slow, self._typical)
 
-    def note_latency(self, seconds: float) -> None:
+    def on_reply(self, reply: Reply, *, sent_at: float, now: float) -> None:
+        """Learn from a reply, which is no longer counted as under way."""
+        self.last_success = now
+        self._note_latency(now - sent_at)
+        self.limit.on_success(
+            now=now, sent_at=sent_at, in_flight=self.in_flight + 1, tokens=reply.usage.completion_tokens
+        )
+        if reply.rate is not None:
+            self.rate_hint = rate_hint(reply.rate) or self.rate_hint
+            if reply.rate.remaining_requests == 0 and self.rate_hint is not None:
+                self.pace.begin(now=now, rate=self.rate_hint)
+
+    def on_reject(self, error: RateLimited, *, sent_at: float, now: float) -> bool:
+        """Learn from a call turned away: too many at once, or too many a second? True: a pause begins."""
+        begins = self.pace.on_refusal(now=now, sent_at=sent_at, retry_after=error.retry_after)
+        if self.pace.rate is not None:
+            return begins
+        old_enough = self.sent_by(now - 1.25 * (now - sent_at))
+        self.limit.on_reject(
+            now=now,
+            sent_at=sent_at,
+            accepted=self.sent_by(sent_at),
+            fresh=max(0, old_enough - self.sent_by(self.limit.cut_at)),
+        )
+        if self.limit.is_rate:
+            self.pace.begin(now=now)
+        if error.retry_after is not None and not self.limit.is_capacity:
+            begins = self.pace.paused_until <= now
+            self.pace.pause(now=now, seconds=error.retry_after)
+            if self.rate_hint is not None:
+                self.pace.begin(now=now, rate=self.rate_hint)
+        return begins
+
+    def _note_latency(self, seconds: float) -> None:
         """Remember how long a call took."""
         self.latencies.add(seconds)
         self._typical = seconds if self._typical is None else self._typical + (seconds - self._typical) / 32.0
