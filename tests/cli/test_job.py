@@ -249,6 +249,11 @@ def test_in_place_bad_lines_are_never_deleted(tmp_path: Path) -> None:
         run(Job(path, path, settings(), skip_bad=True))
 
 
+def test_the_summary_needs_a_file_of_its_own(out: Path) -> None:
+    with pytest.raises(ConfigError, match="give the summary another file"):
+        run(Job("in.jsonl", str(out), settings(), summary=str(out)))
+
+
 def test_group_mean_cannot_go_to_a_stream(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must see every line"):
         run(Job("in.jsonl", "-", settings(on_failure="group-mean")))

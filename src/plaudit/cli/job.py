@@ -74,6 +74,8 @@ class Job:
             raise ConfigError(
                 "--budget must know what calls cost; add --price IN OUT, USD for a million tokens"
             )
+        if self.summary is not None and Path(self.summary).resolve() == Path(self.output).resolve():
+            raise ConfigError(f"--summary and -o both name {self.output}; give the summary another file")
         if self.skip_bad and Path(self.source).resolve() == Path(self.output).resolve():
             raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
 
@@ -125,6 +127,8 @@ class Run:
         with self._convene() as panel, self._logging() as told:
             self._say(panel.notice)
             ended = self._score(panel, sink, total)
+            if trouble := panel.trouble():
+                self._console.print(f"plaudit: {trouble}")
         models = tuple(dict.fromkeys(endpoint.model for endpoint in panel.endpoints))
         return replace(ended, models=models, told=tuple(told))
 

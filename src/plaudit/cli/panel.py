@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class Panel:
     endpoints: tuple[Endpoint, ...]
     notice: str = ""
     """What the user has to know about who judged."""
+    trouble: Callable[[], str | None] = lambda: None
+    """Asked afterwards: why whoever judged could not go on, if so."""
 
 
 @contextlib.contextmanager
@@ -50,7 +52,7 @@ def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Panel]:
     judge = judge_of(settings, is_embedded=True)
     model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(_asker(is_agreed))
     with LocalServer(model) as server:
-        yield Panel(judge, (server.endpoint,), server.notice)
+        yield Panel(judge, (server.endpoint,), server.notice, lambda: server.trouble)
 
 
 def _asker(is_agreed: bool) -> Ask | None:
