@@ -1,0 +1,101 @@
+"""What a request costs in CPU time: the whole engine, against a bare loop that only sends and reads.
+
+    python benchmarks/cpu.py [--rounds 7] [--requests 3000] [--quick]
+
+The server answers at once, in a process of its own. Each client is a process too, measured from its first
+request to its last after a warm-up, all its threads included. Clients take turns, so that a noisy machine
+disturbs them alike; ratios are taken within a round. Bare loops and peers get their prompts ready-made;
+plaudit renders, fingerprints, schedules and parses within the measured time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from dataclasses import dataclass
+
+import table
+from clients import run_client
+from simulated import simulators
+
+from plaudit.simulator import PRESETS
+
+AT_ONCE = 64
+WARM_UP = 300
+HEAVY = 6
+"""Peers that cost milliseconds get so many times fewer requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    client: str
+    about: str
+    baseline: str
+    goal: float | None = None
+    is_heavy: bool = False
+
+
+ROWS = (
+    Row("bare-aiohttp", "bare loop on aiohttp", "bare-aiohttp"),
+    Row("plaudit", "plaudit", "bare-aiohttp", 1.5),
+    Row("plaudit-stored", "plaudit, every verdict stored in its file", "bare-aiohttp"),
+    Row("bare-pyreqwest", "bare loop on pyreqwest", "bare-pyreqwest"),
+    Row("plaudit-pyreqwest", "plaudit on pyreqwest", "bare-pyreqwest", 2.0),
+    Row("gather-openai", "AsyncOpenAI, gather and semaphore", "bare-aiohttp", is_heavy=True),
+    Row("gather-litellm", "litellm, gather and semaphore", "bare-aiohttp", is_heavy=True),
+)
+
+
+def measure(rounds: int, requests: int) -> dict[str, list[float]]:
+    """Microseconds of CPU a request, for each client and round."""
+    costs: dict[str, list[float]] = {row.client: [] for row in ROWS}
+    with simulators([PRESETS["instant"]]) as (server,):
+        for _ in range(rounds):
+            for row in ROWS:
+                count = requests // HEAVY if row.is_heavy else requests
+                ran = run_client(row.client, [server.url], count=count, at_once=AT_ONCE, warm_up=WARM_UP)
+                if ran.failed:
+                    raise RuntimeError(f"{row.client}: {ran.failed} of {count} requests failed")
+                costs[row.client].append(1e6 * ran.cpu / count)
+    return costs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--requests", type=int, default=3000, help="requests of each client in each round")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.requests = 1, 1200
+    costs = measure(options.rounds, options.requests)
+    rows, misses = [], 0
+    for row in ROWS:
+        mine, base = costs[row.client], costs[row.baseline]
+        ratio = statistics.median(one / other for one, other in zip(mine, base, strict=True))
+        is_met = row.goal is None or ratio <= row.goal
+        misses += not is_met
+        rows.append(
+            (
+                row.about,
+                f"{statistics.median(mine):,.0f}",
+                f"{min(mine):,.0f}",
+                f"{ratio:.2f} x {row.baseline}",
+                f"{row.goal:.1f}" if row.goal else "",
+                ("yes" if is_met else "NO") if row.goal else "",
+            )
+        )
+    table.show(
+        f"CPU a request, microseconds: {options.requests:,} requests, {AT_ONCE} at once, "
+        f"{options.rounds} rounds in turn",
+        ("client", "median", "least", "ratio (median of rounds)", "goal", "met"),
+        rows,
+    )
+    return 1 if misses and not options.quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
