@@ -26,6 +26,8 @@ class BreakerConfig:
     """The same for an endpoint that nobody could connect to and that never answered."""
     look_again: float = 60.0
     """Seconds after which new work may look again at an endpoint given up, though others are at hand."""
+    look_again_last: float = 5.0
+    """The same where none is at hand: until then new work fails at once, with the message of the last."""
 
 
 class Breaker:
@@ -78,9 +80,10 @@ class Breaker:
         self.state = BreakerState.LOST
         self._lost_at = now
 
-    def is_due(self, *, now: float) -> bool:
-        """Whether an endpoint given up has been left alone for long enough to look again."""
-        return self.state is BreakerState.LOST and now - self._lost_at >= self._config.look_again
+    def is_due(self, *, now: float, is_last: bool = False) -> bool:
+        """Whether an endpoint given up has been left alone for long enough to look again; less for the last."""
+        wait = self._config.look_again_last if is_last else self._config.look_again
+        return self.state is BreakerState.LOST and now - self._lost_at >= wait
 
     def revive(self, *, now: float) -> None:
         """Look again with one probe, because new work has come for an endpoint given up earlier."""

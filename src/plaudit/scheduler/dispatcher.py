@@ -112,11 +112,15 @@ class Dispatcher:
             for call in calls:
                 self._finish(call, EngineClosed("the engine is closed"))
             return
-        self.queue.extend(calls)
         now, are_all_lost = self._loop.time(), self._are_all_lost
         for lane in self.lanes:
-            if are_all_lost or lane.breaker.is_due(now=now):
+            if lane.breaker.is_due(now=now, is_last=are_all_lost):
                 lane.breaker.revive(now=now)
+        if self._are_all_lost:
+            for call in calls:
+                self._finish(call, self._lost_to)
+            return
+        self.queue.extend(calls)
         self.pump()
 
     def pump(self) -> None:
