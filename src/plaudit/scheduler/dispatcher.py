@@ -158,10 +158,9 @@ class Dispatcher:
         flights = [flight for lane in self.lanes for flight in lane.flights.values()]
         left = [*self.queue, *self._waiting.clear(), *(flight.call for flight in flights)]
         self.queue.clear()
-        tasks = [flight.task for flight in flights if flight.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for flight in flights:
+            self._cut_off(flight)
+        await asyncio.gather(*(f.task for f in flights if f.task is not None), return_exceptions=True)
         for call in left:
             self._finish(call, EngineClosed("the engine was closed before this call came back"))
         for lane in self.lanes:
@@ -170,9 +169,8 @@ class Dispatcher:
     # -- leaving ------------------------------------------------------------------------------------------
 
     def _send(self, call: Call, lane: Lane, now: float, *, is_hedge: bool = False) -> None:
-        flight = Flight(call, lane, sent_at=now)
         self._flight_ids += 1
-        lane.flights[self._flight_ids] = flight
+        flight = lane.flights[self._flight_ids] = Flight(call, lane, sent_at=now, id=self._flight_ids)
         call.sends += 1
         if call.first_sent is None:
             call.first_sent = now
@@ -182,12 +180,13 @@ class Dispatcher:
             self._tell(BreakerChanged(now, lane.name, "half-open"))
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
-        flight.task = self._loop.create_task(self._fly(flight, self._flight_ids))
+        flight.task = self._loop.create_task(self._fly(flight))
 
     def _send_twin(self, call: Call, lane: Lane, now: float) -> None:
         self._send(call, lane, now, is_hedge=True)
 
-    async def _fly(self, flight: Flight, flight_id: int) -> None:
+    async def _fly(self, flight: Flight) -> None:
+        flight.has_begun = True
         lane = flight.lane
         outcome: Outcome
         try:
@@ -199,21 +198,28 @@ class Dispatcher:
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:
-            self._land(flight, flight_id, None)
+            self._land(flight, None)
             self.pump()  # what it had reserved is free again
             raise
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
-        self._land(flight, flight_id, outcome)
+        self._land(flight, outcome)
         self.pump()
 
     # -- coming back --------------------------------------------------------------------------------------
 
-    def _land(self, flight: Flight, flight_id: int, outcome: Outcome | None) -> None:
+    def _cut_off(self, flight: Flight) -> None:
+        """Cancel a flight. One that has not begun never will: its task ends without a step to land it."""
+        if flight.task is not None:
+            flight.task.cancel()
+        if not flight.has_begun:
+            self._land(flight, None)
+
+    def _land(self, flight: Flight, outcome: Outcome | None) -> None:
         """Take a flight off the books and pass on what it brought. None: it was cancelled."""
         lane, call, now = flight.lane, flight.call, self._loop.time()
-        del lane.flights[flight_id]
+        del lane.flights[flight.id]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
         cost = self._admission.on_return(call, lane, known_usage(outcome), now=now)
@@ -350,9 +356,8 @@ class Dispatcher:
 
     def _cancel_twins(self, call: Call) -> None:
         for lane in self.lanes:
-            for flight in lane.flights.values():
-                if flight.call is call and flight.task is not None:
-                    flight.task.cancel()
+            for flight in [flight for flight in lane.flights.values() if flight.call is call]:
+                self._cut_off(flight)
 
     def _wake_at(self, when: float, now: float) -> None:
         if self._wake is not None:

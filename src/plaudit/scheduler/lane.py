@@ -24,12 +24,14 @@ NEVER = float("inf")
 class Flight:
     """One attempt of one call on one lane."""
 
-    __slots__ = ("call", "lane", "sent_at", "task")
+    __slots__ = ("call", "has_begun", "id", "lane", "sent_at", "task")
 
-    def __init__(self, call: Call, lane: Lane, *, sent_at: float) -> None:
+    def __init__(self, call: Call, lane: Lane, *, sent_at: float, id: int) -> None:
         self.call = call
         self.lane = lane
         self.sent_at = sent_at
+        self.id = id
+        self.has_begun = False
         self.task: asyncio.Task[None] | None = None
 
 
