@@ -144,6 +144,8 @@ class Verdict:
     latency_s: float = 0.0
     source: Source = Source.CALL
     usage: Usage = Usage()
+    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Named components of the score: criteria of a checklist, members of a jury, how sure a judge was."""
 
     @property
     def is_valid(self) -> bool:

@@ -14,6 +14,7 @@ class _Record(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     latency_s: float = 0.0
+    parts: dict[str, float] = {}
 
 
 _encoder = msgspec.json.Encoder()
@@ -32,6 +33,7 @@ def encode(verdict: Verdict) -> bytes:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency_s=round(verdict.latency_s, 4),
+            parts=dict(verdict.parts),
         )
     )
 
@@ -49,4 +51,5 @@ def decode(data: bytes) -> Verdict | None:
         model=record.model,
         source=Source.CACHE,
         usage=Usage(record.prompt_tokens, record.completion_tokens, 0.0),
+        parts=record.parts,
     )

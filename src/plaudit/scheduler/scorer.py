@@ -325,4 +325,5 @@ def _with_facts(verdict: Verdict, call: Call, reply: Reply, readings: int) -> Ve
         latency_s=call.latency,
         source=Source.CALL,
         usage=reply.usage,
+        parts=verdict.parts,
     )
