@@ -1,8 +1,14 @@
-"""What a judge is: two pure functions, from sample to request and from reply to verdict."""
+"""What a judge is: two pure functions, from sample to request and from reply to verdict.
+
+A judge that needs several calls for one sample, or one call for several samples, is a panel: it splits a
+batch into questions for plain judges, and combines their verdicts.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from plaudit.types import ChatRequest, Reply, Sample, Verdict
 
@@ -21,4 +27,40 @@ class Judge(Protocol):
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """Read the reply. Raises UnreadableVerdict or Refused where it holds no verdict."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing that a panel asks a plain judge."""
+
+    judge: Judge
+    sample: Sample
+    """What the judge gets to see; often not a sample of the batch."""
+    serves: tuple[int, ...]
+    """The samples of the batch, by index, that need its verdict. The first one bears its cost."""
+
+
+@runtime_checkable
+class Panel(Protocol):
+    """Judges a batch by asking plain judges. Pure: same input, same output."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same verdicts could be combined differently."""
+        ...
+
+    def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
+        """What to ask about these samples. Raises ConfigError where they cannot be judged like this.
+
+        A sample that no question serves is settled by `combine` without verdicts.
+        """
+        ...
+
+    def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:
+        """The verdict on one sample, from those on the questions that serve it, in the order of `split`.
+
+        Some may have failed: they carry a status and an error, and no score. Score, status, reason, error
+        and parts are the panel's to say; the engine adds what the calls took.
+        """
         ...
