@@ -81,7 +81,7 @@ class Breaker:
         self._lost_at = now
 
     def is_due(self, *, now: float, is_last: bool = False) -> bool:
-        """Whether an endpoint given up has been left alone for long enough to look again; less for the last."""
+        """Whether an endpoint given up was left alone for long enough to look again; less for the last."""
         wait = self._config.look_again_last if is_last else self._config.look_again
         return self.state is BreakerState.LOST and now - self._lost_at >= wait
 

@@ -140,14 +140,24 @@ class ConcurrencyLimit:
         self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
 
     def _anchor(self, accepted: int) -> None:
-        """Tell a rate from a capacity: more under way than at an earlier rejection, though few came back."""
-        if self._anchor_at is None or self._replies - self._anchor_replies > 0.5 * self._anchor_at:
+        """Remember the height of a rejection, unless the last one is recent: then compare with that."""
+        if self._exceeds_anchor(accepted):
+            self._turn_to_rate()
+        elif self._is_anchor_recent and self._anchor_at is not None:
+            self._anchor_at = min(self._anchor_at, accepted)
+        else:
             self._anchor_at = accepted
             self._anchor_replies = self._replies
-        elif accepted >= 1.25 * self._anchor_at + 3:
-            self._turn_to_rate()
-        else:
-            self._anchor_at = min(self._anchor_at, accepted)
+
+    @property
+    def _is_anchor_recent(self) -> bool:
+        return self._anchor_at is not None and self._replies - self._anchor_replies <= 0.5 * self._anchor_at
+
+    def _exceeds_anchor(self, accepted: int) -> bool:
+        """Whether more are under way than when it rejected, though few came back: no capacity does that."""
+        return (
+            self._anchor_at is not None and self._is_anchor_recent and accepted >= 1.25 * self._anchor_at + 3
+        )
 
     def _confirm(self, accepted: int, fresh: int) -> None:
         """Compare this rejection with the last: a capacity stays at its height, a rate does not.
@@ -194,10 +204,9 @@ class ConcurrencyLimit:
         return self._climb(now, self._level.target, "level")
 
     def _probe(self, now: float, accepted: int) -> float:
-        if self._anchor_at is not None and accepted >= 1.25 * self._anchor_at + 3:
-            self._anchor(accepted)
-            if self.is_rate:
-                return now
+        if self._exceeds_anchor(accepted):
+            self._turn_to_rate()
+            return now
         # A capacity confirmed at the same height is asked less and less often: each question is a rejection.
         pause = min(16 * 2**self._confirmations, max(64, 4 * self.limit)) if self._confirmations else 0
         if self._replies_since_cut < pause:

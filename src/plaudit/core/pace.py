@@ -15,6 +15,8 @@ CREEP_EVERY = 2.0
 SEARCH = 1.25
 SEARCH_EVERY = 0.25
 SPAN = 1.0
+"""Seconds over which a rate is measured; in so short a time it is never cut by more than half."""
+UNKNOWN = float("inf")
 MAX_PAUSE = 3600.0
 LATE = 0.05
 """Seconds by which our own clock may wake us late; so much is always made up for."""
@@ -27,7 +29,10 @@ class Pace:
         self.rate: float | None = None
         """Sends a second, or None while nothing limits them."""
         self.paused_until = 0.0
-        self._is_found = False
+        self._proven = UNKNOWN
+        """A rate that was borne for a while: up to near there it may grow fast."""
+        self._cut_from = 0.0
+        self._cut_until = 0.0
         self._next = 0.0
         self._slack = LATE
         self._sends: deque[float] = deque()
@@ -41,8 +46,12 @@ class Pace:
         if self.rate is None:
             return max(now, self.paused_until)
         if now >= self._grow_at:
-            self.rate *= CREEP if self._is_found else SEARCH
-            self._grow_at = now + (CREEP_EVERY if self._is_found else SEARCH_EVERY)
+            if self._is_searching:
+                self.rate *= SEARCH
+            else:
+                self._proven = self.rate
+                self.rate *= CREEP
+            self._grow_at = now + self._grow_every
         return max(now, self.paused_until, self._next)
 
     def on_send(self, *, now: float) -> None:
@@ -65,11 +74,11 @@ class Pace:
         """Limit the rate from now on: to what the headers told, else to what is found by search."""
         if self.rate is not None:
             return
-        self._is_found = rate is not None
+        self._proven = UNKNOWN if rate is None else rate
         self.rate = rate or max(1.0, len(self._sends) / SPAN)
         self._next = now
         self._accepted = 0
-        self._grow_at = now + (CREEP_EVERY if self._is_found else SEARCH_EVERY)
+        self._grow_at = now + self._grow_every
 
     def on_refusal(self, *, now: float, sent_at: float, retry_after: float | None) -> bool:
         """Note that a request was refused for the rate. True when this starts a new pause."""
@@ -78,23 +87,33 @@ class Pace:
             self._sends.pop()
         if self.rate is None or (self._empty_at is not None and sent_at <= self._empty_at):
             return False  # one of the same burst: it left before the pause began
-        self.rate = self._measured(now)
-        self._is_found = True
+        if self._is_searching:
+            self._proven = 0.0  # found, or no longer true
+        if now >= self._cut_until:
+            self._cut_from = self.rate
+            self._cut_until = now + SPAN
+        self.rate = max(min(self.rate, self._measured(now)), self._cut_from / 2.0)
         self._empty_at = now
         self._accepted = 0
         wait = min(max(retry_after or 0.0, 1.0 / self.rate), MAX_PAUSE)
         self._slack = max(wait, LATE)
         self.paused_until = self._next = now + wait
-        self._grow_at = self.paused_until + CREEP_EVERY
+        self._grow_at = self.paused_until + self._grow_every
         return True
 
+    @property
+    def _is_searching(self) -> bool:
+        return self.rate is not None and self.rate < 0.8 * self._proven
+
+    @property
+    def _grow_every(self) -> float:
+        return SEARCH_EVERY if self._is_searching else CREEP_EVERY
+
     def _measured(self, now: float) -> float:
-        assert self.rate is not None
+        """What was accepted since the allowance was last empty, if that is not too short a time."""
         if self._empty_at is not None and now - self._empty_at >= SPAN:
-            accepted = self._accepted / (now - self._empty_at)
-        else:
-            accepted = len(self._sends) / SPAN
-        return max(min(self.rate, accepted), self.rate / 2.0)
+            return self._accepted / (now - self._empty_at)
+        return len(self._sends) / SPAN
 
 
 def rate_hint(headers: RateHeaders) -> float | None:
