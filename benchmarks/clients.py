@@ -323,12 +323,15 @@ def run_client(
     speed: float = 1.0,
     rpm: float = 1500.0,
     warm_up: int = 0,
+    warm_up_url: str | None = None,
 ) -> Ran:
     """Run a client in a process of its own, with an empty home, and wait for it."""
     command = [sys.executable, __file__, name, "--samples", str(count), "--at-once", str(at_once)]
     command += ["--speed", str(speed), "--rpm", str(rpm), "--warm-up", str(warm_up)]
     for url in urls:
         command += ["--url", url]
+    if warm_up_url is not None:
+        command += ["--warm-up-url", warm_up_url]
     with tempfile.TemporaryDirectory(prefix="plaudit-bench-") as home:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, env=os.environ | {"PLAUDIT_HOME": home}, check=True
@@ -349,13 +352,14 @@ def main() -> None:
         "--rpm", type=float, default=1500.0, help="requests a minute, for the cookbook's loop"
     )
     parser.add_argument("--warm-up", type=int, default=0, help="samples sent before the clock starts")
+    parser.add_argument("--warm-up-url", help="where to send them [default: to the URLs themselves]")
     options = parser.parse_args()
     client = CLIENTS[options.client]
     tags = count()
 
-    def prepared(samples: int) -> Callable[[], int]:
+    def prepared(urls: Sequence[str], samples: int) -> Callable[[], int]:
         work = Work(
-            urls=tuple(options.url),
+            urls=tuple(urls),
             count=samples,
             at_once=options.at_once,
             speed=options.speed,
@@ -366,8 +370,8 @@ def main() -> None:
         return client(work)
 
     if options.warm_up:
-        prepared(options.warm_up)()
-    go = prepared(options.samples)
+        prepared([options.warm_up_url] if options.warm_up_url else options.url, options.warm_up)()
+    go = prepared(options.url, options.samples)
     wall, cpu = time.perf_counter(), time.process_time()
     failed = go()
     ran = Ran(time.perf_counter() - wall, time.process_time() - cpu, failed)
