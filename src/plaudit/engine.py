@@ -18,10 +18,11 @@ from plaudit.caches import Cache, default_path
 from plaudit.config import Endpoint, Price, Secret, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel
 from plaudit.pending import Pending
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.dispatcher import DispatcherConfig
+from plaudit.scheduler.panel import convene
 from plaudit.session import Plan, Session
 from plaudit.settings import Settings, load
 from plaudit.transports import Transport, open_transport
@@ -107,20 +108,26 @@ class Engine:
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(self, samples: Iterable[Sample], judge: Judge, *, deadline: float | None = None) -> Pending:
+    def submit(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> Pending:
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
         if deadline is not None and not deadline > 0:
             raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
         if deadline == math.inf:
             deadline = None
-        batch = Batch(list(samples), judge, model=self.model, deadline=deadline)
+        samples = list(samples)
+        if isinstance(judge, Panel):
+            batch = convene(samples, judge, model=self.model, deadline=deadline)
+        else:
+            batch = Batch(samples, judge, model=self.model, deadline=deadline)
         with _gate:  # so that no batch arrives after `close` has counted those it has to end
             session = self._started()
             session.start(batch)
         return Pending(batch, session)
 
     def score(
-        self, samples: Iterable[Sample], judge: Judge, *, deadline: float | None = None
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> list[Verdict]:
         """Judge samples and wait for all their verdicts, in order. Ctrl-C calls the rest off."""
         pending = self.submit(samples, judge, deadline=deadline)
@@ -131,7 +138,7 @@ class Engine:
             raise
 
     async def ascore(
-        self, samples: Iterable[Sample], judge: Judge, *, deadline: float | None = None
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> list[Verdict]:
         """The same for callers with an event loop of their own, which stays free meanwhile."""
         pending = self.submit(samples, judge, deadline=deadline)

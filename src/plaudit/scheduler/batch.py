@@ -18,6 +18,8 @@ from plaudit.events import Summary
 from plaudit.judges.base import Judge
 from plaudit.types import Sample, Source, Status, Verdict
 
+Items = list[tuple[int, Verdict]]
+
 _ids = itertools.count(1)
 
 
@@ -40,6 +42,12 @@ class Batch:
         self.calls = self.retries = self.hedges = self.rejects = 0
         self.is_closed = not samples
         """Whether nobody waits for more: done, past its deadline, or cancelled."""
+        self.settled: Items = []
+        """Verdicts that are final from the start."""
+        self.inner: tuple[Batch, ...] = ()
+        """Of a panel's batch: the batches of plain judges whose verdicts decide it."""
+        self.forward: Callable[[Items], tuple[Batch, Items]] | None = None
+        """Of an inner batch: from its news to the panel's batch, and the verdicts now ready there."""
         self._started = time.monotonic()
         self._ended: float | None = self._started if not samples else None
         self._order: list[int] = []
@@ -112,8 +120,10 @@ class Batch:
         """The batch so far, in numbers."""
         verdicts = [verdict for verdict in self.verdicts if verdict is not None]
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-        called = sorted(v.latency_s for v in verdicts if v.source is Source.CALL and v.status is Status.OK)
-        paid = [v.usage for v in verdicts if v.source is Source.CALL]
+        asked = self.inner or (self,)
+        calls = [v for batch in asked for v in batch.verdicts if v is not None and v.source is Source.CALL]
+        called = sorted(verdict.latency_s for verdict in calls if verdict.status is Status.OK)
+        paid = [verdict.usage for verdict in calls]
         costs = [usage.cost for usage in paid if usage.cost is not None]
         errors = Counter(verdict.error for verdict in verdicts if verdict.error)
         return Summary(
@@ -122,10 +132,10 @@ class Batch:
             by_status=dict(Counter(verdict.status.value for verdict in verdicts)),
             by_source=dict(Counter(verdict.source.value for verdict in verdicts)),
             errors=dict(errors.most_common(10)),
-            calls=self.calls,
-            retries=self.retries,
-            hedges=self.hedges,
-            rejects=self.rejects,
+            calls=sum(batch.calls for batch in asked),
+            retries=sum(batch.retries for batch in asked),
+            hedges=sum(batch.hedges for batch in asked),
+            rejects=sum(batch.rejects for batch in asked),
             latency_p50_s=called[len(called) // 2] if called else None,
             latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
             prompt_tokens=sum(usage.prompt_tokens for usage in paid),

@@ -85,9 +85,13 @@ class Scorer:
         if batch.deadline is not None:
             handle = self._loop.call_later(batch.deadline, self._expire, batch, Status.DEADLINE, "deadline")
             batch.when_done(handle.cancel)
-        task = self._loop.create_task(self._feed(batch))
-        self._feeds[task] = batch
-        task.add_done_callback(self._fed)
+        if batch.settled:
+            self._hand_over(batch, batch.settled)
+        if not batch.is_closed:
+            for part in batch.inner or (batch,):
+                task = self._loop.create_task(self._feed(part))
+                self._feeds[task] = part
+                task.add_done_callback(self._fed)
 
     def expire(self, batch: Batch) -> None:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
@@ -257,6 +261,8 @@ class Scorer:
             self._hand_over(batch, [item])
 
     def _hand_over(self, batch: Batch, items: list[tuple[int, Verdict]]) -> None:
+        if batch.forward is not None:  # asked by a panel: only the panel's own verdicts are news to others
+            batch, items = batch.forward(items)
         news = batch.deliver(items)
         if self._emit is not None and news:
             self._emit(VerdictsReady(self._loop.time(), batch.id, tuple(news)))
@@ -267,6 +273,8 @@ class Scorer:
     # -- ends ---------------------------------------------------------------------------------------------
 
     def _expire(self, batch: Batch, status: Status, why: str) -> None:
+        for part in batch.inner:  # what has come in may be enough for a panel
+            self._expire(part, status, why)
         if batch.remaining:
             batch.is_closed = True
             self._hand_over(batch, [(i, Verdict(None, status, error=why)) for i in batch.missing()])
