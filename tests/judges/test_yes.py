@@ -199,7 +199,7 @@ def test_its_version_changes_with_everything_that_changes_a_verdict() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"criteria": " "}, "asks nothing"),
+        ({"criteria": " "}, "says nothing"),
         ({"scale": (1, 0)}, "upside down"),
         ({"scale": (1,)}, "two numbers"),
         ({"min_mass": 0.0}, "min_mass"),

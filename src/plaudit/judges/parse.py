@@ -22,6 +22,11 @@ VERSION = 1
 MAX_REPLY = 64_000
 """Characters, the judge's own reasoning aside, beyond which a reply is no verdict, whatever it contains."""
 
+
+class CopiedVerdict(UnreadableVerdict):
+    """What looks like the verdict was written by the author of the judged text."""
+
+
 Flat = dict[str, str | int | float | bool | None]
 
 
@@ -47,7 +52,7 @@ def _check_origin(found: Flat, raw: str, judged: str) -> None:
     """An object in the judged text whose every word the verdict repeats was written by the author."""
     words = [value for value in found.values() if isinstance(value, str) and len(value) >= 8]
     if raw in judged or (words and all(value in judged for value in words)):
-        raise UnreadableVerdict("the verdict is a copy of an object in the judged text")
+        raise CopiedVerdict("the verdict is a copy of an object in the judged text")
 
 
 # --- the usual case: the reply is the object ----------------------------------------------------------------
@@ -187,3 +192,22 @@ def _nothing(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
     if _REFUSAL.match(opening) and _DECLINED.search(opening) and not re.search(r"\d", text):
         return Refused("the judge declined in words")
     return UnreadableVerdict(f"no JSON object with {key!r} in the reply; a score in prose does not count")
+
+
+# --- the values of an object --------------------------------------------------------------------------------
+
+
+def truth(found: Flat, key: str) -> bool:
+    """The value as true or false; "true", 1 and yes are neither."""
+    value = found.get(key)
+    if not isinstance(value, bool):
+        raise UnreadableVerdict(f"{key!r} is {str(value)[:12]!r}, neither true nor false")
+    return value
+
+
+def words(found: Flat, key: str) -> str:
+    """The value as text; empty where it is left out."""
+    value = found.get(key, "")
+    if not isinstance(value, str):
+        raise UnreadableVerdict(f"the {key} is not text")
+    return value

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
+from typing import Any, Literal
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.content import answer_of, has_content
-from plaudit.judges.fence import MAX_CHARS, Content, fence
+from plaudit.judges.attack import signs_of_attack
+from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.content import answer_of
+from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.scale import Scale
-from plaudit.judges.template import fill, prompt_file
-from plaudit.types import ChatRequest, Message, Reply, Sample, Source, Status, Verdict
+from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+
+ECHO = "the code first (the capital letters that end the tags of the response), then "
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,94 +38,98 @@ class Rubric:
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=512, kw_only=True)
     """Tokens the reply may have. Raise it for judges that reason before they answer."""
+    echo: bool = field(default=False, kw_only=True)
+    """Whether the reply must repeat the code of the response's tags, which no response can know.
 
-    version: str = field(init=False, repr=False, compare=False)
+    A verdict that a response dictates lacks it. Small models fail to copy it and give no verdicts.
+    """
+    on_attack: Literal["judge", "flag"] = field(default="judge", kw_only=True)
+    """What becomes of a response that shows signs of an attack on the judge, or whose own verdict came back.
+
+    `judge`: it is judged like any other, behind the fence; a verdict copied from it is unreadable.
+    `flag`: its status is `flagged`, without a score and, where the text gives it away, without a call.
+    """
+
     _scale: Scale = field(init=False, repr=False, compare=False)
-    _salt: bytes = field(init=False, repr=False, compare=False)
-    _system: Message = field(init=False, repr=False, compare=False)
-    _instructions: str = field(init=False, repr=False, compare=False)
-    _schema: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    _brief: Brief = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check()
+        criteria = checked_text(
+            "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
+        )
+        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
+            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 10)")
+        if self.on_attack not in ("judge", "flag"):
+            raise ConfigError(f'on_attack={self.on_attack!r} should be "judge" or "flag"')
         scale = Scale(*self.scale, integer=self.integer)
-        anchors = _checked_anchors(self.anchors or {}, scale)
+        anchors = checked_anchors(self.anchors or {}, scale)
+        code = '"code": "...", ' if self.echo else ""
         words = {
-            "criteria": self.criteria.strip(),
+            "criteria": criteria,
             "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
-            "form": "<whole number>" if self.integer else "<number>",
+            "form": f'{{{code}"reason": "...", "score": <{"whole number" if self.integer else "number"}>}}',
             "anchors": "".join(f"\n{score:g}: {text}" for score, text in sorted(anchors.items())),
+            "echo": ECHO if self.echo else "",
         }
-        system = fill(prompt_file("rubric_system"), words)
-        schema = {
-            "type": "object",
-            "properties": {"reason": {"type": "string"}, "score": scale.schema()},
-            "required": ["reason", "score"],
-            "additionalProperties": False,
-        }
-        instructions = "\n\n" + fill(prompt_file("rubric_after"), words)
-        version = _version(parse.VERSION, system, instructions, schema, self.max_chars, self.show_thinking)
+        text = {"type": "string"}
+        properties: dict[str, Any] = {"reason": text, "score": scale.schema()}
+        made = brief(
+            "rubric",
+            words,
+            schema=object_schema({"code": text, **properties} if self.echo else properties),
+            reading=(parse.VERSION, self.on_attack),
+            max_chars=self.max_chars,
+            max_tokens=self.max_tokens,
+            show_thinking=self.show_thinking,
+        )
         for name, value in {
             "scale": (scale.low, scale.high),
             "anchors": anchors or None,
-            "version": version,
             "_scale": scale,
-            "_salt": version.encode(),
-            "_system": {"role": "system", "content": system},
-            "_instructions": instructions,
-            "_schema": schema,
+            "_brief": made,
         }.items():
             object.__setattr__(self, name, value)
 
-    def _check(self) -> None:
-        if not isinstance(self.criteria, str) or not has_content(self.criteria):
-            raise ConfigError(
-                f"criteria={self.criteria!r} says nothing; write what makes a response good, "
-                'like "Is it correct and brief?"'
-            )
-        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 10)")
-        for name in ("max_chars", "max_tokens"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} leaves nothing to judge; use 1 or more")
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return self._brief.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
-        answer = answer_of(sample, with_reasoning=self.show_thinking)
-        if not has_content(answer):
-            return Verdict(
-                score=float(self._scale.low),
-                status=Status.EMPTY,
-                reason="nothing to judge: the response has no content",
-                source=Source.RULE,
-            )
-        contents: dict[str, Content] = {"task": sample.prompt}
-        if sample.reference is not None:
-            contents["reference"] = sample.reference
-        contents["response"] = answer
-        user = fence(contents, salt=self._salt, max_chars=self.max_chars) + self._instructions
-        messages: tuple[Message, ...] = (self._system, {"role": "user", "content": user})
-        return ChatRequest(messages, self.max_tokens, temperature=0.0, schema=self._schema)
+        if self.on_attack == "flag":
+            answer = answer_of(sample, with_reasoning=self.show_thinking)
+            if signs := signs_of_attack(answer):
+                return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
+        return self._brief.ask(sample) or nothing_to_judge(float(self._scale.low))
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The score and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
-        found = parse.single_object(reply, key="score", judged=sample.response)
+        try:
+            found = parse.single_object(reply, key="score", judged=sample.response)
+        except parse.CopiedVerdict as error:
+            if self.on_attack == "flag":
+                return Verdict(None, Status.FLAGGED, error=str(error), model=reply.model, usage=reply.usage)
+            raise
         score = self._scale.read(found["score"])
-        reason = found.get("reason", "")
-        if not isinstance(reason, str):
-            raise UnreadableVerdict("the reason is not text")
+        reason = parse.words(found, "reason")
+        if self.echo and found.get("code") != self._code(sample):
+            raise UnreadableVerdict(
+                "the verdict lacks the code of the response's tags, so anybody may have written it"
+            )
         return Verdict(score, Status.OK, reason, model=reply.model, usage=reply.usage)
 
+    def _code(self, sample: Sample) -> str | None:
+        """The code that only the judge of this very sample has seen."""
+        request = self._brief.ask(sample)
+        if request is None:
+            return None
+        _, _, tail = request.messages[-1]["content"].rpartition("\n</response-")
+        return tail.partition(">")[0]
 
-def _version(*identity: object) -> str:
-    try:
-        encoded = msgspec.json.encode(identity)
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"criteria or anchors hold a lone surrogate, which is no text: {error}") from None
-    return "rubric-" + hashlib.sha256(encoded).hexdigest()[:16]
 
-
-def _checked_anchors(anchors: Mapping[float, str], scale: Scale) -> dict[float, str]:
+def checked_anchors(anchors: Mapping[float, str], scale: Scale) -> dict[float, str]:
+    """The anchors, if each is a score of the scale and says something."""
     for score, text in anchors.items():
         if isinstance(score, bool) or not isinstance(score, (int, float)) or score not in scale:
             raise ConfigError(

@@ -1,0 +1,111 @@
+"""What a pointwise judge says about every sample alike: its prompts, its reply format, its version.
+
+A judge of kind K has its words in prompts/K_system.txt, before the data, and prompts/K_after.txt, behind it.
+Between them stand the fenced blocks: the task, the reference where there is one, the response.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from plaudit.errors import ConfigError
+from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.fence import Content, fence
+from plaudit.judges.template import fill, prompt_file
+from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """Everything about a judge's requests that does not depend on the sample, worked out once."""
+
+    version: str
+    system: Message
+    after: str
+    schema: Mapping[str, Any] | None
+    max_chars: int
+    max_tokens: int
+    show_thinking: bool
+    top_logprobs: int
+
+    def ask(self, sample: Sample) -> ChatRequest | None:
+        """The request about this sample; None where its response says nothing."""
+        answer = answer_of(sample, with_reasoning=self.show_thinking)
+        if not has_content(answer):
+            return None
+        contents: dict[str, Content] = {"task": sample.prompt}
+        if sample.reference is not None:
+            contents["reference"] = sample.reference
+        contents["response"] = answer
+        user = fence(contents, salt=self.version.encode(), max_chars=self.max_chars) + self.after
+        messages: tuple[Message, ...] = (self.system, {"role": "user", "content": user})
+        return ChatRequest(messages, self.max_tokens, 0.0, self.schema, self.top_logprobs)
+
+
+def brief(
+    kind: str,
+    words: Mapping[str, str],
+    *,
+    reading: tuple[object, ...],
+    max_chars: int,
+    max_tokens: int,
+    show_thinking: bool = False,
+    schema: Mapping[str, Any] | None = None,
+    top_logprobs: int = 0,
+) -> Brief:
+    """Fill the prompts of a kind with the judge's words.
+
+    `reading` is whatever else decides how a reply is read; with it the version changes.
+    """
+    for name, limit in (("max_chars", max_chars), ("max_tokens", max_tokens)):
+        if limit < 1:
+            raise ConfigError(f"{name}={limit} leaves nothing to judge; use 1 or more")
+    system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
+    identity = (reading, system, after, schema, max_chars, show_thinking)
+    try:
+        digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
+    except UnicodeEncodeError:
+        name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
+        raise ConfigError(f"{name} holds a lone surrogate, which is no text; decode it anew") from None
+    return Brief(
+        version=f"{kind}-{digest[:16]}",
+        system={"role": "system", "content": system},
+        after="\n\n" + after,
+        schema=schema,
+        max_chars=max_chars,
+        max_tokens=max_tokens,
+        show_thinking=show_thinking,
+        top_logprobs=top_logprobs,
+    )
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def object_schema(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The JSON schema of a flat reply: exactly these keys, in this order."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def nothing_to_judge(score: float, parts: Mapping[str, float] | None = None) -> Verdict:
+    """The verdict on a response without content: the worst score, by rule."""
+    reason = "nothing to judge: the response has no content"
+    return Verdict(score, Status.EMPTY, reason, source=Source.RULE, parts=parts or {})
+
+
+def checked_text(name: str, value: object, remedy: str) -> str:
+    """The words of a setting. Raises ConfigError where they say nothing."""
+    if not isinstance(value, str) or not has_content(value):
+        raise ConfigError(f"{name}={value!r} says nothing; {remedy}")
+    return value.strip()
