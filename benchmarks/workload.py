@@ -37,8 +37,8 @@ class Site:
     """The same for the second batch."""
 
     def seeded(self, seed: int) -> tuple[Scenario, ...]:
-        """The servers, each with a seed of its own: other reply lengths, other faults."""
-        return tuple(server.replace(seed=100 * seed + index) for index, server in enumerate(self.servers))
+        """The servers with another seed: other reply lengths, the same on all of them, for it is one model."""
+        return tuple(server.replace(seed=seed) for server in self.servers)
 
 
 SITES = (
