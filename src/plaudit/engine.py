@@ -19,6 +19,7 @@ from plaudit.config import Endpoint, Price, Secret, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.dispatcher import DispatcherConfig
@@ -117,6 +118,7 @@ class Engine:
         if deadline == math.inf:
             deadline = None
         samples = list(samples)
+        check_samples(judge, enumerate(samples))
         if isinstance(judge, Panel):
             batch = convene(samples, judge, model=self.model, deadline=deadline)
         else:

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.check import check_samples
 from plaudit.scheduler.batch import Batch, Items
 from plaudit.types import Sample, Source, Status, Usage, Verdict
 
@@ -51,6 +52,7 @@ class _Sitting:
     def add(self, question: Question) -> None:
         """Take a question on, to be asked of its judge."""
         _check(question, len(self.seats))
+        check_samples(question.judge, [(question.serves[0], question.sample)])
         number = self._numbers.setdefault(id(question.judge), len(self._asked))
         if number == len(self._asked):
             self._asked.append([])

@@ -1,0 +1,107 @@
+"""The expected-score judge: the mean of all scores, each weighted by how probable the judge found it.
+
+Finer than the one score that a judge states, and free of ties, since it is read from the log-probabilities
+of the score's token. Therefore a score is one digit ("10" is two tokens), and no reason comes with it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges import odds
+from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge
+from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.rubric import checked_anchors
+from plaudit.judges.scale import Scale
+from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+
+_GOES_ON = re.compile(r"\d|[.,/]\s*\d")
+"""What makes more than a digit of a digit: 1 of 10, 4 of 4.5, 7 of 7/10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Scores a response by criteria in words; the score lies between the digits of the scale."""
+
+    criteria: str
+    scale: tuple[int, int] = (1, 5)
+    """The worst and the best score, both single digits."""
+    anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
+    """What some scores of the scale stand for."""
+    min_mass: float = field(default=0.8, kw_only=True)
+    """How probable the digits of the scale must be together; below, there is no verdict."""
+    show_thinking: bool = field(default=False, kw_only=True)
+    """Whether the judge sees the response's `<think>...</think>`."""
+    max_chars: int = field(default=MAX_CHARS, kw_only=True)
+    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
+
+    _digits: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _brief: Brief = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        criteria = checked_text("criteria", self.criteria, "write what makes a response good")
+        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
+            raise ConfigError(f"scale={self.scale!r} needs two digits, the worst and the best, like (1, 5)")
+        if not 0.0 < self.min_mass <= 1.0:
+            raise ConfigError(f"min_mass={self.min_mass!r} is not a probability above 0 and up to 1")
+        scale = Scale(*self.scale)
+        low, high = int(scale.low), int(scale.high)
+        if not 0 <= low < high <= 9:
+            raise ConfigError(
+                f"scale=({low}, {high}) has scores of more than one token; use digits, like (1, 5) or (0, 9)"
+            )
+        anchors = checked_anchors(self.anchors or {}, scale)
+        words = {
+            "criteria": criteria,
+            "scale": f"from {low} to {high}",
+            "anchors": "".join(f"\n{score:g}: {text}" for score, text in sorted(anchors.items())),
+        }
+        made = brief(
+            "expected",
+            words,
+            reading=(odds.VERSION, self.min_mass),
+            max_chars=self.max_chars,
+            max_tokens=odds.MAX_TOKENS,
+            show_thinking=self.show_thinking,
+            top_logprobs=odds.TOP_LOGPROBS,
+        )
+        for name, value in {
+            "scale": (low, high),
+            "anchors": anchors or None,
+            "_digits": tuple(str(digit) for digit in range(low, high + 1)),
+            "_brief": made,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return self._brief.version
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        """The request that judges this sample; the worst score, without a call, where it says nothing."""
+        return self._brief.ask(sample) or nothing_to_judge(float(self.scale[0]))
+
+    def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
+        """The mean score. Raises UnreadableVerdict where the digits of the scale were hardly considered."""
+        shares, mass = odds.odds(reply, self._digits, min_mass=self.min_mass)
+        rest = reply.tokens[reply.tokens.index(odds.first_word(reply)) + 1 :]
+        if _GOES_ON.match("".join(choice.token for choice in rest)):
+            raise UnreadableVerdict(f"the reply {reply.text[:12]!r} is not one digit")
+        low, high = self.scale
+        scores = range(low, high + 1)
+        mean = math.fsum(share * score for share, score in zip(shares, scores, strict=True))
+        mean = min(max(mean, low), high)  # rounding may leave the scale
+        variance = math.fsum(share * (score - mean) ** 2 for share, score in zip(shares, scores, strict=True))
+        return Verdict(
+            score=float(mean),
+            status=Status.OK,
+            reason=f"mean {mean:.2f} of mass {mass:.2f}",
+            model=reply.model,
+            usage=reply.usage,
+            parts={"mass": mass, "std": math.sqrt(variance)},
+        )

@@ -1,0 +1,82 @@
+"""The reference judge: is the response's answer equivalent to the one known to be right, or not?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from plaudit.errors import ConfigError
+from plaudit.judges import parse
+from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.content import has_content
+from plaudit.judges.fence import MAX_CHARS
+from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+
+CRITERIA = (
+    "Equivalent means the same answer, whatever its words, its notation, its units or its order. "
+    "A different value, a missing part or an answer to another question is not equivalent."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Scores 1 where the response says what the sample's reference says, and 0 where it does not."""
+
+    criteria: str = CRITERIA
+    """What counts as equivalent."""
+    show_thinking: bool = field(default=False, kw_only=True)
+    """Whether the judge sees the response's `<think>...</think>`."""
+    max_chars: int = field(default=MAX_CHARS, kw_only=True)
+    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
+    max_tokens: int = field(default=256, kw_only=True)
+    """Tokens the reply may have. Raise it for judges that reason before they answer."""
+
+    _brief: Brief = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        words = {"criteria": checked_text("criteria", self.criteria, "say what counts as equivalent")}
+        made = brief(
+            "reference",
+            words,
+            schema=object_schema({"reason": {"type": "string"}, "equivalent": {"type": "boolean"}}),
+            reading=(parse.VERSION,),
+            max_chars=self.max_chars,
+            max_tokens=self.max_tokens,
+            show_thinking=self.show_thinking,
+        )
+        object.__setattr__(self, "_brief", made)
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return self._brief.version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Not equivalent, equivalent."""
+        return (0.0, 1.0)
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where there is nothing to compare with."""
+        reference: object = sample.reference
+        if not isinstance(reference, str) or not has_content(reference):
+            raise ConfigError(
+                f"reference={reference!r} cannot be compared with; "
+                "give each sample its right answer, or use a judge that needs none, like Rubric"
+            )
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        """The request that compares; 0, without a call, where the response says nothing."""
+        self.check(sample)
+        return self._brief.ask(sample) or nothing_to_judge(0.0)
+
+    def parse(self, reply: Reply, sample: Sample) -> Verdict:
+        """1 or 0 and the reason. Raises UnreadableVerdict or Refused where there is no clear answer."""
+        found = parse.single_object(reply, key="equivalent", judged=sample.response)
+        is_equivalent = parse.truth(found, "equivalent")
+        return Verdict(
+            score=float(is_equivalent),
+            status=Status.OK,
+            reason=parse.words(found, "reason"),
+            model=reply.model,
+            usage=reply.usage,
+        )
