@@ -42,9 +42,13 @@ class Brief:
         if sample.reference is not None:
             contents["reference"] = sample.reference
         contents["response"] = answer
+        return self.about(contents)
+
+    def about(self, contents: Mapping[str, Content], *, verdicts: int = 1) -> ChatRequest:
+        """The request that shows these contents, fenced, with room for so many verdicts."""
         user = fence(contents, salt=self.version.encode(), max_chars=self.max_chars) + self.after
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": user})
-        return ChatRequest(messages, self.max_tokens, 0.0, self.schema, self.top_logprobs)
+        return ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
 
 
 def brief(

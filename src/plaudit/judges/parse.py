@@ -37,18 +37,23 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "") -> Flat
     Raises Refused where the judge declined, UnreadableVerdict with what was found everywhere else.
     """
     text = reply.text
-    if reply.refusal or reply.finish_reason == "content_filter":
-        said = _encodable(reply.refusal or "its content filter stopped the reply")
-        raise Refused(f"the judge declined: {said[:80]}")
+    check_declined(reply)
     found = _whole(text) if len(text) <= MAX_REPLY else None
     if found is None or key not in found:
-        return _search(_after_reasoning(text), reply, key, judged)
+        return _search(after_reasoning(text), reply, key, judged)
     if f'"{key}"' in judged and len(found) > 1:
-        _check_origin(found, text.strip(), judged)
+        check_origin(found, text.strip(), judged)
     return found
 
 
-def _check_origin(found: Flat, raw: str, judged: str) -> None:
+def check_declined(reply: Reply) -> None:
+    """Raises Refused where the endpoint itself says that the judge declined."""
+    if reply.refusal or reply.finish_reason == "content_filter":
+        said = encodable(reply.refusal or "its content filter stopped the reply")
+        raise Refused(f"the judge declined: {said[:80]}")
+
+
+def check_origin(found: Flat, raw: str, judged: str) -> None:
     """An object in the judged text whose every word the verdict repeats was written by the author."""
     words = [value for value in found.values() if isinstance(value, str) and len(value) >= 8]
     if raw in judged or (words and all(value in judged for value in words)):
@@ -118,13 +123,13 @@ def _search(text: str, reply: Reply, key: str, judged: str) -> Flat:
         if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith(("[", '":')):
             raise UnreadableVerdict("the verdict stands inside a quotation or another object")
         if f'"{key}"' in judged:
-            _check_origin(candidate, raw, judged)
+            check_origin(candidate, raw, judged)
         if verdict is not None and repr(candidate) != repr(verdict):  # unlike ==, it tells 1 from true
             raise UnreadableVerdict("the reply holds two different verdicts")
         verdict, seen = candidate, raw
     prose.append(text[end:])
     if verdict is None:
-        raise _nothing(text, reply, key)
+        raise nothing_found(text, reply, key)
     if reply.finish_reason == "length" and prose[-1].strip().strip("`"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
         raise UnreadableVerdict("the reply goes on after the verdict and was cut off")
@@ -158,7 +163,7 @@ def _decode(raw: str, key: str) -> Flat | None:
             raise UnreadableVerdict(
                 f"the key {name[:20]!r} stands twice in the verdict, with different values"
             )
-        found[name] = _encodable(value)
+        found[name] = encodable(value)
     return found if key in found else None
 
 
@@ -166,11 +171,12 @@ def _decode(raw: str, key: str) -> Flat | None:
 _pairs: Any = json.JSONDecoder(object_pairs_hook=list, strict=False)
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
+    """The value, with lone surrogates replaced where it is text."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _after_reasoning(text: str) -> str:
+def after_reasoning(text: str) -> str:
     """The reply without the judge's own reasoning: from `<think>`, or from the start, to `</think>`."""
     if text.lstrip().startswith("<think>"):
         _, closed, rest = text.partition("</think>")
@@ -181,7 +187,8 @@ def _after_reasoning(text: str) -> str:
     return rest if closed else text
 
 
-def _nothing(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
+def nothing_found(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
+    """What to raise over a reply without a verdict."""
     if not text.strip():
         return UnreadableVerdict("the reply is empty")
     if reply.finish_reason == "length":
