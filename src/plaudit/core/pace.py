@@ -18,6 +18,7 @@ SPAN = 1.0
 """Seconds over which a rate is measured; in so short a time it is never cut by more than half."""
 UNKNOWN = float("inf")
 MAX_PAUSE = 3600.0
+SLOWEST = 1.0 / MAX_PAUSE
 LATE = 0.05
 """Seconds by which our own clock may wake us late; so much is always made up for."""
 
@@ -75,7 +76,7 @@ class Pace:
         if self.rate is not None:
             return
         self._proven = UNKNOWN if rate is None else rate
-        self.rate = rate or max(1.0, len(self._sends) / SPAN)
+        self.rate = max(rate, SLOWEST) if rate else max(1.0, len(self._sends) / SPAN)
         self._next = now
         self._accepted = 0
         self._grow_at = now + self._grow_every
@@ -92,7 +93,7 @@ class Pace:
         if now >= self._cut_until:
             self._cut_from = self.rate
             self._cut_until = now + SPAN
-        self.rate = max(min(self.rate, self._measured(now)), self._cut_from / 2.0)
+        self.rate = max(min(self.rate, self._measured(now)), self._cut_from / 2.0, SLOWEST)
         self._empty_at = now
         self._accepted = 0
         wait = min(max(retry_after or 0.0, 1.0 / self.rate), MAX_PAUSE)
