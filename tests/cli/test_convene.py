@@ -11,7 +11,7 @@ from simulated_judge import Simulator
 from typer.testing import CliRunner
 
 from plaudit.cli import app
-from plaudit.cli.panel import convene
+from plaudit.cli.convene import convene
 from plaudit.errors import ConfigError
 from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
@@ -23,10 +23,10 @@ def settings(**arguments: Any) -> Settings:
 
 
 def test_endpoints_that_are_named_judge_by_the_rubric(simulator: Simulator) -> None:
-    with convene(settings(base_url=[simulator.url], rubric="Is it kind?")) as panel:
-        assert panel.judge == Rubric("Is it kind?")
-        assert [endpoint.model for endpoint in panel.endpoints] == ["simulated"]
-        assert panel.notice == ""
+    with convene(settings(base_url=[simulator.url], rubric="Is it kind?")) as bench:
+        assert bench.judge == Rubric("Is it kind?")
+        assert [endpoint.model for endpoint in bench.endpoints] == ["simulated"]
+        assert bench.notice == ""
 
 
 def test_a_mistake_in_the_judge_is_found_before_anybody_is_asked(simulator: Simulator) -> None:

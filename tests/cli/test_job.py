@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from plaudit.cli.job import Job, Run
-from plaudit.cli.panel import Panel
+from plaudit.cli.convene import Bench
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, Summary, VerdictsReady
@@ -90,8 +90,8 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def panel() -> Iterator[Panel]:
-    yield Panel(Rubric("Is it right?"), (ENDPOINT,), notice="Judged by m.")
+def bench() -> Iterator[Bench]:
+    yield Bench(Rubric("Is it right?"), (ENDPOINT,), notice="Judged by m.")
 
 
 def settings(**arguments: Any) -> Settings:
@@ -107,7 +107,7 @@ def run(job: Job, engine: FakeEngine | None = None) -> Outcome:
         return engine
 
     console = Console(file=io.StringIO(), soft_wrap=True)
-    status = Run(job, convene=panel, open_engine=open_engine, console=console)()
+    status = Run(job, convene=bench, open_engine=open_engine, console=console)()
     assert isinstance(console.file, io.StringIO)
     return Outcome(status, console.file.getvalue(), engine)
 

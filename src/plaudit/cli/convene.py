@@ -21,7 +21,7 @@ from plaudit.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class Bench:
     """A judge and the endpoints that speak for it."""
 
     judge: Judge
@@ -33,8 +33,8 @@ class Panel:
 
 
 @contextlib.contextmanager
-def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Panel]:
-    """The panel for one run. An embedded model is served while the block lasts.
+def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Bench]:
+    """The bench for one run. An embedded model is served while the block lasts.
 
     `is_agreed`: the packaged model may be fetched without asking.
     """
@@ -47,12 +47,12 @@ def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Panel]:
         judge = judge_of(settings)
         endpoints = endpoints_of(settings)
         require_keys(endpoints, settings)
-        yield Panel(judge, with_models(endpoints, settings))
+        yield Bench(judge, with_models(endpoints, settings))
         return
     judge = judge_of(settings, is_embedded=True)
     model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(_asker(is_agreed))
     with LocalServer(model) as server:
-        yield Panel(judge, (server.endpoint,), server.notice, lambda: server.trouble)
+        yield Bench(judge, (server.endpoint,), server.notice, lambda: server.trouble)
 
 
 def _asker(is_agreed: bool) -> Ask | None:

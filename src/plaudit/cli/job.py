@@ -16,7 +16,7 @@ from rich.console import Console
 from plaudit.cli.console import ConsoleHandler
 from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
-from plaudit.cli.panel import Panel
+from plaudit.cli.convene import Bench
 from plaudit.cli.report import Report
 from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
 from plaudit.cli.source import can_be_read_twice, open_source
@@ -45,7 +45,7 @@ class Scorer(Protocol):
 
 
 OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], contextlib.AbstractContextManager[Scorer]]
-Convene = Callable[[], contextlib.AbstractContextManager[Panel]]
+Convene = Callable[[], contextlib.AbstractContextManager[Bench]]
 
 
 class _BadInput(ConfigError):
@@ -124,12 +124,12 @@ class Run:
         return ended.status
 
     def _judge(self, sink: Sink, total: int | None) -> _Ended:
-        with self._convene() as panel, self._logging() as told:
-            self._say(panel.notice)
-            ended = self._score(panel, sink, total)
-            if trouble := panel.trouble():
+        with self._convene() as bench, self._logging() as told:
+            self._say(bench.notice)
+            ended = self._score(bench, sink, total)
+            if trouble := bench.trouble():
                 self._console.print(f"plaudit: {trouble}")
-        models = tuple(dict.fromkeys(endpoint.model for endpoint in panel.endpoints))
+        models = tuple(dict.fromkeys(endpoint.model for endpoint in bench.endpoints))
         return replace(ended, models=models, told=tuple(told))
 
     def _say(self, text: str) -> None:
@@ -160,7 +160,7 @@ class Run:
         sink.commit()
         return _Ended(0, self._job.output, note=f"{self._job.source} has no lines: nothing to score")
 
-    def _score(self, panel: Panel, sink: Sink, total: int | None) -> _Ended:
+    def _score(self, bench: Bench, sink: Sink, total: int | None) -> _Ended:
         job = self._job
         with (
             Stop() as stop,
@@ -172,11 +172,11 @@ class Run:
                 if isinstance(event, BatchFinished):
                     stop.wake.set()
 
-            with self._open_engine(panel.endpoints, [self._tally, Log(), progress, wake]) as engine:
+            with self._open_engine(bench.endpoints, [self._tally, Log(), progress, wake]) as engine:
                 stream = Stream(
                     source=source,
                     sink=sink,
-                    submit=lambda samples: engine.submit(samples, panel.judge, deadline=self._time_left()),
+                    submit=lambda samples: engine.submit(samples, bench.judge, deadline=self._time_left()),
                     settle=self._on_failure.settle,
                     on_bad=self._meet_bad_line,
                     wake=stop.wake,

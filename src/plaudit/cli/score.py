@@ -12,7 +12,7 @@ from plaudit.caches import SqliteCache
 from plaudit.cli import options
 from plaudit.cli.console import stderr
 from plaudit.cli.job import Job, Run
-from plaudit.cli.panel import convene
+from plaudit.cli.convene import convene
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.events import Observer
