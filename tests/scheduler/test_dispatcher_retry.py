@@ -64,6 +64,17 @@ def test_an_endpoint_that_only_ever_rejects_is_given_up_after_minutes_not_never(
     run(main())
 
 
+def test_an_endpoint_that_turns_everything_away_is_not_hammered() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda a: RateLimited("not now") if a.at < 60.0 else GOOD, latency=0.001)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(500))) == 500
+            assert sum(10.0 <= at < 60.0 for at in server.sent_at) <= 100
+            assert max(bench.ended_at.values()) < 75.0
+
+    run(main())
+
+
 def test_a_call_that_breaks_is_tried_again_with_growing_waits() -> None:
     async def main() -> None:
         server = fails_first(3, TransportFailed("reset"))

@@ -39,7 +39,7 @@ class Batch:
         self.remaining = len(samples)
         self.seen: dict[bytes, int] = {}
         """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
-        self.calls = self.retries = self.hedges = self.rejects = 0
+        self.calls = self.retries = self.hedges = self.rejects = self.judge_errors = 0
         self.is_closed = not samples
         """Whether nobody waits for more: done, past its deadline, or cancelled."""
         self.settled: Items = []

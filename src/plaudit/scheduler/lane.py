@@ -19,6 +19,9 @@ from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
+FIRST_REST = 0.05
+LONGEST_REST = 1.0
+"""Seconds of rest for an endpoint that turns away even a call that comes alone: doubled each time."""
 
 
 class Flight:
@@ -65,6 +68,7 @@ class Lane:
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
         self.last_success: float | None = None
+        self._rest = FIRST_REST
 
     @property
     def in_flight(self) -> int:
@@ -89,6 +93,7 @@ class Lane:
     def on_reply(self, reply: Reply, *, sent_at: float, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
         self.last_success = now
+        self._rest = FIRST_REST
         self._note_latency(now - sent_at)
         self.limit.on_success(
             now=now, sent_at=sent_at, in_flight=self.in_flight + 1, tokens=reply.usage.completion_tokens
@@ -117,6 +122,10 @@ class Lane:
             self.pace.pause(now=now, seconds=error.retry_after)
             if self.rate_hint is not None:
                 self.pace.begin(now=now, rate=self.rate_hint)
+        elif not self.in_flight:  # there is no fewer than one: come back more and more rarely
+            begins = self.pace.paused_until <= now
+            self.pace.pause(now=now, seconds=self._rest)
+            self._rest = min(2.0 * self._rest, LONGEST_REST)
         return begins
 
     def _note_latency(self, seconds: float) -> None:

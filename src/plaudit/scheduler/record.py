@@ -25,17 +25,22 @@ def encode(verdict: Verdict) -> bytes:
     """The bytes of a good verdict. Others are never stored, so there is no way to write them."""
     assert verdict.status is Status.OK and verdict.score is not None
     usage = verdict.usage
-    return _encoder.encode(
-        _Record(
-            score=verdict.score,
-            reason=verdict.reason,
-            model=verdict.model,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            latency_s=round(verdict.latency_s, 4),
-            parts=dict(verdict.parts),
-        )
+    record = _Record(
+        score=verdict.score,
+        reason=verdict.reason,
+        model=verdict.model,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        latency_s=round(verdict.latency_s, 4),
+        parts=dict(verdict.parts),
     )
+    try:
+        return _encoder.encode(record)
+    except UnicodeEncodeError:  # a lone surrogate in the judge's own words must not cost the verdict
+        words = {
+            name: getattr(record, name).encode(errors="replace").decode() for name in ("reason", "model")
+        }
+        return _encoder.encode(msgspec.structs.replace(record, **words))
 
 
 def decode(data: bytes) -> Verdict | None:

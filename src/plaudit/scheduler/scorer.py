@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from plaudit.caches.base import Cache
 from plaudit.core.fingerprint import fingerprint
 from plaudit.errors import (
     CacheError,
-    EngineClosed,
     JudgeError,
     PlauditError,
     Refused,
 )
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
-from plaudit.scheduler import record
+from plaudit.scheduler import judging, record
+from plaudit.scheduler.asked import Asked, shared
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.dispatcher import Dispatcher
@@ -35,20 +34,6 @@ WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
 READINGS = 2
 """How often an unreadable reply is asked for: once, and once again."""
-
-
-class _Asked:
-    """One unique request of this engine, with everybody who waits for its verdict."""
-
-    __slots__ = ("call", "readings", "waiters")
-
-    def __init__(self) -> None:
-        self.waiters: list[tuple[Batch, int]] = []
-        self.readings = 0
-        self.call: Call | None = None
-
-    def is_wanted(self, call: Call) -> bool:  # noqa: ARG002
-        return any(not batch.is_closed for batch, _ in self.waiters)
 
 
 class Scorer:
@@ -68,10 +53,10 @@ class Scorer:
         self._dispatcher = dispatcher(self._room.set)
         self._cache = cache
         self._emit = emit
-        self._asked: dict[bytes, _Asked] = {}
+        self._asked: dict[bytes, Asked] = {}
         self._feeds: dict[asyncio.Task[None], Batch] = {}
-        self._open: set[Batch] = set()
-        self._unsaved: list[tuple[bytes, _Asked, Verdict]] = []
+        self._open: dict[Batch, None] = {}
+        self._unsaved: list[tuple[bytes, Asked, Verdict]] = []
         self._saving: asyncio.Task[None] | None = None
 
     def start(self, batch: Batch) -> None:
@@ -81,7 +66,7 @@ class Scorer:
         if batch.is_closed:
             self._finished(batch)
             return
-        self._open.add(batch)
+        self._open[batch] = None
         if batch.deadline is not None:
             handle = self._loop.call_later(batch.deadline, self._expire, batch, Status.DEADLINE, "deadline")
             batch.when_done(handle.cancel)
@@ -135,22 +120,21 @@ class Scorer:
         settled: list[tuple[int, Verdict]] = []
         for index in indices:
             try:
-                rendered = batch.judge.render(batch.samples[index])
-            except (Exception, SystemExit) as error:  # user code: costs its own sample only
-                if not isinstance(error, PlauditError):
-                    log.exception("judge %s could not render sample %d", type(batch.judge).__name__, index)
-                settled.append((index, _failed(f"sample {index} cannot be judged: {error}")))
+                rendered = judging.render(batch, batch.samples[index])
+                if isinstance(rendered, Verdict):
+                    settled.append((index, rendered))
+                    continue
+                key = fingerprint(rendered, prefix=batch.prefix)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
+                judging.blame(batch, error, f"could not render sample {index}")
+                settled.append((index, _failed(f"the sample cannot be judged: {error}")))
                 continue
-            if isinstance(rendered, Verdict):
-                settled.append((index, rendered))
-                continue
-            key = fingerprint(rendered, prefix=batch.prefix)
             asked = self._asked.get(key)
             first = batch.seen.setdefault(key, index)
             if asked is not None:
                 asked.waiters.append((batch, index))
             elif first != index and (twin := batch.verdicts[first]) is not None and twin.is_valid:
-                settled.append((index, _shared(twin)))
+                settled.append((index, shared(twin)))
             else:
                 requests.append((key, index, rendered))
         if settled:
@@ -162,7 +146,7 @@ class Scorer:
             return {}
         try:
             return await self._cache.get_many(keys)
-        except CacheError as error:
+        except Exception as error:  # noqa: BLE001 - not only CacheError: a cache may be the user's own
             self._lose_cache(error)
             return {}
 
@@ -184,11 +168,8 @@ class Scorer:
             if verdict is not None:
                 hits.append((index, verdict))
                 continue
-            asked = _Asked()
-            asked.waiters.append((batch, index))
-            asked.call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
-            self._asked[key] = asked
-            calls.append(asked.call)
+            asked = self._asked[key] = Asked(batch, index)
+            calls.append(Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted))
         if hits:
             self._hand_over(batch, hits)
         if calls:
@@ -208,56 +189,55 @@ class Scorer:
             return
         self._settle(call.key, asked, verdict)
 
-    def _read(self, call: Call, asked: _Asked, outcome: Outcome) -> Verdict | None:
+    def _read(self, call: Call, asked: Asked, outcome: Outcome) -> Verdict | None:
         """The verdict in an outcome; None when the question is asked again."""
-        for batch, _ in asked.waiters:
-            batch.calls += call.sends
-            batch.retries += max(call.attempts - 1, 0)
-            batch.hedges += call.is_hedged
-            batch.rejects += call.rejections
-            break  # whoever asked first bears the calls
+        asked.count(call, outcome if isinstance(outcome, Reply) else None)
         if isinstance(outcome, PlauditError):
-            return Verdict(None, Status.FAILED, error=str(outcome), attempts=call.attempts)
+            return Verdict(
+                None, Status.FAILED, error=str(outcome), attempts=asked.attempts, usage=asked.usage
+            )
         batch, index = asked.waiters[0]
-        asked.readings += 1
         try:
-            verdict = batch.judge.parse(outcome, batch.samples[index])
+            verdict = judging.read(batch, outcome, batch.samples[index])
         except JudgeError as error:
             status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
             if status is Status.UNREADABLE and asked.readings < READINGS and asked.is_wanted(call):
-                self._ask_again(call, asked)
+                again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+                self._dispatcher.enqueue([again])
                 return None
             verdict = Verdict(None, status, error=str(error))
-        except (Exception, SystemExit) as error:  # as in _render: user code
-            log.exception("judge %s could not read a reply", type(batch.judge).__name__)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - as in _render: user code
+            judging.blame(batch, error, "could not read a reply")
             verdict = _failed(f"the judge could not read the reply: {error!r}")
-        return _with_facts(verdict, call, outcome, asked.readings)
-
-    def _ask_again(self, call: Call, asked: _Asked) -> None:
-        asked.call = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
-        self._dispatcher.enqueue([asked.call])
+        return _with_facts(verdict, call, outcome, asked)
 
     async def _save(self) -> None:
         """Store what is finished, in groups: while one group is written, the next one gathers."""
-        while self._unsaved:
-            group, self._unsaved = self._unsaved, []
-            if self._cache is not None:
-                try:
-                    await self._cache.put_many([(key, record.encode(v)) for key, _, v in group])
-                except CacheError as error:
-                    self._lose_cache(error)
-            by_batch: dict[Batch, list[tuple[int, Verdict]]] = {}
-            for key, asked, verdict in group:
-                del self._asked[key]
-                for batch, item in _shares(asked, verdict):
-                    by_batch.setdefault(batch, []).append(item)
-            for batch, items in by_batch.items():
-                self._hand_over(batch, items)
-        self._saving = None
+        try:
+            while self._unsaved:
+                group, self._unsaved = self._unsaved, []
+                await self._store([(key, verdict) for key, _, verdict in group])
+                by_batch: dict[Batch, list[tuple[int, Verdict]]] = {}
+                for key, asked, verdict in group:
+                    del self._asked[key]
+                    for batch, item in asked.shares(verdict):
+                        by_batch.setdefault(batch, []).append(item)
+                for batch, items in by_batch.items():
+                    self._hand_over(batch, items)
+        finally:
+            self._saving = None
 
-    def _settle(self, key: bytes, asked: _Asked, verdict: Verdict) -> None:
+    async def _store(self, verdicts: list[tuple[bytes, Verdict]]) -> None:
+        if self._cache is None:
+            return
+        try:
+            await self._cache.put_many([(key, record.encode(verdict)) for key, verdict in verdicts])
+        except Exception as error:  # noqa: BLE001 - as in _look_up
+            self._lose_cache(error)
+
+    def _settle(self, key: bytes, asked: Asked, verdict: Verdict) -> None:
         del self._asked[key]
-        for batch, item in _shares(asked, verdict):
+        for batch, item in asked.shares(verdict):
             self._hand_over(batch, [item])
 
     def _hand_over(self, batch: Batch, items: list[tuple[int, Verdict]]) -> None:
@@ -267,7 +247,7 @@ class Scorer:
         if self._emit is not None and news:
             self._emit(VerdictsReady(self._loop.time(), batch.id, tuple(news)))
         if not batch.remaining and batch in self._open:
-            self._open.discard(batch)
+            del self._open[batch]
             self._finished(batch)
 
     # -- ends ---------------------------------------------------------------------------------------------
@@ -278,13 +258,14 @@ class Scorer:
         if batch.remaining:
             batch.is_closed = True
             self._hand_over(batch, [(i, Verdict(None, status, error=why)) for i in batch.missing()])
+            self._dispatcher.pump()  # which drops the calls that nobody waits for any more
             self._room.set()
 
     def _fed(self, task: asyncio.Task[None]) -> None:
         batch = self._feeds.pop(task)
         if task.cancelled():
-            self._expire(batch, Status.FAILED, str(EngineClosed("the engine was closed")))
-        elif (bug := task.exception()) is not None:
+            return  # by close, which sees to what is missing once everything finished is stored
+        if (bug := task.exception()) is not None:
             log.error("a bug while feeding batch %d", batch.id, exc_info=bug)
             self._expire(batch, Status.FAILED, f"a bug in plaudit: {bug!r}")
 
@@ -294,34 +275,23 @@ class Scorer:
         if self._on_finished is not None:
             self._on_finished()
 
-    def _lose_cache(self, error: CacheError) -> None:
+    def _lose_cache(self, error: Exception) -> None:
         """Go on without the cache, and say so once."""
+        if self._cache is None:
+            return
         self._cache = None
-        log.warning("%s; going on without the cache", error)
+        is_known = isinstance(error, CacheError)
+        message = f"{error if is_known else f'a bug in the cache: {error!r}'}; going on without the cache"
+        log.warning("%s", message, exc_info=None if is_known else error)
         if self._emit is not None:
-            self._emit(CacheTrouble(self._loop.time(), f"{error}; going on without the cache"))
+            self._emit(CacheTrouble(self._loop.time(), message))
 
 
 def _failed(error: str) -> Verdict:
     return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
 
 
-def _shared(verdict: Verdict) -> Verdict:
-    usage = replace(verdict.usage, cost=0.0)
-    return replace(verdict, source=Source.SHARED, usage=usage)
-
-
-def _shares(asked: _Asked, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
-    """The verdict for whoever asked first, and its copy for everybody who joined in."""
-    (batch, index), *others = asked.waiters
-    shares = [(batch, (index, verdict))]
-    if others:
-        copy = _shared(verdict)
-        shares += [(other, (i, copy)) for other, i in others]
-    return shares
-
-
-def _with_facts(verdict: Verdict, call: Call, reply: Reply, readings: int) -> Verdict:
+def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: Asked) -> Verdict:
     """The judge's verdict with the facts of the call behind it."""
     return Verdict(
         score=verdict.score,
@@ -329,9 +299,9 @@ def _with_facts(verdict: Verdict, call: Call, reply: Reply, readings: int) -> Ve
         reason=verdict.reason,
         error=verdict.error,
         model=reply.model,
-        attempts=call.attempts + readings - 1,
+        attempts=asked.attempts,
         latency_s=call.latency,
         source=Source.CALL,
-        usage=reply.usage,
+        usage=asked.usage,
         parts=verdict.parts,
     )

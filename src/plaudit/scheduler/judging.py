@@ -1,0 +1,37 @@
+"""A judge is user code: what it gives is checked before anything is built on it."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from plaudit.errors import PlauditError
+from plaudit.scheduler.batch import Batch
+from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+
+def render(batch: Batch, sample: Sample) -> ChatRequest | Verdict:
+    """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
+    rendered = batch.judge.render(sample)
+    if not isinstance(rendered, ChatRequest | Verdict):
+        raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
+    return rendered
+
+
+def read(batch: Batch, reply: Reply, sample: Sample) -> Verdict:
+    """The verdict that the judge finds in a reply. A score that is no number would poison every mean."""
+    verdict = batch.judge.parse(reply, sample)
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"parse gave a {type(verdict).__name__}, not a verdict")
+    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
+        raise ValueError(f"parse gave a verdict with the score {verdict.score}")
+    return verdict
+
+
+def blame(batch: Batch, error: BaseException, what: str) -> None:
+    """Log what a judge could not do: in full the first time, or a broken judge would fill the disk."""
+    if not isinstance(error, PlauditError) and not batch.judge_errors:
+        log.error("judge %s %s", type(batch.judge).__name__, what, exc_info=error)
+    batch.judge_errors += 1

@@ -1,0 +1,90 @@
+"""Memory stays flat: however large a batch is, few of its requests exist at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from dataclasses import dataclass
+
+from dispatching import FakeServer
+from scoring import Desk, Marks, good_server, marks_of, samples, verdicts_of
+
+from plaudit.errors import RateLimited
+from plaudit.scheduler.dispatcher import DispatcherConfig
+from plaudit.scheduler.scorer import CHUNK, WINDOW
+from plaudit.testing import run
+from plaudit.types import ChatRequest, Sample, Status, Verdict
+
+MOST = WINDOW + CHUNK
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Watched(ChatRequest):
+    """A request that can be watched as it is freed."""
+
+
+class Watching(Marks):
+    """Counts the requests that were rendered and still exist."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive = 0
+        self.peak = 0
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        request = Watched(({"role": "user", "content": f"{sample.prompt}|{sample.response}"},))
+        self.alive += 1
+        self.peak = max(self.peak, self.alive)
+        weakref.finalize(request, self._freed)
+        return request
+
+    def _freed(self) -> None:
+        self.alive -= 1
+
+
+def test_of_20000_samples_only_a_window_is_rendered_at_any_moment() -> None:
+    async def main() -> None:
+        server, judge = FakeServer(lambda asked: marks_of(asked.text), latency=0.05), Watching()
+        config = DispatcherConfig(max_concurrent=64)
+        async with Desk(server, config=config) as desk:
+            verdicts = await desk.score(samples(20_000), judge)
+            assert {verdict.status for verdict in verdicts} == {Status.OK}
+            gc.collect()
+            assert judge.peak <= MOST + 64
+            assert judge.alive <= 1
+
+    run(main())
+
+
+def test_calls_that_are_turned_away_and_wait_count_as_well() -> None:
+    """An endpoint that rejects everything must not draw the whole batch into memory."""
+
+    async def main() -> None:
+        server, judge = FakeServer(RateLimited("slow down"), latency=0.001), Watching()
+        async with Desk(server) as desk:
+            batch = desk.submit(samples(20_000), judge)
+            await asyncio.sleep(60.0)
+            assert judge.peak <= MOST + 64
+            desk.scorer.cancel(batch)
+
+    run(main())
+
+
+def test_a_small_batch_is_not_kept_waiting_by_a_large_one_for_long() -> None:
+    """The window is shared: the large batch has at most one window ahead of the small one."""
+
+    async def main() -> None:
+        server = good_server(latency=0.1)
+        async with Desk(server, config=DispatcherConfig(max_concurrent=100)) as desk:
+            large = desk.submit(samples(20_000))
+            await asyncio.sleep(1.0)
+            began = asyncio.get_running_loop().time()
+            await desk.score([Sample("q", "urgent")])
+            waited = asyncio.get_running_loop().time() - began
+            assert waited <= 2 * MOST / 1000 + 1.0  # a thousand calls a second
+            assert large.remaining > 10_000
+            desk.scorer.cancel(large)
+            await verdicts_of(large)
+
+    run(main())
