@@ -1,10 +1,23 @@
 """Judges: what is asked of a language model about a sample, and how its answer is read."""
 
 from plaudit.judges.base import Judge
+from plaudit.judges.cascade import Cascade
+from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
 from plaudit.judges.expected import Expected
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
 
-__all__ = ["Expected", "Judge", "Monitor", "Reference", "Rubric", "Yes"]
+__all__ = [
+    "Cascade",
+    "Checklist",
+    "Criterion",
+    "Expected",
+    "Judge",
+    "Monitor",
+    "Reference",
+    "Rubric",
+    "SplitChecklist",
+    "Yes",
+]

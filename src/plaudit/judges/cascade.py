@@ -1,0 +1,110 @@
+"""The cascade: a rule first, the model only where the rule cannot say.
+
+A rule that is sure costs nothing and cannot be talked into anything. It should say True or False (or a score)
+only where it is certain, and None everywhere else: what it settles, no judge looks at again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import Demanding
+from plaudit.judges.content import without_reasoning
+from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+
+Rule = Callable[[Sample], bool | float | None]
+"""True: the best score. False: the worst. A number: that score. None: ask the judge."""
+
+
+def exact_match(sample: Sample) -> bool | None:
+    """Right where the answer is the reference to the letter, white space and a final full stop aside."""
+    return _same(without_reasoning(sample.response), sample.reference)
+
+
+def final_line(sample: Sample) -> bool | None:
+    """Right where the last line is the reference, `Answer:`, `Final answer:` or `####` before it aside."""
+    lines = without_reasoning(sample.response).rstrip().rsplit("\n", 1)
+    return _same(_LABEL.sub("", lines[-1], count=1), sample.reference)
+
+
+RULES: Mapping[str, Rule] = {"exact_match": exact_match, "final_line": final_line}
+_LABEL = re.compile(r"^\W*(?:####|(?:the\s)?(?:final\s)?answer(?:\sis)?\s?:?)(?=\W)\**", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """Settles a sample by a rule, or by a judge where the rule has nothing to say.
+
+    Cascade("exact_match", Reference())
+    """
+
+    rule: Rule | str
+    """A function of the sample, or the name of one: `exact_match`, `final_line`."""
+    judge: Judge
+    """Asked where the rule says None."""
+
+    _rule: Rule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rule: object = RULES.get(self.rule) if isinstance(self.rule, str) else self.rule
+        if not callable(rule):
+            raise ConfigError(
+                f"rule={self.rule!r} is no rule; name one of {', '.join(RULES)}, "
+                "or pass a function of the sample"
+            )
+        if isinstance(self.judge, Panel) or not hasattr(self.judge, "render"):
+            raise ConfigError(
+                f"judge={type(self.judge).__name__} is no judge that answers by itself; "
+                "give the cascade a plain one, like Reference() or Rubric(...)"
+            )
+        object.__setattr__(self, "_rule", rule)
+
+    @property
+    def version(self) -> str:
+        """The judge's own: what the rule settles is never stored."""
+        return self.judge.version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The judge's scale; from 0 to 1 where it has none."""
+        low, high = getattr(self.judge, "scale", (0.0, 1.0))
+        return (float(low), float(high))
+
+    def check(self, sample: Sample) -> None:
+        """Whatever the judge demands of a sample."""
+        if isinstance(self.judge, Demanding):
+            self.judge.check(sample)
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        """The rule's verdict, or the judge's request."""
+        said = self._rule(sample)
+        if said is None:
+            return self.judge.render(sample)
+        name = getattr(self._rule, "__name__", type(self._rule).__name__)
+        return Verdict(self._score(said), Status.OK, f"settled by the rule {name}", source=Source.RULE)
+
+    def parse(self, reply: Reply, sample: Sample) -> Verdict:
+        """The judge's reading."""
+        return self.judge.parse(reply, sample)
+
+    def _score(self, said: object) -> float:
+        low, high = self.scale
+        if isinstance(said, bool):
+            return high if said else low
+        if not isinstance(said, (int, float)) or not low <= said <= high or math.isnan(said):
+            raise ConfigError(
+                f"the rule said {said!r}; let it say True, False, None, or a score from {low:g} to {high:g}"
+            )
+        return float(said)
+
+
+def _same(answer: str, reference: str | None) -> bool | None:
+    if reference is None:
+        return None
+    wanted, given = (" ".join(text.split()).removesuffix(".").strip("* ") for text in (reference, answer))
+    return True if wanted and given == wanted else None
