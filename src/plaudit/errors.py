@@ -13,6 +13,7 @@ PlauditError
 ├── JudgeError              this sample has no verdict; recorded, never retried for ever
 │   ├── UnreadableVerdict       a reply came, but not a verdict
 │   └── Refused                 the judge declined
+├── BatchFailed             too many samples have no verdict to train on; the trainer stops
 ├── BudgetSpent             the spending limit leaves no room for this call
 ├── CacheError              a cache file that cannot be used
 └── EngineClosed            the engine was closed, or belongs to the parent of this forked process
@@ -85,6 +86,10 @@ class UnreadableVerdict(JudgeError):
 
 class Refused(JudgeError):
     """The judge declined to judge."""
+
+
+class BatchFailed(PlauditError):
+    """Too large a share of a batch has no verdict. What was scored is stored: scoring again is cheap."""
 
 
 class BudgetSpent(PlauditError):

@@ -1,0 +1,201 @@
+"""The reward: a weighted sum of named components, with one row for each sample whatever failed.
+
+reward = Reward([
+    Component("correct", RuleReward(is_correct)),
+    Component("quality", weight=0.5),                    # reads verdicts["quality"]
+    Component("length", LengthPenalty(side="over", gate="positive")),
+    Component("cheating", use="screen"),                 # reads a monitor's verdicts
+])
+rewards = reward.combine(samples, verdicts={"quality": ..., "cheating": ...}, lengths=lengths)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from plaudit.errors import BatchFailed, ConfigError
+from plaudit.rewards.base import Group, Rows
+from plaudit.rewards.component import Component
+from plaudit.rewards.failure import (
+    CONTENT,
+    OK,
+    SCREENED,
+    THIN_GROUP,
+    FailurePolicy,
+    OnContentFailure,
+    OnFailure,
+    settle,
+)
+from plaudit.rewards.grouping import Flags, Grouping, Numbers, check_length, with_nan, with_none
+from plaudit.rewards.row import RewardRow, Rewards
+from plaudit.types import Sample, Status, Verdict
+
+Verdicts = Mapping[str, Sequence[Verdict]]
+
+
+class Reward:
+    """Combines components into one number for each sample."""
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        *,
+        on_failure: OnFailure = "mask",
+        on_content_failure: OnContentFailure = "mask",
+        max_failure_rate: float | None = 0.2,
+        tie_eps: float = 0.0,
+    ) -> None:
+        """
+        on_failure          what a row without a verdict gets: `mask` (None), `group_mean` (no advantage),
+                            `raise`, or a number
+        on_content_failure  where the response itself may have broken the judge (refused, unreadable,
+                            flagged): `mask`, like any other failure, or `floor`, the component's lowest value
+        max_failure_rate    a larger share of failures in a batch raises BatchFailed; None: never
+        tie_eps             rewards of a group that differ by no more than this all become their mean, so
+                            that a penalty of 0.01 does not become the whole advantage of a tied group
+        """
+        self.policy = FailurePolicy(on_failure, on_content_failure, max_failure_rate, tie_eps)
+        self.components = tuple(components)
+        if not self.components:
+            raise ConfigError('components is empty; add at least one, like Component("quality")')
+        names = Counter(component.name for component in self.components)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise ConfigError(f"components: {twice[0]!r} is there twice; give each a name of its own")
+        for component in self.components:
+            is_judged = component.column is not None and component.use != "observe"
+            if on_content_failure == "floor" and is_judged and component.floor is None:
+                raise ConfigError(
+                    f"floor of {component.name!r} is missing; on_content_failure='floor' needs the lowest "
+                    "value that each judge can give"
+                )
+
+    def combine(
+        self,
+        samples: Sequence[Sample],
+        *,
+        verdicts: Verdicts | None = None,
+        lengths: Sequence[float] | None = None,
+        groups: Sequence[Group] | None = None,
+    ) -> Rewards:
+        """One row for each sample, in order.
+
+        verdicts   by the names that the components read
+        lengths    of the responses, in tokens; for length penalties
+        groups     one for each sample; by default each sample's own `group`
+
+        Raises BatchFailed where too many verdicts are missing.
+        """
+        count = len(samples)
+        groups = [sample.group for sample in samples] if groups is None else groups
+        check_length("groups", groups, count)
+        if lengths is not None:
+            check_length("lengths", lengths, count)
+        verdicts = verdicts or {}
+        columns, failed = self._columns(Rows(samples, groups, lengths), verdicts)
+        self._check(failed, verdicts)
+        screened = self._screened(columns, count)
+        totals = np.where(screened, np.nan, self._sums(columns, count))
+        settled = settle(totals, Grouping(groups), self.policy, screened)
+        statuses = [
+            why or (SCREENED if is_out else THIN_GROUP if is_thin else OK)
+            for why, is_out, is_thin in zip(failed, screened.tolist(), settled.is_thin.tolist(), strict=True)
+        ]
+        valid = ~np.isnan(totals) & ~settled.is_thin
+        return Rewards(
+            rows=tuple(self._rows(settled.rewards, valid.tolist(), statuses, columns)),
+            groups=tuple(groups),
+            groups_masked=settled.groups_masked,
+            groups_zero_spread=settled.groups_zero_spread,
+            failures=dict(Counter(why for why in failed if why).most_common()),
+        )
+
+    def _columns(self, rows: Rows, verdicts: Verdicts) -> tuple[dict[str, Numbers], list[str]]:
+        """Each component's values, and for each row the status of the first one missing, or nothing."""
+        columns: dict[str, Numbers] = {}
+        count = len(rows.samples)
+        failed = [""] * count
+        for component in sorted(self.components, key=_needs_base):
+            if isinstance(component.source, str) or component.source is None:
+                column, why = self._judged(component, verdicts, count)
+            else:
+                if _needs_base(component) and not rows.base:  # they come last, and all see the same base
+                    rows = replace(rows, base=with_none(self._sums(columns, count)))
+                values = component.source.values(rows)
+                check_length(f"what the source of {component.name!r} gave", values, count)
+                column = with_nan(values)
+                why = dict.fromkeys(np.flatnonzero(np.isnan(column)).tolist(), Status.FAILED.value)
+            columns[component.name] = column
+            if component.use != "observe":
+                for row, status in why.items():
+                    failed[row] = failed[row] or status
+        return columns, failed
+
+    def _judged(self, component: Component, verdicts: Verdicts, count: int) -> tuple[Numbers, dict[int, str]]:
+        name = component.column or ""
+        if name not in verdicts:
+            raise ConfigError(f"verdicts[{name!r}] is missing; the component {component.name!r} reads it")
+        given = verdicts[name]
+        check_length(f"verdicts[{name!r}]", given, count)
+        column = with_nan([verdict.score for verdict in given])
+        why = {row: _status(given[row]) for row in np.flatnonzero(np.isnan(column)).tolist()}
+        if self.policy.on_content_failure == "floor" and component.floor is not None:
+            column[[row for row, status in why.items() if status in CONTENT]] = component.floor
+        return column, why
+
+    def _sums(self, columns: Mapping[str, Numbers], count: int) -> Numbers:
+        """The weighted sum of these columns for each row; NaN where one that counts is missing."""
+        totals = np.zeros(count)
+        for component in self.components:
+            if component.name in columns and component.use != "observe":
+                totals = totals + component.sign * columns[component.name]
+        return totals
+
+    def _screened(self, columns: Mapping[str, Numbers], count: int) -> Flags:
+        screened = np.zeros(count, dtype=np.bool_)
+        for component in self.components:
+            if component.use == "screen":
+                screened |= columns[component.name] > component.threshold  # never for NaN
+        return screened
+
+    def _rows(
+        self,
+        rewards: Sequence[float | None],
+        valid: Sequence[bool],
+        statuses: Sequence[str],
+        columns: Mapping[str, Numbers],
+    ) -> Iterator[RewardRow]:
+        weights = {component.name: component.sign for component in self.components}
+        values = zip(*(with_none(columns[name]) for name in weights), strict=True)
+        for reward, is_valid, status, row in zip(rewards, valid, statuses, values, strict=True):
+            yield RewardRow(reward, is_valid, status, dict(zip(weights, row, strict=True)), weights)
+
+    def _check(self, failed: Sequence[str], verdicts: Verdicts) -> None:
+        count = sum(map(bool, failed))
+        if not self.policy.is_over(count, len(failed)):
+            return
+        by_status = ", ".join(f"{n} {status}" for status, n in Counter(filter(None, failed)).most_common())
+        errors = Counter(
+            v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
+        )
+        first = f'; the commonest error is "{errors.most_common(1)[0][0]}"' if errors else ""
+        allowed = 0.0 if self.policy.on_failure == "raise" else self.policy.max_failure_rate or 0.0
+        raise BatchFailed(
+            f"{count} of {len(failed)} samples have no verdict ({by_status}), more than the {allowed:.0%} "
+            f"allowed{first}; what was judged is stored, so scoring the batch again is cheap. "
+            "Set max_failure_rate to allow more"
+        )
+
+
+def _needs_base(component: Component) -> bool:
+    source = component.source
+    return source is not None and not isinstance(source, str) and source.needs_base
+
+
+def _status(verdict: Verdict) -> str:
+    """Why there is no score; a judge of the user's own may give NaN and call it a verdict."""
+    is_claimed = verdict.status in (Status.OK, Status.EMPTY)
+    return Status.UNREADABLE.value if is_claimed else verdict.status.value

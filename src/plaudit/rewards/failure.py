@@ -1,0 +1,102 @@
+"""What a row without a verdict becomes: a gap, the mean of its group, a number of the user's, or an error.
+
+A failed verdict is None and never 0.0. In a group of eight whose best answer's call fails, a 0.0 makes the
+best answer the worst, and with all the others at -1 it makes the failure the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from plaudit.errors import ConfigError
+from plaudit.rewards.grouping import Codes, Flags, Grouping, Numbers, check_finite, with_none
+from plaudit.types import Status
+
+Word = Literal["mask", "group_mean", "raise"]
+OnFailure = Word | float
+OnContentFailure = Literal["mask", "floor"]
+
+CONTENT = frozenset({Status.REFUSED.value, Status.UNREADABLE.value, Status.FLAGGED.value})
+"""Failures that a response can bring about itself: a policy could learn to escape a bad score by them."""
+OK = "ok"
+SCREENED = "screened"
+"""The monitor saw what it watches for, and the row is left out."""
+THIN_GROUP = "thin_group"
+"""The row has a reward, but too few of its group have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """What becomes of rows without a verdict, once the rows with one are known."""
+
+    on_failure: OnFailure = "mask"
+    on_content_failure: OnContentFailure = "mask"
+    max_failure_rate: float | None = 0.2
+    tie_eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.on_failure, str):
+            if self.on_failure not in get_args(Word):
+                raise ConfigError(
+                    f"on_failure={self.on_failure!r} is unknown; "
+                    f"use {', '.join(get_args(Word))}, or a number like -1.0"
+                )
+        else:
+            check_finite("on_failure", self.on_failure)
+        if self.on_content_failure not in get_args(OnContentFailure):
+            raise ConfigError(f"on_content_failure={self.on_content_failure!r} is unknown; use mask or floor")
+        if self.max_failure_rate is not None:
+            check_finite("max_failure_rate", self.max_failure_rate, at_least=0.0)
+        check_finite("tie_eps", self.tie_eps, at_least=0.0)
+
+    def is_over(self, failures: int, rows: int) -> bool:
+        """Whether so many failures are too many to train on."""
+        if self.on_failure == "raise" and failures:
+            return True
+        return self.max_failure_rate is not None and failures > self.max_failure_rate * rows
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The rewards of a batch after the policy."""
+
+    rewards: list[float | None]
+    is_thin: Flags
+    """Rows whose group was masked whole."""
+    groups_masked: int
+    groups_zero_spread: int
+
+
+def settle(totals: Numbers, grouping: Grouping, policy: FailurePolicy, is_screened: Flags) -> Settled:
+    """Decide what each row gets; NaN in `totals` is a row without a reward of its own.
+
+    A group in which something is missing and fewer than max(2, half) rewards are there is masked whole:
+    what is left of it says too little about what is missing. With a number for failures none is.
+    """
+    is_there = ~np.isnan(totals)
+    values = np.where(is_there, totals, 0.0)  # (rows,)
+    counts = grouping.counts(is_there)  # (groups,)
+    is_thin = (counts < grouping.sizes) & (counts < np.maximum(2, grouping.sizes / 2))
+    if not isinstance(policy.on_failure, str):
+        is_thin[:] = False
+    means = grouping.means(values, is_there)
+    is_tied = (grouping.spreads(values, is_there) <= policy.tie_eps) & (counts > 1) & ~is_thin
+    values = np.where(is_tied[grouping.codes], means[grouping.codes], values)
+    thin = is_thin[grouping.codes]  # (rows,)
+    is_kept = is_there & ~thin
+    if policy.on_failure in ("mask", "raise"):
+        rewards = np.where(is_kept, values, np.nan)
+    else:
+        rewards = np.where(is_kept, values, _neutral(values, is_there, counts, means)[grouping.codes])
+        if not isinstance(policy.on_failure, str):
+            rewards[~is_there & ~is_screened] = policy.on_failure
+    return Settled(with_none(rewards), thin, int(is_thin.sum()), int(is_tied.sum()))
+
+
+def _neutral(values: Numbers, is_there: Flags, counts: Codes, means: Numbers) -> Numbers:
+    """A reward that makes no advantage: the mean of the group, else of the batch, else 0 for all alike."""
+    batch_mean = float(values[is_there].mean()) if is_there.any() else 0.0
+    return np.where(counts > 0, means, batch_mean)

@@ -1,0 +1,80 @@
+"""The format reward: 1.0 for a response of the asked form, else 0.0, in time linear in its length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plaudit.errors import ConfigError
+from plaudit.rewards.base import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class FormatReward:
+    r"""Whether a response has its tags, or its pattern.
+
+    FormatReward(tags=("think", "answer"))               <think>...</think> <answer>...</answer>
+    FormatReward(pattern=r"*\boxed{*}*")                 `*` stands for any text, everything else for itself
+
+    Tags come in this order, each once, none empty, and nothing but white space around them. There are no
+    regular expressions here: a response written to blow one up would stop the trainer.
+    """
+
+    pattern: str | None = None
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tags, str):
+            raise ConfigError(f"tags={self.tags!r} is one text; write tags=({self.tags!r},)")
+        if (self.pattern is None) == (not self.tags):
+            raise ConfigError(
+                'a FormatReward needs pattern or tags, one of them; like tags=("think", "answer")'
+            )
+        if self.pattern is not None and not self.pattern.strip("*"):
+            raise ConfigError(f"pattern={self.pattern!r} fits every response; write what has to be there")
+        for tag in self.tags:
+            if not tag or not tag.replace("_", "a").replace("-", "a").isalnum():
+                raise ConfigError(f"tags: {tag!r} is no name; write it without brackets, like 'answer'")
+        if len(set(self.tags)) < len(self.tags):
+            raise ConfigError(f"tags={self.tags!r} names one twice; each comes once in a response")
+
+    @property
+    def needs_base(self) -> bool:
+        return False
+
+    def fits(self, response: str) -> bool:
+        """Whether the response has the form."""
+        if self.pattern is not None:
+            return _fits_pattern(response, self.pattern.split("*"))
+        return _fits_tags(response, self.tags)
+
+    def values(self, rows: Rows) -> list[float | None]:
+        return [float(self.fits(sample.response)) for sample in rows.samples]
+
+
+def _fits_pattern(text: str, parts: list[str]) -> bool:
+    """Leftmost pieces first: if any way of laying the pieces out fits, this one does."""
+    first, last = parts[0], parts[-1]
+    if len(parts) == 1:
+        return text == first
+    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in parts[1:-1]:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def _fits_tags(text: str, tags: tuple[str, ...]) -> bool:
+    rest = text.strip()
+    for tag in tags:
+        opening, closing = f"<{tag}>", f"</{tag}>"
+        if text.count(opening) != 1 or text.count(closing) != 1 or not rest.startswith(opening):
+            return False
+        inside, _, rest = rest.removeprefix(opening).partition(closing)
+        if not inside.strip():
+            return False
+        rest = rest.lstrip()
+    return not rest

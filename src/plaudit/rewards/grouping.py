@@ -1,0 +1,114 @@
+"""Rows by group: medians, means and spreads of all groups at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plaudit.errors import ConfigError
+from plaudit.rewards.base import Group
+
+Numbers = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+
+class Grouping:
+    """Numbers the groups of a batch in the order of their first rows."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        numbers: dict[object, int] = {}
+        self.codes: Codes = np.fromiter(
+            (numbers.setdefault(object() if group is None else group, len(numbers)) for group in groups),
+            dtype=np.intp,
+            count=len(groups),
+        )  # (rows,)
+        self.count = len(numbers)
+        self.sizes = np.bincount(self.codes, minlength=self.count)  # (groups,)
+
+    def sums(self, values: Numbers, where: Flags) -> Numbers:
+        """What the chosen rows of each group add up to."""
+        sums = np.bincount(self.codes[where], weights=values[where], minlength=self.count)
+        return np.asarray(sums, dtype=np.float64)
+
+    def counts(self, where: Flags) -> Codes:
+        """How many rows of each group are chosen."""
+        return np.bincount(self.codes[where], minlength=self.count)
+
+    def means(self, values: Numbers, where: Flags) -> Numbers:
+        """The mean over the chosen rows of each group; 0 for a group without any.
+
+        Taken as differences from one of the rows: equal rewards have exactly that mean, not one a
+        rounding error away, which would be the group's whole spread.
+        """
+        anchor = self.highest(values, where)
+        anchor[~np.isfinite(anchor)] = 0.0
+        rest = self.sums(values - anchor[self.codes], where)
+        return np.asarray(anchor + rest / np.maximum(self.counts(where), 1), dtype=np.float64)
+
+    def spreads(self, values: Numbers, where: Flags) -> Numbers:
+        """The largest less the smallest of the chosen rows; -inf for a group without any."""
+        return self.highest(values, where) + self.highest(-values, where)
+
+    def highest(self, values: Numbers, where: Flags) -> Numbers:
+        """The largest of the chosen rows; -inf for a group without any."""
+        highest = np.full(self.count, -np.inf)
+        np.maximum.at(highest, self.codes[where], values[where])
+        return highest
+
+    def medians(self, values: Numbers) -> Numbers:
+        """The median of each group, over all its rows."""
+        ordered = values[np.lexsort((values, self.codes))]
+        starts = np.cumsum(self.sizes) - self.sizes
+        low, high = starts + (self.sizes - 1) // 2, starts + self.sizes // 2
+        return np.asarray((ordered[low] + ordered[high]) / 2, dtype=np.float64)
+
+
+def numbers_of(name: str, values: Sequence[float], *, at_least: float = -np.inf) -> Numbers:
+    """An array of finite numbers. Raises ConfigError naming the field and the row otherwise."""
+    try:
+        array: Any = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} should be numbers, one for each row") from None
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= at_least)))
+    if array.ndim != 1:
+        raise ConfigError(f"{name} has {array.ndim} dimensions; give one number for each row")
+    if len(bad):
+        floor = "" if at_least == -np.inf else f" of {at_least:g} or more"
+        raise ConfigError(f"{name}[{bad[0]}] is {values[bad[0]]!r}; it should be a finite number{floor}")
+    return np.asarray(array, dtype=np.float64)
+
+
+def with_nan(values: Sequence[float | None]) -> Numbers:
+    """An array with NaN where there is no finite number."""
+    array = np.asarray(values, dtype=np.float64)
+    return np.where(np.isfinite(array), array, np.nan)
+
+
+def with_none(values: Numbers) -> list[float | None]:
+    """Back to what the rest of the world reads: None where there is no number."""
+    return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - NaN is not itself
+
+
+def gaps_of(name: str, values: Sequence[float | None]) -> tuple[Numbers, Flags]:
+    """Numbers with 0 in place of None, and which of them are there."""
+    is_there = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+    filled = numbers_of(name, [0.0 if value is None else value for value in values])
+    return filled, is_there
+
+
+def check_length(name: str, values: Sequence[object], rows: int) -> None:
+    """Raise ConfigError unless there is one value for each row."""
+    if len(values) != rows:
+        raise ConfigError(f"{name} has {len(values)} entries for {rows} rows; give one for each")
+
+
+def check_finite(name: str, value: object, *, at_least: float = -np.inf) -> None:
+    """Raise ConfigError unless a setting is a finite number."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(value) or not value >= at_least:  # type: ignore[operator, call-overload]
+        floor = "" if at_least == -np.inf else f", {at_least:g} or more"
+        raise ConfigError(f"{name}={value!r} should be a finite number{floor}")

@@ -1,0 +1,125 @@
+"""The length penalty: nothing near the reference length, then a straight line up to the full penalty.
+
+    d = |L - R| / R        over: max(0, L - R) / R        under: max(0, R - L) / R
+    penalty = penalty_scale * max_penalty * clip((d - peak_ratio) / (outer_ratio - peak_ratio), 0, 1)
+
+L is a response's length, R the reference: the median of its group, a target, or what makes the penalty full
+exactly at a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from plaudit.errors import ConfigError
+from plaudit.rewards.base import Group, Rows
+from plaudit.rewards.grouping import Flags, Grouping, Numbers, check_finite, check_length, gaps_of, numbers_of
+
+Side = Literal["both", "over", "under"]
+Reference = Literal["group_median", "target", "budget"]
+Gate = Literal["none", "positive"]
+
+
+@dataclass(frozen=True, slots=True)
+class LengthPenalty:
+    """Penalises lengths far from the reference.
+
+    LengthPenalty()                                                   the median of the group, both sides
+    LengthPenalty(side="over", gate="positive")                       long answers, among the good ones only
+    LengthPenalty(side="over", reference="budget", budget=20480)      full penalty at 20,480 tokens
+    """
+
+    penalty_scale: float = 1.0
+    max_penalty: float = 1.0
+    peak_ratio: float = 0.3
+    """Relative distance from the reference up to which nothing is charged."""
+    outer_ratio: float = 0.5
+    """Relative distance from which on everything is charged."""
+    side: Side = "both"
+    reference: Reference = "group_median"
+    target: float | None = None
+    """Tokens; for reference="target"."""
+    budget: float | None = None
+    """Tokens at which the penalty is full; for reference="budget"."""
+    gate: Gate = "none"
+    """`positive` charges only rows whose base reward is above the threshold: without it a group learns to
+    fail fast."""
+    gate_threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("penalty_scale", "max_penalty", "peak_ratio"):
+            check_finite(name, getattr(self, name), at_least=0.0)
+        for name in ("outer_ratio", "gate_threshold"):
+            check_finite(name, getattr(self, name))
+        if not self.outer_ratio > self.peak_ratio:
+            raise ConfigError(
+                f"outer_ratio={self.outer_ratio} must be above peak_ratio={self.peak_ratio}; "
+                "the penalty grows between the two"
+            )
+        for name, kind in (("side", Side), ("reference", Reference), ("gate", Gate)):
+            if getattr(self, name) not in get_args(kind):
+                raise ConfigError(
+                    f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(kind))}"
+                )
+        for name in ("target", "budget"):
+            value = getattr(self, name)
+            if self.reference == name and value is None:
+                raise ConfigError(f"{name} is missing; reference={name!r} needs it, in tokens")
+            if self.reference != name and value is not None:
+                raise ConfigError(f"{name}={value} has no effect; set reference={name!r}, or leave it out")
+            if value is not None:
+                check_finite(name, value, at_least=1.0)
+
+    @property
+    def needs_base(self) -> bool:
+        return self.gate != "none"
+
+    def penalties(
+        self,
+        lengths: Sequence[float],
+        groups: Sequence[Group] | None = None,
+        base: Sequence[float | None] | None = None,
+    ) -> list[float]:
+        """How much each row is charged, from 0 to penalty_scale * max_penalty.
+
+        groups   one for each row; only the group's median needs them
+        base     each row's reward without the penalty, for the gate; None: unknown, so nothing is charged
+        """
+        tokens = numbers_of("lengths", lengths, at_least=0.0)  # (rows,)
+        reference = self._references(tokens, groups)
+        has_reference = reference > 0
+        away = (tokens - reference) / np.where(has_reference, reference, 1.0)
+        distance = {"both": np.abs(away), "over": away, "under": -away}[self.side]
+        share = np.clip((distance - self.peak_ratio) / (self.outer_ratio - self.peak_ratio), 0.0, 1.0)
+        charged = np.where(has_reference & self._is_open(base, len(tokens)), share, 0.0)
+        result: list[float] = (self.penalty_scale * self.max_penalty * charged).tolist()
+        return result
+
+    def values(self, rows: Rows) -> list[float | None]:
+        charged = self.penalties(rows.known_lengths("LengthPenalty"), rows.groups, rows.base)
+        return [0.0 - penalty for penalty in charged]  # never -0.0
+
+    def _references(self, tokens: Numbers, groups: Sequence[Group] | None) -> Numbers:
+        if self.reference == "target":
+            return np.full(len(tokens), float(self.target or 0.0))
+        if self.reference == "budget":
+            return np.full(len(tokens), (self.budget or 0.0) / (1.0 + self.outer_ratio))
+        if groups is None:
+            raise ConfigError("groups are missing; the median of a group needs them, one for each row")
+        check_length("groups", groups, len(tokens))
+        grouping = Grouping(groups)
+        medians = np.where(grouping.sizes > 1, grouping.medians(tokens), 0.0) if len(tokens) else tokens
+        return np.asarray(medians[grouping.codes], dtype=np.float64)
+
+    def _is_open(self, base: Sequence[float | None] | None, rows: int) -> Flags:
+        if self.gate == "none":
+            return np.ones(rows, dtype=np.bool_)
+        if base is None:
+            raise ConfigError('base is missing; gate="positive" needs each row\'s reward without the penalty')
+        check_length("base", base, rows)
+        rewards, is_known = gaps_of("base", base)
+        return np.asarray(is_known & (rewards > self.gate_threshold), dtype=np.bool_)
