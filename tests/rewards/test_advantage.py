@@ -62,6 +62,10 @@ def test_equal_rewards_have_no_advantage_to_the_last_bit(reward: float) -> None:
     assert advantages([reward] * 8, GROUP, eps=0.0) == [0.0] * 8
 
 
+def test_differences_too_small_to_square_are_none() -> None:
+    assert advantages([0.0, 1e-300], ["g", "g"], eps=0.0) == [0.0, 0.0]
+
+
 def test_groups_are_apart_and_a_row_without_one_is_alone() -> None:
     rewards = [1.0, 5.0, 0.0, 9.0, 7.0, 8.0]
     assert advantages(rewards, ["a", "b", "a", "b", None, None], scale=False) == [0.5, -2, -0.5, 2, 0, 0]

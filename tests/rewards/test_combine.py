@@ -184,7 +184,7 @@ def test_what_the_response_can_bring_about_may_cost_it_the_floor() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.floats(-5, 5)), max_size=30))
 def test_the_groups_mean_never_moves_a_failed_row(rows: list[tuple[str, float | None]]) -> None:
     rewards = combined([r[1] for r in rows], "".join(r[0] for r in rows), on_failure="group_mean")
-    moved = advantages(rewards.values, rewards.groups, eps=0.0)
+    moved = advantages(rewards.values, rewards.groups)
     for row, advantage in zip(rewards.rows, moved, strict=True):
         assert row.reward is not None
         assert math.isfinite(row.reward)
@@ -210,7 +210,7 @@ def test_an_observed_monitor_changes_nothing_even_where_it_fails() -> None:
 
 
 def test_a_screening_monitor_leaves_the_row_out() -> None:
-    rewards = monitored("screen", [1.0, 0.0, 0.0])
+    rewards = monitored("screen", [0.5, 0.4, 0.0])
     assert rewards.values == [None, 0.5, 0.0]
     assert rewards.rows[0].status == "screened"
     assert not rewards.failures

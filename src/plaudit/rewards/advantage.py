@@ -35,7 +35,8 @@ def advantages(
     if scale:
         squares = grouping.sums(away**2, is_there)
         std = np.sqrt(squares / np.maximum(grouping.counts(is_there) - 1, 1))
-        divisor = np.where(has_spread, np.maximum(std, min_std) + eps, 1.0)
-        away = away / divisor[grouping.codes]
+        divisor = np.maximum(std, min_std) + eps
+        has_spread &= divisor > 0  # squares of the tiniest numbers vanish
+        away = away / np.where(has_spread, divisor, 1.0)[grouping.codes]
     result: list[float] = np.where(has_spread[grouping.codes], away, 0.0).tolist()
     return result

@@ -158,7 +158,7 @@ class Reward:
         screened = np.zeros(count, dtype=np.bool_)
         for component in self.components:
             if component.use == "screen":
-                screened |= columns[component.name] > component.threshold  # never for NaN
+                screened |= columns[component.name] >= component.threshold  # never for NaN
         return screened
 
     def _rows(
