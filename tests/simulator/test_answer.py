@@ -68,6 +68,15 @@ def test_other_schemas_are_followed_too() -> None:
     assert isinstance(value["optional"], str)
 
 
+def test_a_list_of_verdicts_has_one_for_each_response_shown() -> None:
+    entry = {"type": "object", "properties": {"id": {"type": "string"}, "score": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"verdicts": {"type": "array", "items": entry}}}
+    question = '<response-AB-X>\n42\n</response-AB-X>\n\n<response-CD-Y note="">\n41\n</response-CD-Y>'
+    rows = text_for(schema, question)["verdicts"]
+    assert [row["id"] for row in rows] == ["AB", "CD"]
+    assert all(0 <= row["score"] <= 10 for row in rows)
+
+
 _JUNK = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(

@@ -1,9 +1,10 @@
 """Judges: what is asked of a language model about a sample, and how its answer is read."""
 
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.cascade import Cascade
 from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
 from plaudit.judges.expected import Expected
+from plaudit.judges.group import Group
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
@@ -14,8 +15,11 @@ __all__ = [
     "Checklist",
     "Criterion",
     "Expected",
+    "Group",
     "Judge",
     "Monitor",
+    "Panel",
+    "Question",
     "Reference",
     "Rubric",
     "SplitChecklist",

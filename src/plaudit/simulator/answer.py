@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from hashlib import shake_256
 from typing import Any
@@ -26,6 +27,8 @@ REASONS = (
 MAX_PATH = 200
 """Characters of a path into a schema, past which it is taken to refer to itself without end."""
 MAX_ITEMS = 16
+SHOWN = re.compile(r"^<response-([A-Z]+)-[A-Z]+[ >]", re.MULTILINE)
+"""How plaudit's group judge shows a response: `<response-ID-CODE>`."""
 DEFAULT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -105,6 +108,8 @@ class _Writer:
             case "boolean":
                 return self._chance(path) < 0.5
             case "array":
+                if entries := self._entries(schema.get("items"), path, root):
+                    return entries
                 least = min(int(_bound(schema, "minItems", 1)), MAX_ITEMS)
                 return [self._value(schema.get("items"), f"{path}[{index}]", root) for index in range(least)]
             case "null":
@@ -112,6 +117,13 @@ class _Writer:
             case None if "properties" in schema:
                 return self._object(schema, path, root)
         return REASONS[int(self._chance(path) * len(REASONS))]
+
+    def _entries(self, item: Any, path: str, root: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Where entries have ids: one for each response that the question shows under an id of its own."""
+        if not isinstance(item, Mapping) or "id" not in (item.get("properties") or ()):
+            return []
+        names = [name for text in self._ask.texts for name in SHOWN.findall(text)]
+        return [{**self._object(item, f"{path}[{name}]", root), "id": name} for name in names]
 
     def _object(self, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> dict[str, Any]:
         properties = schema.get("properties")

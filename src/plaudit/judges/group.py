@@ -1,0 +1,200 @@
+"""The group judge: all responses to one prompt in one call, a score for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+
+import msgspec
+
+from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges import parse
+from plaudit.judges.base import Question
+from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.content import answer_of
+from plaudit.judges.fence import MAX_CHARS, Content
+from plaudit.judges.listing import VERSION, single_list
+from plaudit.judges.roster import ID_LENGTH, Roster, alias, rosters
+from plaudit.judges.scale import Scale
+from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+
+MAX_RESPONSES = 64
+"""In one call: of more, the reply would be too long to be read."""
+RESPONSES = "responses"
+"""Where a question's sample carries the responses to be judged together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Scores all samples with the same `group` side by side: the prompt is sent once for all of them.
+
+    Group("Is it correct and brief?", scale=(0, 10))
+
+    A panel. The judge sees the responses under hidden ids, in an order derived from what they say; identical
+    ones are judged once. A reply that misses, repeats or invents an id gives no verdict on any of them.
+    """
+
+    criteria: str
+    scale: tuple[float, float] = (0, 10)
+    """The worst and the best score."""
+    integer: bool = field(default=True, kw_only=True)
+    """Whether only whole numbers are scores."""
+    max_chars_per_call: int = field(default=MAX_CHARS, kw_only=True)
+    """Characters of task, reference and responses in one call; a larger group is judged in several."""
+    shuffle: bool = field(default=True, kw_only=True)
+    """Whether the order is derived. Otherwise it is the samples' own, and another order another request."""
+    show_thinking: bool = field(default=False, kw_only=True)
+    """Whether the judge sees the responses' `<think>...</think>`."""
+    max_chars: int = field(default=MAX_CHARS, kw_only=True)
+    """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
+    max_tokens: int = field(default=256, kw_only=True)
+    """Tokens the reply may have for each response."""
+
+    _call: _Call = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        criteria = checked_text(
+            "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
+        )
+        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
+            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 10)")
+        if self.max_chars_per_call < 1:
+            raise ConfigError(f"max_chars_per_call={self.max_chars_per_call} leaves no room; use 1 or more")
+        scale = Scale(*self.scale, integer=self.integer)
+        number = f"<{'whole number' if self.integer else 'number'}>"
+        words = {
+            "criteria": criteria,
+            "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
+            "letters": str(ID_LENGTH),
+            "form": f'{{"verdicts": [{{"id": "...", "reason": "...", "score": {number}}}, ...]}}',
+        }
+        text = {"type": "string"}
+        entry = object_schema({"id": text, "reason": text, "score": scale.schema()})
+        made = brief(
+            "group",
+            words,
+            schema=object_schema({"verdicts": {"type": "array", "items": entry}}),
+            reading=(parse.VERSION, VERSION),
+            max_chars=self.max_chars,
+            max_tokens=self.max_tokens,
+            show_thinking=self.show_thinking,
+        )
+        object.__setattr__(self, "scale", (scale.low, scale.high))
+        object.__setattr__(self, "_call", _Call(made, scale))
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return f"{self._call.version}/{self.max_chars_per_call}/{self.shuffle:d}"
+
+    def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
+        """One question for each group, or several where it is too long for one."""
+        call = self._call
+        for group in rosters(
+            samples, salt=call.version, show_thinking=self.show_thinking, shuffle=self.shuffle
+        ):
+            for answers in self._runs(group):
+                shown = Sample(group.prompt, "", group.reference, group.name, {RESPONSES: answers})
+                serves = sorted(index for answer in answers for index in group.answers[answer])
+                yield Question(call, shown, tuple(serves))
+
+    def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:  # noqa: ARG002
+        """The sample's own part of its group's verdict."""
+        if not verdicts:
+            return nothing_to_judge(float(self.scale[0]))
+        (verdict,) = verdicts
+        if not verdict.is_valid:
+            return Verdict(None, verdict.status, error=verdict.error)
+        own = self._call.alias(sample)
+        return Verdict(verdict.parts[own], Status.OK, _reasons.decode(verdict.reason)[own])
+
+    def _runs(self, group: Roster) -> list[tuple[str, ...]]:
+        """The answers in as few calls as they fit in, about equally many in each."""
+        answers = list(group.answers)
+        shared = self._length(group.prompt) + self._length(group.reference or "")
+        ends = [0]
+        for answer in answers:
+            ends.append(ends[-1] + self._length(answer))
+        for calls in range(1, len(answers) + 1):
+            cuts = [len(answers) * call // calls for call in range(calls + 1)]
+            runs = list(pairwise(cuts))
+            if all(self._fits(stop - start, shared + ends[stop] - ends[start]) for start, stop in runs):
+                return [tuple(answers[start:stop]) for start, stop in runs]
+        return []
+
+    def _fits(self, responses: int, chars: int) -> bool:
+        return responses == 1 or (responses <= MAX_RESPONSES and chars <= self.max_chars_per_call)
+
+    def _length(self, content: Content) -> int:
+        text = content if isinstance(content, str) else "".join(str(message) for message in content)
+        return min(len(text), self.max_chars)
+
+
+_reasons = msgspec.json.Decoder(dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The plain judge behind a group judge: several responses in, their scores by id out."""
+
+    brief: Brief
+    scale: Scale
+
+    @property
+    def version(self) -> str:
+        return self.brief.version
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        contents: dict[str, Content] = {"task": sample.prompt}
+        if sample.reference is not None:
+            contents["reference"] = sample.reference
+        answers = self._answers(sample)
+        contents |= {f"response-{name}": answer for name, answer in answers.items()}
+        return self.brief.about(contents, verdicts=len(answers))
+
+    def parse(self, reply: Reply, sample: Sample) -> Verdict:
+        answers = self._answers(sample)
+        scores: dict[str, float] = {}
+        reasons: dict[str, str] = {}
+        for row in single_list(reply):
+            name, reason = row.get("id"), row.get("reason", "")
+            if not isinstance(name, str) or name not in answers:
+                raise UnreadableVerdict(
+                    f"the reply scores {str(name)[:20]!r}, which is none of the responses"
+                )
+            if name in scores:
+                raise UnreadableVerdict(f"the reply scores {name} twice")
+            if not isinstance(reason, str):
+                raise UnreadableVerdict(f"the reason for {name} is not text")
+            scores[name] = self.scale.read(row.get("score"))
+            reasons[name] = reason
+            if '"score"' in answers[name]:
+                claim: parse.Flat = {"reason": reason, "score": row["score"]}
+                parse.check_origin(claim, msgspec.json.encode(claim).decode(), answers[name])
+        if missing := answers.keys() - scores.keys():
+            raise UnreadableVerdict(f"the reply has no score for {len(missing)} of {len(answers)} responses")
+        return Verdict(
+            score=fmean(scores.values()),
+            status=Status.OK,
+            reason=msgspec.json.encode(reasons).decode(),
+            model=reply.model,
+            usage=reply.usage,
+            parts=scores,
+        )
+
+    def alias(self, sample: Sample) -> str:
+        """The id under which a group showed this sample's answer."""
+        answer = answer_of(sample, with_reasoning=self.brief.show_thinking)
+        return alias(sample.prompt, answer, salt=self.version)
+
+    def _answers(self, sample: Sample) -> Mapping[str, str]:
+        """What the judge sees, in order: from id to answer."""
+        shown = sample.extra[RESPONSES]
+        answers = {alias(sample.prompt, answer, salt=self.version): answer for answer in shown}
+        if len(answers) < len(shown):
+            raise ConfigError(
+                f"two responses of group {sample.group!r} have the same id; reword the criteria"
+            )
+        return answers
