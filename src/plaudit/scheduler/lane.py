@@ -55,7 +55,8 @@ class Lane:
         self.transport = transport
         start = start or LimitConfig()
         ceilings = [c for c in (endpoint.max_concurrent, ceiling, start.ceiling) if c is not None]
-        self.limit = ConcurrencyLimit(replace(start, ceiling=min(ceilings)))
+        self.ceiling = min(ceilings)
+        self.limit = ConcurrencyLimit(replace(start, ceiling=self.ceiling))
         self.pace = Pace()
         self.breaker = Breaker(breaker)
         has_quota = endpoint.rpm is not None or endpoint.tpm is not None

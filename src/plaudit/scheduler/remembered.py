@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -21,10 +21,10 @@ class Learned(msgspec.Struct, omit_defaults=True):
 
     at: float
     """When, in seconds since 1970."""
-    limit: int | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     rejects: bool = False
     """Whether it turns away what is too much, rather than queueing it."""
-    rate: float | None = None
+    rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     """Requests a second, where it limits those."""
 
 
@@ -46,13 +46,16 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".limits-", delete=False) as file:
             file.write(msgspec.json.encode(merged))
-        os.replace(file.name, path)  # noqa: PTH105
+        try:
+            Path(file.name).replace(path)
+        except OSError:
+            Path(file.name).unlink()
 
 
 def learned_of(lane: Lane, *, now: float) -> Learned | None:
     """What a lane has found out about its endpoint; None while it has only its starting guess."""
     if lane.pace.rate is not None:
         return Learned(at=now, rate=lane.pace.rate)
-    if not lane.limit.is_learned:
-        return None
+    if not lane.limit.is_learned or lane.limit.limit >= lane.ceiling:
+        return None  # where the user's ceiling stopped the search, the endpoint may bear more
     return Learned(at=now, limit=lane.limit.limit, rejects=lane.limit.has_rejected)
