@@ -6,6 +6,7 @@ from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.monitor import Monitor
+from plaudit.judges.pairwise import Pairwise
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
@@ -18,6 +19,7 @@ __all__ = [
     "Group",
     "Judge",
     "Monitor",
+    "Pairwise",
     "Panel",
     "Question",
     "Reference",

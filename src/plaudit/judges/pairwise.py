@@ -1,0 +1,194 @@
+"""The pairwise judge: which of two responses is better, asked in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import fmean
+from typing import Literal
+
+from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges import parse
+from plaudit.judges.base import Question
+from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.fence import MAX_CHARS, Content
+from plaudit.judges.roster import alias, rosters
+from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+
+OTHER = "second"
+"""Where a question's sample carries the second response; the first is its own."""
+POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
+"""What each winner is worth to the first response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairwise:
+    """Compares responses two by two; the score is the share of comparisons won, a tie being half a win.
+
+    Pairwise("Which one is correct and brief?", against="group")
+
+    A panel. Each comparison is two calls, one for each order: a win must survive the swap, or it is a tie.
+    Where one of the two fails, there was no comparison; where more than half are missing, there is no score.
+
+    Calls: 2 a sample against its reference; n * (n - 1) for a group of n (56 for 8); n * opponents where
+    each meets only so many others. Identical responses tie without a call, and enter the group once.
+    """
+
+    criteria: str
+    against: Literal["reference", "group"] = field(default="reference", kw_only=True)
+    """What a response is compared with: its sample's reference, or the other responses of its group."""
+    opponents: int | None = field(default=None, kw_only=True)
+    """How many others of its group each response meets: an even number, or None for all of them.
+
+    The responses stand in a ring, in an order derived from what they say; each meets its neighbours.
+    """
+    show_thinking: bool = field(default=False, kw_only=True)
+    """Whether the judge sees the responses' `<think>...</think>`."""
+    max_chars: int = field(default=MAX_CHARS, kw_only=True)
+    """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
+    max_tokens: int = field(default=512, kw_only=True)
+    """Tokens the reply may have."""
+
+    _match: _Match = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        criteria = checked_text(
+            "criteria", self.criteria, 'write what makes a response better, like "Which one is correct?"'
+        )
+        if self.against not in ("reference", "group"):
+            raise ConfigError(f'against={self.against!r} should be "reference" or "group"')
+        if self.opponents is not None:
+            if self.against != "group":
+                raise ConfigError('opponents= is for against="group"; a reference is the only opponent')
+            if self.opponents < 2 or self.opponents % 2:
+                raise ConfigError(
+                    f"opponents={self.opponents} makes no ring; use 2, 4 or another even number, "
+                    "or leave it out to compare all with all"
+                )
+        made = brief(
+            "pairwise",
+            {"criteria": criteria, "form": '{"reason": "...", "winner": "first" | "second" | "tie"}'},
+            schema=object_schema({"reason": {"type": "string"}, "winner": {"enum": list(POINTS)}}),
+            reading=(parse.VERSION,),
+            max_chars=self.max_chars,
+            max_tokens=self.max_tokens,
+            show_thinking=self.show_thinking,
+        )
+        object.__setattr__(self, "_match", _Match(made))
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return f"{self._match.version}/{self.against}/{self.opponents or 'all'}"
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """From no comparison won to all of them."""
+        return (0.0, 1.0)
+
+    def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
+        """Two questions for each comparison, one right behind the other."""
+        return self._with_references(samples) if self.against == "reference" else self._in_groups(samples)
+
+    def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:  # noqa: ARG002
+        """The mean of the sample's comparisons."""
+        if not has_content(self._answer(sample)):
+            return nothing_to_judge(0.0)
+        if not verdicts:
+            reason = "a tie: there is no other answer to compare it with"
+            return Verdict(0.5, Status.OK, reason, source=Source.RULE)
+        own = alias(sample.prompt, self._answer(sample), salt=self._match.version)
+        pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
+        points = [
+            (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
+        ]
+        if 2 * len(points) < len(pairs):
+            failure = next(verdict for verdict in verdicts if not verdict.is_valid)
+            lost = len(pairs) - len(points)
+            error = f"{lost} of {len(pairs)} comparisons gave no verdict: {failure.error}"
+            return Verdict(None, failure.status, error=error)
+        results = [one if one == other else 0.5 for one, other in points]
+        won, lost = results.count(1.0), results.count(0.0)
+        return Verdict(
+            score=fmean(results),
+            status=Status.OK,
+            reason=f"won {won}, tied {len(results) - won - lost}, lost {lost} of {len(results)} comparisons",
+            parts={
+                "comparisons": float(len(results)),
+                "inconsistent": fmean(one != other for one, other in points),
+            },
+        )
+
+    def _with_references(self, samples: Sequence[Sample]) -> Iterator[Question]:
+        for index, sample in enumerate(samples):
+            if sample.reference is None or not has_content(sample.reference):
+                raise ConfigError(
+                    f"sample {index} has no reference to be compared with; give it one, "
+                    'or compare the samples of a group: against="group"'
+                )
+        for index, sample in enumerate(samples):
+            answer = self._answer(sample)
+            assert sample.reference is not None
+            if has_content(answer) and answer != sample.reference:
+                yield from self._both_orders(sample.prompt, None, answer, sample.reference, (index,))
+
+    def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
+        for group in rosters(samples, salt=self._match.version, show_thinking=self.show_thinking):
+            for one, other in self._pairs(list(group.answers)):
+                serves = tuple(sorted(group.answers[one] + group.answers[other]))
+                yield from self._both_orders(group.prompt, group.reference, one, other, serves)
+
+    def _pairs(self, answers: list[str]) -> Iterator[tuple[str, str]]:
+        if self.opponents is None or self.opponents >= len(answers) - 1:
+            yield from combinations(answers, 2)
+            return
+        for place, answer in enumerate(answers):
+            for step in range(1, self.opponents // 2 + 1):
+                yield answer, answers[(place + step) % len(answers)]
+
+    def _both_orders(
+        self, prompt: Content, reference: str | None, one: str, other: str, serves: tuple[int, ...]
+    ) -> Iterator[Question]:
+        for first, second in ((one, other), (other, one)):
+            yield Question(self._match, Sample(prompt, first, reference, extra={OTHER: second}), serves)
+
+    def _answer(self, sample: Sample) -> str:
+        return answer_of(sample, with_reasoning=self.show_thinking)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The plain judge behind a pairwise judge: two responses in this order, and the points of each by id."""
+
+    brief: Brief
+
+    @property
+    def version(self) -> str:
+        return self.brief.version
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        contents: dict[str, Content] = {"task": sample.prompt}
+        if sample.reference is not None:
+            contents["reference"] = sample.reference
+        return self.brief.about(contents | {"first": sample.response, "second": sample.extra[OTHER]})
+
+    def parse(self, reply: Reply, sample: Sample) -> Verdict:
+        first, second = sample.response, sample.extra[OTHER]
+        found = parse.single_object(reply, key="winner", judged=f"{first}\n{second}")
+        winner, reason = found["winner"], found.get("reason", "")
+        if not isinstance(winner, str) or winner not in POINTS:
+            raise UnreadableVerdict(f"the winner is {str(winner)[:20]!r}, not first, second or tie")
+        if not isinstance(reason, str):
+            raise UnreadableVerdict("the reason is not text")
+        points = POINTS[winner]
+        one, other = (alias(sample.prompt, answer, salt=self.version) for answer in (first, second))
+        return Verdict(
+            points,
+            Status.OK,
+            reason,
+            model=reply.model,
+            usage=reply.usage,
+            parts={one: points, other: 1.0 - points},
+        )
