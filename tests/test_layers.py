@@ -17,11 +17,12 @@ LAYERS = [
     {"types", "errors", "events", "config", "settings"},
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
-    {"engine", "blocking", "pending", "session"},
-    {"cli", "service", "integrations", "mutation", "testing", "__main__", "__init__"},
+    {"engine", "blocking", "openai_manager", "pending", "session"},
+    {"cli", "compute_score", "integrations", "mutation", "scoring", "service", "testing"}
+    | {"__main__", "__init__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-OPTIONAL = {"xllamacpp", "pyreqwest", "torch", "verl", "trl", "ray", "gymnasium", "numpy"}
+OPTIONAL = {"xllamacpp", "pyreqwest", "torch", "verl", "trl", "ray", "gymnasium", "numpy", "math_verify"}
 MAY_USE_OPTIONAL = {"local", "integrations", "mutation", "transports", "rewards", "testing"}
 PURE_FORBIDDEN = {"asyncio", "time", "random", "threading", "socket", "aiohttp", "os", "datetime"}
 MAX_LINES = 400

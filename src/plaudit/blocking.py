@@ -33,7 +33,7 @@ class LoopThread:
 
     def __init__(self, name: str = "plaudit") -> None:
         self._loop = new_event_loop()
-        self._inbox: deque[Callable[[], None]] = deque()
+        self._inbox: deque[Callable[[], object]] = deque()
         self._is_woken = False
         self._is_ending = False
         self._is_over = False
@@ -53,7 +53,7 @@ class LoopThread:
         """Whether the caller is on the loop's own thread, where waiting would be for ever."""
         return threading.current_thread() is self._thread
 
-    def post(self, action: Callable[[], None]) -> None:
+    def post(self, action: Callable[[], object]) -> None:
         """Run `action` on the loop soon; actions run in the order of posting."""
         if self._pid != os.getpid():  # not even the lock: at the fork, somebody may have held it for ever
             raise EngineClosed("the engine was started by the parent of this forked process")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import functools
 import logging
 import os
@@ -176,3 +177,18 @@ _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 def _close_all() -> None:
     for session in list(_sessions):
         session.close()
+
+
+def _keep_for_ever() -> None:
+    """Never free the parent's sessions in a forked child.
+
+    The two share their connections, and the kernel's list of connections to watch: to free them here would
+    end conversations over there, and strike them off the list that the parent goes by.
+    """
+    for session in list(_sessions):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+    _sessions.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_for_ever)

@@ -31,6 +31,7 @@ class Worker:
             target=serve, args=(self._inbox, make_store), name="plaudit-cache", daemon=True
         )
         self._finalizer = weakref.finalize(self, self._inbox.put, Stop())
+        self._finalizer.atexit = False  # an engine that closes at exit still has verdicts to store
         _workers.add(self)
 
     def submit(self, job: Job) -> None:

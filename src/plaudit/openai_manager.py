@@ -1,0 +1,76 @@
+"""The engine under the names of a reward manager's settings: submit, compute on, collect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from plaudit.caches import Cache
+from plaudit.config import Secret
+from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.judges.base import Judge
+from plaudit.pending import Pending
+from plaudit.types import Sample, Verdict
+
+TIME_LIMIT = 300.0
+"""Seconds a batch may take, unless told otherwise."""
+ROUTE = "/chat/completions"
+
+
+class AsyncOpenAIManager:
+    """Judges batches over an OpenAI-compatible endpoint, on an event loop in a thread of its own.
+
+        manager = AsyncOpenAIManager(model_name="deepseek-v3", api_endpoint="http://host/v1")
+        task = manager.submit(samples, judge)         # returns at once; the first one starts the thread
+        ...                                           # the GPU works
+        print(f"{manager.progress(task):.0f}%")
+        verdicts = manager.get_results(task)          # in order; what is missing after the limit says so
+        manager.shutdown()                            # or use it as a context manager
+
+    A thin front: `engine` is the Engine behind it, with everything else an Engine can do. Equal requests are
+    sent once, good verdicts come from the cache ever after, and failures are verdicts without a score.
+    """
+
+    def __init__(
+        self,
+        api_key: Secret | str | None = None,
+        model_name: str = "deepseek-v3",
+        api_endpoint: str | None = None,
+        max_concurrent_requests: int | None = None,
+        *,
+        cache: Cache | str | os.PathLike[str] | None = DEFAULT_CACHE,
+    ) -> None:
+        """
+        api_key                  the endpoint's key; without it, $OPENAI_API_KEY
+        api_endpoint             like https://host/v1; without it, $OPENAI_BASE_URL
+        max_concurrent_requests  calls at once, never crossed; None: as many as the endpoint bears
+        cache                    as for Engine
+        """
+        url = api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None
+        self.engine = Engine(
+            url, model=model_name, api_key=api_key, max_concurrent=max_concurrent_requests, cache=cache
+        )
+
+    def submit(self, samples: Iterable[Sample], judge: Judge) -> Pending:
+        """Hand a batch over and return at once."""
+        return self.engine.submit(samples, judge)
+
+    def progress(self, task: Pending) -> float:
+        """How much of a batch is done, in percent."""
+        return 100.0 * (1 - task.remaining / len(task)) if len(task) else 100.0
+
+    def get_results(self, task: Pending, timeout: float | None = TIME_LIMIT) -> list[Verdict]:
+        """Every verdict of a batch, in order; after `timeout` seconds the missing ones say `deadline`."""
+        return task.result(timeout)
+
+    def shutdown(self) -> None:
+        """Store what is finished and free thread and connections. Safe to call twice."""
+        self.engine.close()
+
+    shutdown_workers = shutdown
+
+    def __enter__(self) -> AsyncOpenAIManager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()

@@ -1,0 +1,66 @@
+"""A simulated judge on a real socket of this machine, on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from plaudit import Rubric, Sample
+from plaudit.simulator import Fault, Latency, Scenario, SimulatedServer
+from plaudit.simulator.http import serving
+from plaudit.simulator.stats import Stats
+
+JUDGE = Rubric("Is it correct and brief?")
+PROMPT = "What is the capital of France?"
+
+
+def taking(seconds: float) -> Latency:
+    """Every answer takes so long."""
+    return Latency(mean_tokens=20, sigma=0.0, seconds_per_token=0.0, first_token=seconds, round_trip=0.0)
+
+
+INSTANT = Scenario(latency=taking(0.0))
+HANGING = INSTANT.replace(faults=(Fault("hang"),))
+
+
+def samples(count: int, word: str = "Paris") -> list[Sample]:
+    return [Sample(PROMPT, f"{word} {number}", group=str(number % 4)) for number in range(count)]
+
+
+@dataclass(frozen=True)
+class Loopback:
+    """Where the server answers, and what it has seen."""
+
+    url: str
+    server: SimulatedServer
+
+    @property
+    def stats(self) -> Stats:
+        return self.server.stats
+
+
+@contextmanager
+def loopback(scenario: Scenario = INSTANT, *, speed: float = 1.0) -> Iterator[Loopback]:
+    server = SimulatedServer(scenario)
+    ready = threading.Event()
+    found: list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with serving(server, speed=speed) as url:
+            found.append((f"{url}/v1", asyncio.get_running_loop(), stop))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="loopback")
+    thread.start()
+    ready.wait()
+    url, loop, stop = found[0]
+    try:
+        yield Loopback(url, server)
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
