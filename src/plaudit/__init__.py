@@ -6,10 +6,12 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError, PlauditError
 from plaudit.events import Summary
 from plaudit.judges import Rubric
+from plaudit.openai_manager import AsyncOpenAIManager
 from plaudit.pending import Pending
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
 
 __all__ = [
+    "AsyncOpenAIManager",
     "ChatRequest",
     "ConfigError",
     "Endpoint",
