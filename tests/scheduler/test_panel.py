@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from dispatching import NEVER, Answer, Asked, FakeServer
@@ -215,8 +216,22 @@ def test_no_panel_makes_a_number_out_of_failures() -> None:
             return Verdict(10.0, Status.OK)
 
     (verdict,), _, _ = judged(Optimist(), responses("a"), server(all=RequestRefused("400")))
-    assert verdict.score is None
+    assert (verdict.score, verdict.status) == (None, Status.FAILED)
     assert "out of failures" in (verdict.error or "")
+
+
+@pytest.mark.parametrize("nonsense", [None, 7.0, Verdict(float("nan"), Status.OK), Verdict(None, Status.OK)])
+def test_what_is_no_verdict_is_a_failure_and_is_logged_once(
+    nonsense: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Absurd(Together):
+        def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:
+            verdict: Verdict = nonsense
+            return verdict
+
+    verdicts, _, _ = judged(Absurd(), responses("a", "b"), server())
+    assert [(v.score, v.status) for v in verdicts] == [(None, Status.FAILED)] * 2
+    assert len(caplog.records) == 1
 
 
 # -- deadlines and the end ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,10 +11,9 @@ from typing import NamedTuple, cast
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.check import check_samples
+from plaudit.scheduler import judging
 from plaudit.scheduler.batch import Batch, Items
 from plaudit.types import Sample, Source, Status, Usage, Verdict
-
-log = logging.getLogger("plaudit")
 
 
 def convene(samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None) -> Batch:
@@ -93,16 +92,22 @@ class _Sitting:
         verdicts = [verdict for verdict, _ in found if verdict is not None]
         paid = [v.usage for v, is_payer in found if v is not None and is_payer and v.source is Source.CALL]
         try:
-            verdict = self._panel.combine(index, self._batch.samples[index], verdicts)
-            if verdicts and verdict.is_valid and not any(v.is_valid for v in verdicts):
-                raise ConfigError("the panel made a score out of failures alone")
-            return _with_facts(verdict, verdicts, paid)
-        except (Exception, SystemExit) as error:  # user code: costs its own sample only
-            log.exception("panel %s could not combine sample %d", type(self._panel).__name__, index)
-            failed = Verdict(
-                None, Status.FAILED, error=f"the panel could not combine its verdicts: {error!r}"
-            )
-            return _with_facts(failed, verdicts, paid)
+            verdict = _checked(self._panel.combine(index, self._batch.samples[index], verdicts), verdicts)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
+            judging.blame(self._batch, error, f"could not combine the verdicts on sample {index}")
+            verdict = Verdict(None, Status.FAILED, error=f"the verdicts could not be combined: {error!r}")
+        return _with_facts(verdict, verdicts, paid)
+
+
+def _checked(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
+    """The panel's verdict, if it is one, and no number out of failures."""
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"combine gave a {type(verdict).__name__}, not a verdict")
+    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
+        raise ValueError(f"combine gave a verdict with the score {verdict.score}")
+    if verdicts and verdict.is_valid and not any(asked.is_valid for asked in verdicts):
+        raise ValueError(f"combine made the score {verdict.score} out of failures alone")
+    return verdict
 
 
 def _check(question: Question, samples: int) -> None:
