@@ -69,6 +69,8 @@ class Endpoint:
     tpm: int | None = None
     """Tokens a minute this endpoint allows; None for no limit of ours."""
     price: Price | None = None
+    is_direct: bool = False
+    """Whether to pass by the proxies that the environment names, as for a server of our own."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)

@@ -17,9 +17,12 @@ import pytest
 from wire import chat, ends_within, is_running
 
 from plaudit.config import Endpoint
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError
+from plaudit.judges.yes import Yes
 from plaudit.local.server import LocalServer
 from plaudit.testing.tiny_model import write_tiny_model
+from plaudit.types import Sample, Status
 
 pytestmark = pytest.mark.local
 
@@ -43,6 +46,16 @@ def test_it_answers_chat_completions_under_the_name_of_its_model(server: LocalSe
 def test_its_endpoint_admits_no_more_calls_than_it_has_slots(server: LocalServer) -> None:
     assert server.endpoint.max_concurrent == 2
     assert server.endpoint.url.startswith("http://127.0.0.1:")
+
+
+def test_an_engine_reaches_it_directly_whatever_proxy_is_set(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody listens
+    with Engine(endpoints=[server.endpoint], cache=None) as engine:
+        (verdict,) = engine.score([Sample("Is it?", "It is.")], Yes())
+    assert verdict.status in (Status.OK, Status.UNREADABLE)  # a random model answered
+    assert verdict.usage.prompt_tokens > 0
 
 
 def test_top_logprobs_come_back(server: LocalServer) -> None:

@@ -100,7 +100,12 @@ class LocalServer:
             self.close()
             raise
         self._endpoint = Endpoint(
-            f"http://127.0.0.1:{port}/v1", model=name, api_key=key, kind="openai", max_concurrent=self._slots
+            f"http://127.0.0.1:{port}/v1",
+            model=name,
+            api_key=key,
+            kind="openai",
+            max_concurrent=self._slots,
+            is_direct=True,
         )
         return self
 

@@ -35,7 +35,9 @@ def open_transport(
     `environ` names the proxies; None takes this process's environment, {} connects directly.
     """
     dialect = Ollama if endpoint.kind == "ollama" else OpenAI
-    proxy = proxy_for(endpoint.url, os.environ if environ is None else environ)
+    proxy = (
+        None if endpoint.is_direct else proxy_for(endpoint.url, os.environ if environ is None else environ)
+    )
     return HttpTransport(
         endpoint, dialect(endpoint.model, endpoint.price), _client(endpoint, client, proxy, timeout)
     )
