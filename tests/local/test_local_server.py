@@ -22,7 +22,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.yes import Yes
 from plaudit.local.server import LocalServer
 from plaudit.testing.tiny_model import write_tiny_model
-from plaudit.types import Sample, Status
+from plaudit.types import Sample
 
 pytestmark = pytest.mark.local
 
@@ -54,8 +54,7 @@ def test_an_engine_reaches_it_directly_whatever_proxy_is_set(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # where nobody listens
     with Engine(endpoints=[server.endpoint], cache=None) as engine:
         (verdict,) = engine.score([Sample("Is it?", "It is.")], Yes())
-    assert verdict.status in (Status.OK, Status.UNREADABLE)  # a random model answered
-    assert verdict.usage.prompt_tokens > 0
+    assert verdict.error is not None and "answered 400" in verdict.error  # the question is too long for it
 
 
 def test_top_logprobs_come_back(server: LocalServer) -> None:
