@@ -37,7 +37,7 @@ class Site:
     """The same for the second batch."""
 
     def seeded(self, seed: int) -> tuple[Scenario, ...]:
-        """The servers with another seed: other reply lengths, the same on all of them, for it is one model."""
+        """The servers with another seed: other reply lengths, but the same on all, for it is one model."""
         return tuple(server.replace(seed=seed) for server in self.servers)
 
 

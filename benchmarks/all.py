@@ -1,0 +1,62 @@
+"""Every benchmark in turn, and at the end which of them met its goals: this is `make bench`.
+
+python benchmarks/all.py            about half an hour on two quiet cores
+python benchmarks/all.py --quick    smaller and fewer: that they work, not what they say
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FULL = (
+    ("makespan.py",),
+    ("makespan.py", "--wild", "60"),
+    ("makespan.py", "--real", "--speed", "5", "--seeds", "3"),
+    ("tail.py",),
+    ("cached.py",),
+    ("cpu.py",),
+    ("memory.py",),
+    ("score_memory.py",),
+    ("kill_resume.py",),
+    ("peers.py",),
+)
+QUICK = (
+    ("makespan.py", "--seeds", "1"),
+    ("tail.py", "--seeds", "1"),
+    ("cached.py", "--entries", "50000"),
+    ("cpu.py", "--quick"),
+    ("score_memory.py", "--lines", "5000"),
+    ("kill_resume.py", "--kills", "3", "--lines", "600"),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    commands = QUICK if parser.parse_args().quick else FULL
+    print(
+        f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}: a busy machine measures its neighbours."
+    )
+    ends = []
+    for script, *options in commands:
+        name = " ".join((script, *options))
+        print(f"\n=== {name} ===", flush=True)
+        started = time.monotonic()
+        status = subprocess.run([sys.executable, HERE / script, *options], check=False).returncode
+        ends.append((name, status, time.monotonic() - started))
+    print("\n=== all ===")
+    for name, status, seconds in ends:
+        print(f"{'met' if status == 0 else 'MISSED':>6}  {name} ({seconds:.0f} s)")
+    return 1 if any(status for _, status, _ in ends) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
