@@ -5,7 +5,7 @@ from plaudit.core.fingerprint import get_request_hash
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, PlauditError
 from plaudit.events import Summary
-from plaudit.judges import Rubric
+from plaudit.judges import Group, Jury, Pairwise, Rubric
 from plaudit.openai_manager import AsyncOpenAIManager
 from plaudit.pending import Pending
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
@@ -16,6 +16,9 @@ __all__ = [
     "ConfigError",
     "Endpoint",
     "Engine",
+    "Group",
+    "Jury",
+    "Pairwise",
     "Pending",
     "PlauditError",
     "Price",

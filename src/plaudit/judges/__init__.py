@@ -5,6 +5,7 @@ from plaudit.judges.cascade import Cascade
 from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
+from plaudit.judges.jury import Jury
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.pairwise import Pairwise
 from plaudit.judges.reference import Reference
@@ -18,6 +19,7 @@ __all__ = [
     "Expected",
     "Group",
     "Judge",
+    "Jury",
     "Monitor",
     "Pairwise",
     "Panel",
