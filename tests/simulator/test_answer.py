@@ -212,3 +212,15 @@ def test_faults_keep_to_their_schedule_and_the_first_wins() -> None:
         return fault.kind
 
     assert [kind(4.9, 0), kind(5.0, 2), kind(6.0, 3), kind(6.0, 4)] == ["slow", "reset", "html", "slow"]
+
+
+def test_one_digit_comes_with_its_neighbours_on_the_scale() -> None:
+    scores = set()
+    for number in range(100):
+        reply = answer(PLAIN, chat(f"{number}? Reply with one digit from 1 to 5.", top_logprobs=20), tokens=1)
+        (choice,) = reply.tokens
+        assert reply.text == choice.token == choice.top[0][0]
+        assert {token for token, _ in choice.top} <= set("12345")
+        assert math.fsum(math.exp(logprob) for _, logprob in choice.top) == pytest.approx(1.0)
+        scores.add(reply.text)
+    assert scores == set("12345")

@@ -54,7 +54,10 @@ def answer(
     if fault == "babble":
         return Reply(BABBLE, model=ask.model, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
-    text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
+    if ask.digits:
+        text, choices = writer.digit(*ask.digits)
+    else:
+        text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
     if fault == "truncated":
         return Reply(text[: len(text) // 2], model=ask.model, finish_reason="length", usage=usage, rate=rate)
     return Reply(text, model=ask.model, usage=usage, rate=rate, tokens=choices if ask.top_logprobs else ())
@@ -73,6 +76,13 @@ class _Writer:
         ranked += [(" maybe", -12.0), (" perhaps", -13.0)]
         (token, logprob), top = ranked[0], tuple(ranked[: self._ask.top_logprobs])
         return token, (TokenChoice(token, logprob, top),)
+
+    def digit(self, low: int, high: int) -> tuple[str, tuple[TokenChoice, ...]]:
+        bounds = {"type": "integer", "minimum": low, "maximum": high}
+        score = _number(bounds, self._chance("digit"))
+        schema = {"properties": {"score": bounds}}
+        choice = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
+        return choice.token, (choice,)
 
     def document(self) -> tuple[str, tuple[TokenChoice, ...]]:
         schema = self._ask.schema or DEFAULT_SCHEMA

@@ -43,6 +43,14 @@ class Ask(Struct, frozen=True):
         words = set(re.findall(r"[a-z]+", " ".join(self.texts).lower()))
         return {"yes", "no"} <= words
 
+    @property
+    def digits(self) -> tuple[int, int] | None:
+        """The ends of the scale, where one digit of it is asked for with its log-probability."""
+        if not self.top_logprobs or self.schema is not None:
+            return None
+        found = re.search(r"one digit from (\d) to (\d)", " ".join(self.texts[-1:]))
+        return (int(found[1]), int(found[2])) if found else None
+
 
 def ask_of(request: Request, *, model: str) -> Ask:
     """A plaudit request, as the server sees it."""
