@@ -80,8 +80,9 @@ def _roster(
             answers.setdefault(answer, []).append(index)
     order: Iterable[str] = answers
     if shuffle:
-        whole = _digest("group", salt, task, *sorted(answers)).hex()
-        order = sorted(answers, key=lambda answer: _digest("place", whole, answer))
+        own = {answer: _digest("answer", answer).hex() for answer in answers}
+        whole = _digest("group", salt, task, *sorted(own.values())).hex()
+        order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
     return Roster(name, first.prompt, first.reference, {answer: tuple(answers[answer]) for answer in order})
 
 

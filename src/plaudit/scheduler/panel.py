@@ -50,10 +50,14 @@ class _Sitting:
 
     def add(self, question: Question) -> None:
         """Take a question on, to be asked of its judge."""
-        _check(question, len(self.seats))
-        check_samples(question.judge, [(question.serves[0], question.sample)])
+        if not question.serves or not 0 <= min(question.serves) <= max(question.serves) < len(self.seats):
+            raise ConfigError(
+                f"a question serves the samples {question.serves}, and there are {len(self.seats)}; "
+                "name at least one, each by its index in the batch"
+            )
         number = self._numbers.setdefault(id(question.judge), len(self._asked))
         if number == len(self._asked):
+            _check_plain(question.judge)
             self._asked.append([])
         questions = self._asked[number]
         for index in question.serves:
@@ -63,6 +67,8 @@ class _Sitting:
 
     def inner(self, model: str) -> tuple[Batch, ...]:
         """The questions as batches of plain judges, which report to this sitting."""
+        for questions in self._asked:
+            check_samples(questions[0].judge, ((asked.serves[0], asked.sample) for asked in questions))
         self._waiting = [len(seats) for seats in self.seats]
         self._inner = tuple(
             Batch([question.sample for question in questions], questions[0].judge, model=model)
@@ -110,15 +116,10 @@ def _checked(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
     return verdict
 
 
-def _check(question: Question, samples: int) -> None:
-    if not question.serves or not all(0 <= index < samples for index in question.serves):
+def _check_plain(judge: Judge) -> None:
+    if isinstance(judge, Panel):
         raise ConfigError(
-            f"a question serves the samples {question.serves}, and there are {samples}; "
-            "name at least one, each by its index in the batch"
-        )
-    if isinstance(question.judge, Panel):
-        raise ConfigError(
-            f"a panel asks plain judges, and {type(question.judge).__name__} is a panel itself; "
+            f"a panel asks plain judges, and {type(judge).__name__} is a panel itself; "
             "ask its members instead"
         )
 
