@@ -15,12 +15,12 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
-from plaudit.cli.job import Job, Run
 from plaudit.cli.convene import Bench
+from plaudit.cli.job import Job, Run
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, Summary, VerdictsReady
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel
 from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
 from plaudit.types import Sample, Source, Status, Verdict
@@ -62,7 +62,9 @@ class FakeEngine:
     submitted: int = 0
     is_open: bool = False
 
-    def submit(self, samples: Sequence[Sample], judge: Judge, *, deadline: float | None) -> FakePending:
+    def submit(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
+    ) -> FakePending:
         assert self.is_open
         self.submitted += len(samples)
         self.deadlines.append(deadline)

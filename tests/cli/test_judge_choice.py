@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from simulated_judge import Simulator
+from typer.testing import CliRunner
 
+from plaudit.cli import app
 from plaudit.cli.judge import CRITERIA, judge_of
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
 from plaudit.settings import resolve
 
 
-def judge(*, is_embedded: bool = False, **arguments: Any) -> Judge:
+def judge(*, is_embedded: bool = False, **arguments: Any) -> Judge | Panel:
     return judge_of(resolve(arguments, environment={}, table={}), is_embedded=is_embedded)
 
 
@@ -69,7 +73,10 @@ def test_a_judge_file_describes_everything(tmp_path: Path) -> None:
         ("anchors = 3", "anchors = 3 should be like"),
         ("scale = [10, 0]", "upside down"),
         ("scale = 3", "scale = 3 should be two numbers"),
-        ('max_tokens = "many"', "cannot be made"),
+        (
+            'max_tokens = "many"',
+            "judge.toml:1: max_tokens = 'many' does not do: expected a whole number, got text",
+        ),
     ],
 )
 def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, words: str) -> None:
@@ -85,3 +92,36 @@ def test_an_unknown_name_or_a_missing_file_is_named() -> None:
         judge(judge="rubrik")
     with pytest.raises(ConfigError, match=r"--rubric rules\.txt: there is no such file"):
         judge(rubric="rules.txt")
+
+
+def test_lines_without_a_reference_are_named_before_the_first_call(
+    tmp_path: Path, simulator: Simulator
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(
+        '{"prompt": "6 x 7?", "response": "42", "reference": 42}\n{"prompt": "6 x 8?", "response": "48"}\n'
+    )
+    arguments = [str(part) for part in ("score", source, "-o", out, "--base-url", simulator.url)]
+    result = CliRunner().invoke(app, [*arguments, "--judge", "reference"])
+    assert result.exit_code == 2
+    assert (
+        "line 2: reference=None cannot be compared with; give each sample its right answer" in result.output
+    )
+    assert simulator.server.stats.requests == 0
+    result = CliRunner().invoke(app, [*arguments, "--judge", "reference", "--skip-bad"])
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["score"] in (0.0, 1.0) for line in out.read_text().splitlines()] == [True]
+
+
+def test_a_panel_may_judge_a_file(tmp_path: Path, simulator: Simulator) -> None:
+    source, out, judge = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "judge.toml"
+    source.write_text('{"prompt": "6 x 7?", "response": "42"}\n')
+    judge.write_text(
+        'kind = "checklist"\ncalls = "each"\n[[criteria]]\nname = "right"\ntext = "It is right."\n'
+    )
+    arguments = ("score", source, "-o", out, "--base-url", simulator.url, "--judge", judge)
+    result = CliRunner().invoke(app, [str(part) for part in arguments])
+    assert result.exit_code == 0, result.output
+    scored = json.loads(out.read_text())
+    assert scored["status"] == "ok"
+    assert scored["judge"]["parts"] == {"right": scored["score"]}

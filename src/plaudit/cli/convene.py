@@ -14,7 +14,7 @@ from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
 from plaudit.cli.judge import judge_of
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.server import LocalServer
 from plaudit.settings import Settings
@@ -24,7 +24,7 @@ from plaudit.settings import Settings
 class Bench:
     """A judge and the endpoints that speak for it."""
 
-    judge: Judge
+    judge: Judge | Panel
     endpoints: tuple[Endpoint, ...]
     notice: str = ""
     """What the user has to know about who judged."""

@@ -14,9 +14,10 @@ from typing import Protocol
 from rich.console import Console
 
 from plaudit.cli.console import ConsoleHandler
-from plaudit.cli.line import BadLine, encode
-from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.convene import Bench
+from plaudit.cli.judge import demands_of
+from plaudit.cli.line import BadLine, Check, encode
+from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.report import Report
 from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
 from plaudit.cli.source import can_be_read_twice, open_source
@@ -26,7 +27,7 @@ from plaudit.cli.survey import BadLines, survey
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer
-from plaudit.judges.base import Judge
+from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
@@ -41,7 +42,9 @@ NO_TIME_LEFT = 0.001
 class Scorer(Protocol):
     """What a run needs of the engine."""
 
-    def submit(self, samples: Sequence[Sample], judge: Judge, *, deadline: float | None) -> Pending: ...
+    def submit(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
+    ) -> Pending: ...
 
 
 OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], contextlib.AbstractContextManager[Scorer]]
@@ -102,12 +105,14 @@ class Run:
         self._console = console
         self._on_failure = OnFailure(job.settings.on_failure)
         self._bad = BadLines()
+        self._check: Check | None = None
         self._tally = Tally()
         self._started = time.monotonic()
 
     def __call__(self) -> int:
         """Do it; the exit status. Raises ConfigError where it cannot be done."""
         self._job.check()
+        self._check = demands_of(self._job.settings)
         total = self._survey()
         with _opened(self._job.output) as sink, _opened(self._job.summary) as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(sink, total)
@@ -150,7 +155,7 @@ class Run:
             open_source(self._job.source).close()  # says at once what is wrong with it
             return None
         bad = BadLines()
-        total = survey(self._job.source, bad)
+        total = survey(self._job.source, bad, self._check)
         if bad.count and not (self._job.skip_bad and total):
             remedy = "No other is left." if self._job.skip_bad else "Mend them, or go on without: --skip-bad."
             raise ConfigError(f"{self._job.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
@@ -181,6 +186,7 @@ class Run:
                     on_bad=self._meet_bad_line,
                     wake=stop.wake,
                     should_stop=lambda: stop.signal is not None,
+                    check=self._check,
                 )
                 try:
                     is_complete = stream.run()

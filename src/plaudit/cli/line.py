@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Never
 
 import msgspec
 
+from plaudit.errors import ConfigError
 from plaudit.types import Message, Sample, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")
@@ -42,12 +44,18 @@ class BadLine:
         return f"line {self.number}: {self.reason}"
 
 
-def parse(number: int, raw: bytes) -> Line | BadLine:
+Check = Callable[[Sample], None]
+"""What the judge demands of a sample: raises ConfigError where it lacks something."""
+
+
+def parse(number: int, raw: bytes, check: Check | None = None) -> Line | BadLine:
     """Read one line that is not blank."""
     try:
         record = _record(raw)
         sample = _sample(record)
-    except _Wrong as wrong:
+        if check is not None:
+            check(sample)
+    except (_Wrong, ConfigError) as wrong:
         return BadLine(number, str(wrong))
     return Line(number, raw, sample, has_ours=any(name in record for name in OURS))
 
@@ -71,6 +79,8 @@ def render(line: Line, verdict: Verdict) -> bytes:
             },
         },
     }
+    if verdict.parts:
+        ours["judge"]["parts"] = dict(verdict.parts)
     if verdict.error is not None:
         ours["error"] = verdict.error
     theirs = without(line.raw, OURS) if line.has_ours else line.raw.strip()

@@ -34,7 +34,7 @@ Judge = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE",
-        help="rubric, yes, or a TOML file describing one (default: rubric)",
+        help="A kind (rubric, yes, reference, ...) or a file that describes one (default: rubric)",
         rich_help_panel=_judge,
     ),
 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.line import BadLine, Line, parse, render
+from plaudit.cli.line import BadLine, Check, Line, parse, render
 from plaudit.cli.sink import Sink
 from plaudit.cli.source import Source
 from plaudit.types import Sample, Verdict
@@ -65,6 +65,8 @@ class Stream:
     """Called for each line that cannot be scored; raises where that ends the run."""
     wake: Event
     should_stop: Callable[[], bool]
+    check: Check | None = None
+    """What the judge demands of each sample, if it demands anything."""
     _chunks: deque[_Chunk] = field(default_factory=deque)
 
     def run(self) -> bool:
@@ -118,7 +120,7 @@ class Stream:
     def _good_lines(self, taken: list[tuple[int, bytes]]) -> list[Line]:
         good = []
         for number, raw in taken:
-            line = parse(number, raw)
+            line = parse(number, raw, self.check)
             if isinstance(line, BadLine):
                 self.on_bad(line)
             else:

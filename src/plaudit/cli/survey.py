@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from plaudit.cli.line import BadLine, parse
+from plaudit.cli.line import BadLine, Check, parse
 from plaudit.cli.source import every_line, open_source
 from plaudit.errors import ConfigError
 
@@ -30,7 +30,7 @@ class BadLines:
         return "\n".join(shown)
 
 
-def survey(place: str, bad: BadLines) -> int:
+def survey(place: str, bad: BadLines, check: Check | None = None) -> int:
     """How many lines of a file can be scored; the others go to `bad`."""
     good = 0
     with contextlib.closing(open_source(place)) as source:
@@ -39,7 +39,7 @@ def survey(place: str, bad: BadLines) -> int:
                 raise ConfigError(
                     f'{place} is one JSON array; turn it into lines: jq -c ".[]" {place} > lines.jsonl'
                 )
-            line = parse(number, raw)
+            line = parse(number, raw, check)
             if isinstance(line, BadLine):
                 bad.add(line)
             else:

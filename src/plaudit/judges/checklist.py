@@ -74,7 +74,7 @@ class Checklist:
             schema=object_schema(
                 {key: {"type": "boolean" if i % 2 else "string"} for i, key in enumerate(keys)}
             ),
-            reading=(parse.VERSION, [point.weight for point in criteria]),
+            reading=(parse.VERSION, [float(point.weight) for point in criteria]),
             max_chars=self.max_chars,
             max_tokens=_TOKENS_EACH * len(criteria) if self.max_tokens is None else self.max_tokens,
             show_thinking=self.show_thinking,
@@ -150,7 +150,9 @@ class SplitChecklist:
             )
             for point in criteria
         )
-        identity = [(judge.version, point.weight) for judge, point in zip(judges, criteria, strict=True)]
+        identity = [
+            (judge.version, float(point.weight)) for judge, point in zip(judges, criteria, strict=True)
+        ]
         version = "checklists-" + hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
         for name, value in {"criteria": criteria, "version": version, "_judges": judges}.items():
             object.__setattr__(self, name, value)

@@ -56,7 +56,7 @@ class Monitor:
             "monitor",
             {"behaviour": behaviour},
             schema=object_schema({"reason": {"type": "string"}, "suspicion": _STEPS.schema()}),
-            reading=(parse.VERSION, self.threshold),
+            reading=(parse.VERSION, float(self.threshold)),
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,

@@ -52,7 +52,7 @@ class Scale:
         """The JSON schema of a score on this scale."""
         if self.integer:
             return {"type": "integer", "minimum": int(self.low), "maximum": int(self.high)}
-        return {"type": "number", "minimum": self.low, "maximum": self.high}
+        return {"type": "number", "minimum": float(self.low), "maximum": float(self.high)}
 
 
 def _describe(value: object) -> str:

@@ -1,0 +1,207 @@
+"""Kinds of judges by name: which options each has, and how it is made from plain data."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.cascade import Cascade
+from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
+from plaudit.judges.expected import Expected
+from plaudit.judges.group import Group
+from plaudit.judges.jury import Jury
+from plaudit.judges.locator import Key
+from plaudit.judges.monitor import Monitor
+from plaudit.judges.pairwise import Pairwise
+from plaudit.judges.reference import Reference
+from plaudit.judges.rubric import Rubric
+from plaudit.judges.yes import Yes
+
+
+class BadOption(ConfigError):
+    """An option that a judge cannot be made with; `key` is the way to it."""
+
+    def __init__(self, key: Key, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How judges of one kind are made."""
+
+    build: Callable[..., Judge | Panel]
+    options: Mapping[str, Any]
+    """Every option with its type."""
+    required: tuple[str, ...]
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return tuple(_KINDS)
+
+
+def register(name: str, build: type[Any]) -> None:
+    """Let files make judges of a kind: a class whose arguments are its options."""
+    _KINDS[name] = _kind_of(build)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """The names of a kind's options."""
+    return tuple(_KINDS[name].options)
+
+
+def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Panel:
+    """The judge that the options describe. Raises BadOption with the way to what is wrong."""
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise BadOption(
+            (*at, "kind"),
+            f"there is no kind of judge {name!r}; there are {', '.join(_KINDS)}{_hint(name, _KINDS)}",
+        )
+    arguments: dict[str, Any] = {}
+    for option, value in options.items():
+        _check_known(option, kind.options, f"the judge {name!r}", at)
+        arguments[option] = _value(option, value, kind.options[option], (*at, option))
+    for option in kind.required:
+        if option not in arguments:
+            raise BadOption(
+                at, f"the judge {name!r} has no {option}; add {_EXAMPLES.get(option, option + ' = ...')}"
+            )
+    if "scale" in arguments and "integer" in kind.options:
+        arguments.setdefault("integer", all(float(end).is_integer() for end in arguments["scale"]))
+    try:
+        return kind.build(**arguments)
+    except BadOption:
+        raise
+    except ConfigError as error:
+        raise BadOption(_blamed(str(error), arguments, at), str(error)) from None
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+_EXAMPLES = {
+    "criteria": 'a line like: criteria = "Is it correct and brief?"',
+    "behaviour": 'a line like: behaviour = "It edits the tests."',
+    "rule": 'a line like: rule = "exact_match"',
+    "judge": "a table [judge] with its kind",
+    "members": "a table [[members]] for each, with its kind",
+}
+_SHAPES = {
+    "scale": "should be two numbers, like [0, 10]",
+    "anchors": 'should be like { "0" = "wrong" }',
+}
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
+    """The value as the judge takes it; what judges within a judge are described by is made into them."""
+    if option == "judge":
+        return _inner(value, key)
+    if option == "members" and isinstance(value, list):
+        return [_inner(item, (*key, index)) for index, item in enumerate(value)]
+    if option == "members" and isinstance(value, dict):
+        return {name: _inner(item, (*key, name)) for name, item in value.items()}
+    if option == "criteria" and isinstance(value, list):
+        for index, item in enumerate(value):
+            for name in item if isinstance(item, dict) else ():
+                _check_known(name, _CRITERION, "a criterion", (*key, index))
+    try:
+        return msgspec.convert(value, hint, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise _wrong(option, value, str(error), key) from None
+    except TypeError:  # a type that only Python code can give, like a function; the judge looks for itself
+        return value
+
+
+def _inner(table: Any, key: Key) -> Judge | Panel:
+    """A judge within a judge."""
+    if not isinstance(table, dict):
+        raise BadOption(key, f"{table!r} is no judge; describe one in a table of its own, with its kind")
+    options = dict(table)
+    return build(options.pop("kind", "rubric"), options, at=key)
+
+
+def _wrong(option: str, value: object, message: str, key: Key) -> BadOption:
+    message, _, place = message.partition(" - at `")
+    if found := re.match(r"\$\[(\d+)\](?:\.(\w+))?", place):
+        inside: Key = (int(found[1]), *([found[2]] if found[2] else []))
+        return BadOption((*key, *inside), f"{option}[{found[1]}]: {_readable(message)}")
+    shape = _SHAPES.get(option)
+    return BadOption(key, f"{option} = {value!r} {shape or 'does not do: ' + _readable(message)}")
+
+
+def _readable(message: str) -> str:
+    message = re.sub(r"`([\w| ]+)`", lambda found: _named(found[1]), message)
+    return message[:1].lower() + message[1:]
+
+
+def _named(types: str) -> str:
+    """`int | null` in words."""
+    return " or ".join(_WORDS.get(name, repr(name)) for name in types.split(" | "))
+
+
+def _check_known(name: str, known: Mapping[str, Any], whose: str, at: Key) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+        raise BadOption((*at, name), f"{whose} has no {name!r}; {hint}")
+
+
+def _hint(name: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(str(name), known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _blamed(message: str, arguments: Mapping[str, Any], at: Key) -> Key:
+    """The option that a judge complains about: its messages begin with the name of the field."""
+    found = re.match(r"(\w+)(?:\[(\d+)\])?", message)
+    if found is None or found[1] not in arguments:
+        return at
+    return (*at, found[1], int(found[2])) if found[2] else (*at, found[1])
+
+
+# --- the kinds ----------------------------------------------------------------------------------------------
+
+
+def _kind_of(build: type[Any]) -> Kind:
+    hints = get_type_hints(build.__init__)
+    parameters = signature(build).parameters.values()
+    required = tuple(item.name for item in parameters if item.default is Parameter.empty)
+    return Kind(build, {item.name: hints.get(item.name, Any) for item in parameters}, required)
+
+
+def _checklist(*, calls: Literal["one", "each"] = "one", **options: Any) -> Judge | Panel:
+    return SplitChecklist(**options) if calls == "each" else Checklist(**options)
+
+
+_CRITERION = _kind_of(Criterion).options
+_one_call = _kind_of(Checklist)
+_KINDS: dict[str, Kind] = {
+    "rubric": _kind_of(Rubric),
+    "yes": _kind_of(Yes),
+    "reference": _kind_of(Reference),
+    "checklist": Kind(_checklist, {**_one_call.options, "calls": Literal["one", "each"]}, _one_call.required),
+    "monitor": _kind_of(Monitor),
+    "expected": _kind_of(Expected),
+    "group": _kind_of(Group),
+    "pairwise": _kind_of(Pairwise),
+    "jury": _kind_of(Jury),
+    "cascade": _kind_of(Cascade),
+}
