@@ -1,9 +1,10 @@
 """plaudit: rewards from language-model judges, without the GPU waiting."""
 
+from plaudit.compute_score import acompute_score, compute_score
 from plaudit.config import Endpoint, Price, Secret
 from plaudit.core.fingerprint import get_request_hash
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError, PlauditError
+from plaudit.errors import BatchFailed, ConfigError, PlauditError
 from plaudit.events import Summary
 from plaudit.judges import Group, Jury, Pairwise, Rubric
 from plaudit.openai_manager import AsyncOpenAIManager
@@ -12,6 +13,7 @@ from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Ver
 
 __all__ = [
     "AsyncOpenAIManager",
+    "BatchFailed",
     "ChatRequest",
     "ConfigError",
     "Endpoint",
@@ -31,5 +33,7 @@ __all__ = [
     "Summary",
     "Usage",
     "Verdict",
+    "acompute_score",
+    "compute_score",
     "get_request_hash",
 ]

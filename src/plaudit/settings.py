@@ -83,6 +83,14 @@ class Settings:
     """Whether compute_score adds the monitor's verdict."""
     monitor_cache: bool = True
     """Whether compute_score keeps verdicts for repeated responses."""
+    monitor: str = ""
+    """Behaviour that compute_score's monitor looks for, in words, or a file; empty: gaming the score."""
+    monitor_use: Literal["penalise", "screen", "observe"] = "penalise"
+    """What compute_score does with the monitor's verdict: subtract it, leave the row out, or report it."""
+    monitor_weight: float = 1.0
+    """What a response that the monitor is sure about loses."""
+    max_failure_rate: float = 0.2
+    """Share of samples without a verdict past which compute_score raises."""
     api_key: Secret | None = None
     """The key itself; it comes from a variable only, never from a file or an argument."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -164,7 +172,7 @@ def read_file(path: Path) -> dict[str, Any]:
 def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The table with its relative paths starting from the file's own folder, wherever the command runs."""
     anchored = dict(table)
-    for name in ("cache", "local_model", "rubric", "judge"):
+    for name in ("cache", "local_model", "rubric", "judge", "monitor"):
         value = table.get(name)
         if not isinstance(value, str) or not value or value == "off":
             continue

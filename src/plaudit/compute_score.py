@@ -1,0 +1,229 @@
+"""compute_score: one function that trainers call, with one sample or with a batch.
+
+    compute_score(response, ground_truth, dataset_name, extra_info)                        a score
+    compute_score(data_sources=..., solution_strs=..., ground_truths=..., extra_infos=...) scores, in order
+    compute_score(data_source=..., solution_str=..., ground_truth=..., extra_info=...)     as verl calls it
+
+Known data sources are scored by a rule, the others by a judge; TRAIN_WITH_MONITOR=true adds a monitor. A
+judge that fails never becomes a 0.0: docs/rewards.md says what it becomes in each of the three.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from plaudit.errors import BatchFailed, ConfigError
+from plaudit.scoring import NO_TASK, SOURCE, Scoring
+from plaudit.settings import load
+from plaudit.types import Message, Sample
+
+if TYPE_CHECKING:
+    from plaudit.rewards import RewardRow
+    from plaudit.rewards.neutral import Neutral
+
+TASK_KEYS = ("question", "prompt", "raw_prompt", "problem", "query", "instruction")
+"""Where `extra_info` may hold the task, the first that does."""
+GROUP_KEYS = ("uid", "group")
+BATCH = ("data_sources", "solution_strs", "ground_truths", "extra_infos")
+VERL = ("data_source", "solution_str")
+PASSED_BY_VERL = frozenset({
+    "reward_router_address", "reward_model_tokenizer", "sandbox_fusion_url", "concurrent_semaphore",
+    "memory_limit_mb", "return_dict",
+})  # fmt: skip
+"""What verl passes to everybody, and a judge over HTTP has no use for."""
+
+
+class Score(float):
+    """A score that remembers where it came from. In arithmetic, logs and JSON it is a plain number."""
+
+    valid: bool
+    """Whether it was judged; else it is a stand-in, close to the mean of its group."""
+    status: str
+    components: Mapping[str, float | None]
+
+    def __new__(cls, value: float, row: RewardRow) -> Score:
+        score = super().__new__(cls, value)
+        score.valid, score.status, score.components = row.valid, row.status, dict(row.raw)
+        return score
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)  # across processes it is the number alone
+
+
+Result = Score | dict[str, float]
+
+
+def compute_score(
+    response: str | None = None,
+    ground_truth: Any = None,
+    dataset_name: str | None = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: bool | None = None,
+    max_failure_rate: float | None = None,
+    **call: Any,
+) -> Any:
+    """A score for one sample, a list for a batch; see the top of this file for the ways to call it.
+
+    details            a dictionary with `score` and each component, under the same keys on every row, in
+                       place of a number; by default only for verl's own way of calling
+    max_failure_rate   share of missing verdicts past which BatchFailed is raised; by default 0.2
+    """
+    asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
+    scoring, neutral = _current()
+    limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
+    if asked.is_batch:
+        batch = scoring.rewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
+        return [asked.result(row.reward, row) for row in batch.rows]
+    row = scoring.rewards(asked.samples, on_failure="mask", max_failure_rate=None).rows[0]
+    return asked.result(_one(asked.samples[0], row, neutral, limit), row)
+
+
+async def acompute_score(
+    response: str | None = None,
+    ground_truth: Any = None,
+    dataset_name: str | None = None,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    details: bool | None = None,
+    max_failure_rate: float | None = None,
+    **call: Any,
+) -> Any:
+    """compute_score for callers with an event loop, which stays free meanwhile."""
+    asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
+    scoring, neutral = _current()
+    limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
+    if asked.is_batch:
+        batch = await scoring.arewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
+        return [asked.result(row.reward, row) for row in batch.rows]
+    row = (await scoring.arewards(asked.samples, on_failure="mask", max_failure_rate=None)).rows[0]
+    return asked.result(_one(asked.samples[0], row, neutral, limit), row)
+
+
+class _Call:
+    """What a caller asked for, whichever way it was said."""
+
+    def __init__(self, call: dict[str, Any], details: bool | None, response: str | None, *rest: Any) -> None:
+        if unknown := [name for name in call if name not in (*BATCH, *VERL, *PASSED_BY_VERL)]:
+            raise ConfigError(
+                f"compute_score takes no {unknown[0]!r}; "
+                "its settings come from the environment and from plaudit.toml"
+            )
+        self.is_batch = any(call.get(name) is not None for name in BATCH)
+        is_verl = any(call.get(name) is not None for name in VERL)
+        self._has_details = is_verl if details is None else details
+        if self.is_batch:
+            self.samples = _batch(call)
+            return
+        response = call["solution_str"] if call.get("solution_str") is not None else response
+        if not isinstance(response, str):
+            raise ConfigError(
+                "compute_score has no response; call it as compute_score(response, ground_truth, "
+                f"dataset_name, extra_info), or with the lists {', '.join(BATCH)}"
+            )
+        truth, source, extra = rest
+        self.samples = [_sample(call.get("data_source") or source, response, truth, extra)]
+
+    def result(self, score: float | None, row: RewardRow) -> Result:
+        assert score is not None, "a trainer here takes numbers only"
+        return {"score": float(score), **row.flat()} if self._has_details else Score(score, row)
+
+
+def _batch(call: Mapping[str, Any]) -> list[Sample]:
+    responses = call.get("solution_strs")
+    if responses is None:
+        raise ConfigError("solution_strs is missing; a batch needs its responses")
+    columns: list[Sequence[Any]] = []
+    for name in BATCH:
+        values = call.get(name)
+        values = [None] * len(responses) if values is None else list(values)
+        if len(values) != len(responses):
+            raise ConfigError(
+                f"{name} has {len(values)} entries for {len(responses)} responses; give one for each"
+            )
+        columns.append(values)
+    return [_sample(*row) for row in zip(*columns, strict=True)]
+
+
+def _sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] | None) -> Sample:
+    extra = extra if isinstance(extra, Mapping) else {}
+    source = "" if source is None else str(source)
+    return Sample(
+        prompt=_task(extra),
+        response=response,
+        reference=_reference(truth),
+        group=_group(extra, source),
+        extra={**extra, SOURCE: source},
+    )
+
+
+def _task(extra: Mapping[str, Any]) -> str | list[Message]:
+    for name in TASK_KEYS:
+        task = extra.get(name)
+        if isinstance(task, str) and task.strip():
+            return task
+        if task is not None and not isinstance(task, (str, Mapping)):
+            turns = list(task)  # verl keeps messages in an array
+            if turns and all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
+                return [{"role": str(t["role"]), "content": str(t.get("content") or "")} for t in turns]
+    return NO_TASK
+
+
+def _reference(truth: Any) -> str | None:
+    if truth is None or isinstance(truth, str):
+        return truth if truth and truth.strip() else None
+    if hasattr(truth, "tolist"):
+        truth = truth.tolist()  # numpy
+    return truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False, default=str)
+
+
+def _group(extra: Mapping[str, Any], source: str) -> str | None:
+    """Samples of one prompt: by its id, else by its place in the data set, which its responses share."""
+    for name in GROUP_KEYS:
+        if extra.get(name) is not None:
+            return str(extra[name])
+    if extra.get("index") is not None:
+        return f"{source}/{extra.get('split', '')}/{extra['index']}"
+    return None
+
+
+def _one(sample: Sample, row: RewardRow, neutral: Neutral, limit: float) -> float:
+    """The score of a sample that came alone; the nearest mean known where it has none."""
+    from plaudit.rewards.failure import SCREENED
+    from plaudit.rewards.neutral import WINDOW
+
+    source = sample.extra[SOURCE]
+    if row.reward is not None:
+        neutral.add(row.reward, group=sample.group, source=source)
+        return row.reward
+    if row.status != SCREENED and (misses := neutral.miss()) > limit * WINDOW:
+        raise BatchFailed(
+            f"{misses} of the last {WINDOW} samples have no verdict, more than the {limit:.0%} allowed, "
+            f"the last of them {row.status}; the log says why. Set PLAUDIT_MAX_FAILURE_RATE to allow more"
+        )
+    return neutral.value(group=sample.group, source=source)
+
+
+# -- the process's own scoring ----------------------------------------------------------------------------
+
+_scoring: tuple[object, Scoring, Neutral] | None = None
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def _current() -> tuple[Scoring, Neutral]:
+    """What the environment asks for, made anew when it changes."""
+    global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
+    from plaudit.rewards.neutral import Neutral
+
+    own = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
+    seen = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(own)))
+    with _lock:
+        if _scoring is None or _scoring[0] != seen:
+            _scoring = (seen, Scoring(load({})), Neutral())
+        return _scoring[1], _scoring[2]
