@@ -118,6 +118,18 @@ def test_a_twin_that_fails_leaves_the_call_to_the_other(error: Exception) -> Non
     run(main())
 
 
+def test_a_twin_turned_away_elsewhere_is_not_sent_a_third_time() -> None:
+    async def main() -> None:
+        slow = FakeServer(lambda asked: (15.0 if asked.arrival == 30 else 1.0, GOOD))
+        full = FakeServer(lambda asked: RateLimited("slow down") if asked.text in slow.texts() else GOOD)
+        async with Bench(slow, full) as bench:
+            assert good(await bench.ask_all(*numbered(120))) == 120
+            assert slow.asked[30].text in full.texts()
+            assert bench.calls[slow.asked[30].text].sends == 2
+
+    run(main())
+
+
 def test_when_both_twins_fail_the_call_is_tried_again() -> None:
     def behave(asked: Asked) -> tuple[float, Reply | Exception]:
         if asked.text != "q70" or asked.nth > 2:

@@ -7,14 +7,14 @@ import gc
 import weakref
 from dataclasses import dataclass
 
-from dispatching import FakeServer
+from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, good_server, marks_of, samples, verdicts_of
 
-from plaudit.errors import RateLimited
+from plaudit.errors import TransportFailed
 from plaudit.scheduler.dispatcher import DispatcherConfig
 from plaudit.scheduler.scorer import CHUNK, WINDOW
 from plaudit.testing import run
-from plaudit.types import ChatRequest, Sample, Status, Verdict
+from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 MOST = WINDOW + CHUNK
 
@@ -51,21 +51,26 @@ def test_of_20000_samples_only_a_window_is_rendered_at_any_moment() -> None:
             verdicts = await desk.score(samples(20_000), judge)
             assert {verdict.status for verdict in verdicts} == {Status.OK}
             gc.collect()
-            assert judge.peak <= MOST + 64
+            assert judge.peak <= MOST + 2 * 64
             assert judge.alive <= 1
 
     run(main())
 
 
-def test_calls_that_are_turned_away_and_wait_count_as_well() -> None:
-    """An endpoint that rejects everything must not draw the whole batch into memory."""
+def test_calls_that_wait_for_their_next_attempt_count_as_well() -> None:
+    """A server that puts most calls off must not draw the whole batch into memory."""
+
+    def behave(asked: Asked) -> Reply | Exception:
+        put_off = asked.nth == 1 and asked.arrival % 3
+        return TransportFailed("503", retry_after=300.0) if put_off else marks_of(asked.text)
 
     async def main() -> None:
-        server, judge = FakeServer(RateLimited("slow down"), latency=0.001), Watching()
-        async with Desk(server) as desk:
-            batch = desk.submit(samples(20_000), judge)
-            await asyncio.sleep(60.0)
-            assert judge.peak <= MOST + 64
+        server, judge = FakeServer(behave, latency=0.05), Watching()
+        async with Desk(server, config=DispatcherConfig(max_concurrent=64)) as desk:
+            batch = desk.submit(samples(8000), judge)
+            await asyncio.sleep(200.0)
+            assert batch.remaining > 2000
+            assert judge.peak <= MOST + 2 * 64
             desk.scorer.cancel(batch)
 
     run(main())
