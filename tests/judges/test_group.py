@@ -357,7 +357,7 @@ def engine(scenario: Scenario, **options: Any) -> Engine:
     return Engine(
         endpoints=[Endpoint("http://simulated/v1", model="m")],
         transport=lambda _: SimulatedTransport(scenario),
-        **{"cache": None, **options},
+        **{"cache": None, "hedge": False, **options},
     )
 
 

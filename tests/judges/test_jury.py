@@ -245,6 +245,7 @@ def engine(scenario: Scenario) -> Engine:
         endpoints=[Endpoint("http://simulated/v1", model="m")],
         transport=lambda _: SimulatedTransport(scenario),
         cache="memory",
+        hedge=False,
     )
 
 

@@ -268,6 +268,7 @@ def test_over_an_engine_every_sample_has_a_score_or_a_reason_why_not() -> None:
         endpoints=[Endpoint("http://simulated/v1", model="m")],
         transport=lambda _: SimulatedTransport(scenario),
         cache="memory",
+        hedge=False,
     ) as engine:
         pending = engine.submit(samples, AMONG)
         verdicts = pending.result(timeout=20)

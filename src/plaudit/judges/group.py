@@ -33,8 +33,8 @@ class Group:
     Group("Is it correct and brief?", scale=(0, 10))
 
     A panel: submit whole groups. The judge sees the responses under hidden ids, in an order derived from what
-    they say; identical ones are judged once. A reply that misses, repeats or invents an id gives no verdict on
-    any of them.
+    they say; identical ones are judged once. A reply that misses, repeats or invents an id gives no verdict
+    on any of them.
     """
 
     criteria: str
