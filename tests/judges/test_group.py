@@ -393,6 +393,16 @@ def test_the_engine_judges_groups_in_order_and_remembers_them_in_any_order() -> 
             judges.submit(samples[:1], GROUP)
 
 
+def test_groups_stream_as_they_are_judged() -> None:
+    samples = [s for n in range(10) for s in group("one", "two", "one", prompt=f"{n}?", name=f"g{n}")]
+    with engine(Scenario(latency=INSTANT)) as judges:
+        streamed = dict(judges.submit(samples, GROUP).as_completed(by="group"))
+    assert set(streamed) == {f"g{n}" for n in range(10)}
+    for name, items in streamed.items():
+        assert [samples[index].group for index, _ in items] == [name] * 3
+        assert items[0][1].score == items[2][1].score is not None
+
+
 def test_under_faults_a_sample_has_a_score_or_a_reason_why_not() -> None:
     kinds: tuple[FaultKind, ...] = ("babble", "truncated", "refusal", "filtered", "reset")
     faults = tuple(Fault(kind, probability=0.1) for kind in kinds)

@@ -13,10 +13,12 @@ from scoring import Desk, Marks, final, verdicts_of
 
 from plaudit.caches.memory import MemoryCache
 from plaudit.errors import ConfigError, RequestRefused
-from plaudit.events import BatchFinished, BatchStarted, VerdictsReady
+from plaudit.events import BatchFinished, BatchStarted, CallFinished, VerdictsReady
+from plaudit.judges import Group, Jury, Pairwise, Rubric
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.panel import convene
+from plaudit.simulator import Fault, Scenario, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status, Usage, Verdict
 
@@ -346,3 +348,46 @@ def test_a_panel_within_a_panel_is_refused() -> None:
     question = Question(Twice(), Sample("q", "x"), (0,))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="Twice is a panel itself"):
         convene(responses("a"), Odd(question=question), model="m")
+
+
+# -- whatever the server does ------------------------------------------------------------------------------
+
+FAULTS = (
+    Fault("refusal", probability=0.1),
+    Fault("babble", probability=0.1),
+    Fault("truncated", probability=0.05),
+    Fault("reset", probability=0.1),
+    Fault("slow", probability=0.02),
+)
+PANELS: tuple[Panel, ...] = (
+    Group("Is it right?", max_chars_per_call=60),
+    Pairwise("Which one is right?", against="group", opponents=2),
+    Jury([Rubric("Is it right?"), Rubric("Is it brief?", (1, 5)), Rubric("Is it kind?")], combine="median"),
+)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: type(panel).__name__)
+@pytest.mark.parametrize("deadline", [None, 3.0, 6.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_sample_gets_exactly_one_outcome(panel: Panel, deadline: float | None, seed: int) -> None:
+    texts = ("It is 42.", "It is 41, or so.", "42", "", "Forty-two, as everybody knows.")
+    samples = [Sample(f"{n} x 7?", f"{text}", group=f"g{n}") for n in range(30) for text in texts]
+
+    async def main() -> tuple[list[Verdict], Batch, Desk]:
+        async with Desk(SimulatedTransport(Scenario(seed=seed, faults=FAULTS))) as desk:
+            batch = convene(samples, panel, model="m", deadline=deadline)
+            desk.scorer.start(batch)
+            return await verdicts_of(batch), batch, desk
+
+    verdicts, batch, desk = run(main())
+    assert sum(len(event.verdicts) for event in desk.seen(VerdictsReady)) == len(samples)
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        assert (verdict.status is Status.EMPTY) == (not sample.response)
+        assert verdict.is_valid == (verdict.status in (Status.OK, Status.EMPTY)) == (verdict.error is None)
+    (finished,) = desk.seen(BatchFinished)
+    if deadline is None:
+        spent = sum(event.usage.prompt_tokens for event in desk.seen(CallFinished))
+        assert batch.summary().prompt_tokens == spent, "the bill is what the endpoint counted"
+        assert Status.DEADLINE not in {verdict.status for verdict in verdicts}
+    else:
+        assert finished.at <= deadline + 0.001
