@@ -28,6 +28,8 @@ class Summary:
     hedges: int = 0
     rejects: int = 0
     """Replies that said "slow down"."""
+    rereads: int | None = None
+    """Replies that held no verdict and were asked for once more; None where nobody counted."""
     latency_p50_s: float | None = None
     latency_p95_s: float | None = None
     prompt_tokens: int = 0

@@ -37,6 +37,7 @@ class Asked:
         self.attempts += call.attempts
         if reply is not None:
             self.readings += 1
+            batch.rereads += self.readings > 1
             self.usage = reply.usage if self.readings == 1 else _sum(self.usage, reply.usage)
 
     def shares(self, verdict: Verdict) -> Iterator[tuple[Batch, tuple[int, Verdict]]]:

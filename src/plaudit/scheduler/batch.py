@@ -39,7 +39,7 @@ class Batch:
         self.remaining = len(samples)
         self.seen: dict[bytes, int] = {}
         """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
-        self.calls = self.retries = self.hedges = self.rejects = self.judge_errors = 0
+        self.calls = self.retries = self.hedges = self.rejects = self.rereads = self.judge_errors = 0
         self.is_closed = not samples
         """Whether nobody waits for more: done, past its deadline, or cancelled."""
         self.settled: Items = []
@@ -136,6 +136,7 @@ class Batch:
             retries=sum(batch.retries for batch in asked),
             hedges=sum(batch.hedges for batch in asked),
             rejects=sum(batch.rejects for batch in asked),
+            rereads=sum(batch.rereads for batch in asked),
             latency_p50_s=called[len(called) // 2] if called else None,
             latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
             prompt_tokens=sum(usage.prompt_tokens for usage in paid),
