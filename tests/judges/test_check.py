@@ -9,7 +9,7 @@ import pytest
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.judges import Reference, Rubric
+from plaudit.judges import Jury, Reference, Rubric
 from plaudit.judges.base import Question
 from plaudit.judges.check import check_samples
 from plaudit.testing import ScriptedTransport
@@ -35,6 +35,13 @@ class Pair:
 def test_the_first_sample_that_will_not_do_is_named() -> None:
     with pytest.raises(ConfigError, match="sample 7: reference=None cannot be compared with"):
         check_samples(Reference(), [(6, GOOD), (7, BAD), (8, BAD)])
+
+
+def test_a_jury_demands_what_its_members_demand() -> None:
+    jury = Jury([Rubric("Is it right?"), Reference()])
+    check_samples(jury, [(0, GOOD)])
+    with pytest.raises(ConfigError, match="sample 1: reference=None"):
+        check_samples(jury, [(0, GOOD), (1, BAD)])
 
 
 def test_judges_without_demands_take_every_sample() -> None:

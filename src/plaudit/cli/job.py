@@ -15,8 +15,9 @@ from rich.console import Console
 
 from plaudit.cli.console import ConsoleHandler
 from plaudit.cli.convene import Bench
-from plaudit.cli.judge import demands_of
-from plaudit.cli.line import BadLine, Check, encode
+from plaudit.cli.group import WholeGroups
+from plaudit.cli.judge import judge_of
+from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.report import Report
 from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
@@ -28,6 +29,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import Demanding
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
@@ -105,15 +107,14 @@ class Run:
         self._console = console
         self._on_failure = OnFailure(job.settings.on_failure)
         self._bad = BadLines()
-        self._check: Check | None = None
         self._tally = Tally()
         self._started = time.monotonic()
 
     def __call__(self) -> int:
         """Do it; the exit status. Raises ConfigError where it cannot be done."""
         self._job.check()
-        self._check = demands_of(self._job.settings)
-        total = self._survey()
+        judge = judge_of(self._job.settings, is_embedded=not self._job.settings.base_url)
+        total = self._survey(judge)
         with _opened(self._job.output) as sink, _opened(self._job.summary) as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(sink, total)
             seconds = time.monotonic() - self._started
@@ -149,13 +150,13 @@ class Run:
             f"put a valid key into {variable}, or name another variable with --api-key-env",
         )
 
-    def _survey(self) -> int | None:
+    def _survey(self, judge: Judge | Panel) -> int | None:
         """How many lines there are to score; None where the input can be read only once."""
         if not can_be_read_twice(self._job.source):
             open_source(self._job.source).close()  # says at once what is wrong with it
             return None
         bad = BadLines()
-        total = survey(self._job.source, bad, self._check)
+        total = survey(self._job.source, bad, judge)
         if bad.count and not (self._job.skip_bad and total):
             remedy = "No other is left." if self._job.skip_bad else "Mend them, or go on without: --skip-bad."
             raise ConfigError(f"{self._job.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
@@ -186,7 +187,8 @@ class Run:
                     on_bad=self._meet_bad_line,
                     wake=stop.wake,
                     should_stop=lambda: stop.signal is not None,
-                    check=self._check,
+                    check=bench.judge.check if isinstance(bench.judge, Demanding) else None,
+                    groups=WholeGroups() if isinstance(bench.judge, Panel) else None,
                 )
                 try:
                     is_complete = stream.run()

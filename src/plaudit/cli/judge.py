@@ -8,16 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plaudit.cli.line import Check
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import Demanding
 from plaudit.judges.file import read_judge
 from plaudit.judges.kind import build, kinds
 from plaudit.settings import DEFAULT, Settings
 
 CRITERIA = "Does the response do what the task asks? Being correct counts most, then complete, then clear."
-"""What a rubric judges by where nobody says."""
+"""What is judged by where nobody says."""
 TEXT_SUFFIXES = (".txt", ".md", ".toml", ".rst")
 
 
@@ -42,14 +40,8 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
     return described.judge(**changes)
 
 
-def demands_of(settings: Settings) -> Check | None:
-    """What the judge of these settings demands of each sample; None where it takes them all."""
-    judge = judge_of(settings, is_embedded=not settings.base_url)
-    return judge.check if isinstance(judge, Demanding) else None
-
-
 def _defaults(kind: str) -> dict[str, Any]:
-    return {"criteria": CRITERIA} if kind == "rubric" else {}
+    return {"criteria": CRITERIA} if kind in ("rubric", "group", "expected") else {}
 
 
 def text_or_file(value: str, option: str) -> str:

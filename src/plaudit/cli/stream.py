@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
+from plaudit.cli.group import WholeGroups
 from plaudit.cli.line import BadLine, Check, Line, parse, render
 from plaudit.cli.sink import Sink
 from plaudit.cli.source import Source
@@ -67,6 +68,8 @@ class Stream:
     should_stop: Callable[[], bool]
     check: Check | None = None
     """What the judge demands of each sample, if it demands anything."""
+    groups: WholeGroups | None = None
+    """Keeps groups together, where the judge compares responses."""
     _chunks: deque[_Chunk] = field(default_factory=deque)
 
     def run(self) -> bool:
@@ -79,7 +82,7 @@ class Stream:
             if self._chunks:
                 if not did_something:
                     self.wake.wait(POLL)
-            elif self.source.exhausted:
+            elif self.source.exhausted and not self.groups:
                 return True
         return False
 
@@ -107,10 +110,15 @@ class Stream:
         while lines < OPEN_LINES and size < OPEN_BYTES and waiting < DONE_BYTES:
             wait = 0.0 if self._chunks else POLL
             taken = self.source.take(lines=CHUNK_LINES, size=CHUNK_BYTES, wait=wait)
-            if not taken or self.should_stop():
+            if self.should_stop():
+                break
+            good = self._good_lines(taken)
+            if self.groups is not None:
+                good = self.groups.add(good, is_end=self.source.exhausted)
+            if not taken and not good:
                 break
             did_something = True
-            if good := self._good_lines(taken):
+            if good:
                 pending = self.submit([line.sample for line in good])
                 self._chunks.append(_Chunk(good, pending, sum(len(line.raw) for line in good)))
                 lines += len(good)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 
-from plaudit.cli.line import BadLine, Check, parse
+from plaudit.cli.group import WholeGroups
+from plaudit.cli.line import BadLine, Line, parse
 from plaudit.cli.source import every_line, open_source
 from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import Demanding
 
 SHOWN = 10
+CHUNK_LINES = 256
 
 
 class BadLines:
@@ -30,9 +34,14 @@ class BadLines:
         return "\n".join(shown)
 
 
-def survey(place: str, bad: BadLines, check: Check | None = None) -> int:
-    """How many lines of a file can be scored; the others go to `bad`."""
-    good = 0
+def survey(place: str, bad: BadLines, judge: Judge | Panel | None = None) -> int:
+    """How many lines of a file can be scored; the others go to `bad`.
+
+    Raises ConfigError where a panel cannot compare the lines that are left.
+    """
+    check = judge.check if isinstance(judge, Demanding) else None
+    panel = judge if isinstance(judge, Panel) else None
+    groups, lines, good = WholeGroups(), list[Line](), 0
     with contextlib.closing(open_source(place)) as source:
         for number, raw in every_line(source):
             if raw == b"[" and not good + bad.count:
@@ -42,6 +51,23 @@ def survey(place: str, bad: BadLines, check: Check | None = None) -> int:
             line = parse(number, raw, check)
             if isinstance(line, BadLine):
                 bad.add(line)
-            else:
-                good += 1
+                continue
+            good += 1
+            if panel is not None:
+                lines.append(line)
+                if len(lines) == CHUNK_LINES:
+                    _rehearse(panel, groups.add(lines, is_end=False), place)
+                    lines = []
+    if panel is not None:
+        _rehearse(panel, groups.add(lines, is_end=True), place)
     return good
+
+
+def _rehearse(panel: Panel, lines: list[Line], place: str) -> None:
+    """Let a panel say what it would ask, without asking it."""
+    try:
+        for _ in panel.split([line.sample for line in lines]):
+            pass
+    except ConfigError as error:
+        numbers = f"lines {lines[0].number} to {lines[-1].number}"
+        raise ConfigError(f"{place}, {numbers}: {error}") from None

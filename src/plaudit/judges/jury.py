@@ -9,6 +9,7 @@ from statistics import fmean, median, pstdev
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.check import Demanding
 from plaudit.judges.scale import Scale
 from plaudit.types import Sample, Status, Verdict
 
@@ -70,6 +71,12 @@ class Jury:
             "version": "jury-" + hashlib.sha256(identity.encode()).hexdigest()[:16],
         }.items():
             object.__setattr__(self, name, value)
+
+    def check(self, sample: Sample) -> None:
+        """Whatever any member demands of a sample."""
+        for judge in self.members.values():
+            if isinstance(judge, Demanding):
+                judge.check(sample)
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """Every sample for every member."""
