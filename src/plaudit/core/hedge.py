@@ -10,9 +10,11 @@ from plaudit.core.histogram import LatencyHistogram
 
 MIN_CALLS = 20
 OUTLIER = 1.5
+YOUNGEST = 0.1
+"""Seconds; a call younger than that is no outlier, however fast the others are."""
 
 
 def hedge_age(latencies: LatencyHistogram) -> float | None:
     """Seconds after which a call still under way is an outlier; None while too little is known."""
     nearly_all = latencies.quantile(0.95) if len(latencies) >= MIN_CALLS else None
-    return None if nearly_all is None else OUTLIER * nearly_all
+    return None if nearly_all is None else max(OUTLIER * nearly_all, YOUNGEST)
