@@ -15,7 +15,6 @@ from rich.console import Console
 
 from plaudit.cli.console import ConsoleHandler
 from plaudit.cli.convene import Bench
-from plaudit.cli.group import WholeGroups
 from plaudit.cli.judge import judge_of
 from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
@@ -25,6 +24,7 @@ from plaudit.cli.source import can_be_read_twice, open_source
 from plaudit.cli.stop import Stop
 from plaudit.cli.stream import Pending, Stream
 from plaudit.cli.survey import BadLines, survey
+from plaudit.cli.whole_group import WholeGroups
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from plaudit.cli.group import WholeGroups
 from plaudit.cli.line import BadLine, Line, parse
 from plaudit.cli.source import every_line, open_source
+from plaudit.cli.whole_group import WholeGroups
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
