@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 import math
+import os
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +20,7 @@ from plaudit import acompute_score, compute_score
 from plaudit.compute_score import Score
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.rewards import advantages
-from plaudit.simulator import Fault
+from plaudit.simulator import Fault, Queue
 
 ESSAYS = "my/essays"
 QUESTION = {"question": "Why is the sky blue?", "uid": "a"}
@@ -122,6 +124,20 @@ def test_arrays_are_taken_as_trainers_keep_them(judge: Loopback) -> None:
     columns["extra_infos"] = np.array([{"raw_prompt": turns}] * 4, dtype=object)
     scores = compute_score(**columns)
     assert all(isinstance(score, Score) and score.valid for score in scores)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_worker_scores_too(judge: Loopback) -> None:
+    expected = compute_score(**essays(4))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if compute_score(**essays(4)) == expected else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert compute_score(**essays(4)) == expected
 
 
 def test_an_empty_batch_has_no_scores() -> None:
@@ -269,6 +285,30 @@ def test_alone_an_outage_does_not_go_on_for_ever(broken_judge: Loopback) -> None
     with pytest.raises(BatchFailed, match="41 of the last 200"):
         for number in range(60):
             compute_score(f"Answer {number}.", None, ESSAYS, QUESTION)
+
+
+def test_giving_up_the_wait_calls_the_rest_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        compute = acompute_score(**essays(64))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(compute, 0.3)
+
+    with loopback(INSTANT.replace(capacity=Queue(slots=1), faults=(Fault("hang"),))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("PLAUDIT_MAX_CONCURRENT", "4")
+        asyncio.run(main())
+        assert server.stats.requests <= 4
+
+
+def test_a_batch_is_reported_in_the_log_and_single_samples_are_not(
+    judge: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="plaudit"):
+        compute_score("It scatters.", None, ESSAYS, QUESTION)
+        assert not caplog.records
+        compute_score(**essays(8))
+        assert "8" in caplog.text
+        assert "Answer 0" not in caplog.text
 
 
 # -- bad input --------------------------------------------------------------------------------------------

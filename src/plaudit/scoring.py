@@ -16,8 +16,10 @@ from plaudit.caches import default_path
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
+from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
+from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.settings import DEFAULT, Settings
 from plaudit.types import Sample, Source, Status, Verdict
@@ -37,13 +39,16 @@ BEHAVIOUR = (
 )
 SOURCE = "data_source"
 """Where a sample's `extra` names its data source."""
+TASK, MONITOR = "task", "monitor"
+"""Components of the score."""
 NO_TASK = "(The task was not recorded.)"
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Verdicts on their way: those of these rows, on this scale."""
+    """Verdicts on their way: for this component of these rows, on this scale."""
 
+    component: str
     rows: Sequence[int]
     pending: Pending
     scale: tuple[float, float]
@@ -60,36 +65,36 @@ class Scoring:
     def rewards(
         self, samples: Sequence[Sample], *, on_failure: OnFailure, max_failure_rate: float | None
     ) -> Rewards:
-        """Score a batch and wait for it."""
+        """Score a batch and wait for it. Ctrl-C calls the rest off."""
         reward = self._reward(on_failure, max_failure_rate)
-        asked, monitored = self._ask(samples)
-        verdicts = self._by_rule(samples)
-        for part in asked:
-            _fill(verdicts, part, part.pending.result())
-        seen = monitored.result() if monitored is not None else None
-        return self._combined(reward, samples, verdicts, seen)
+        asked = self._ask(samples)
+        try:
+            task = self._by_rule(samples)
+            arrived = [part.pending.result() for part in asked]
+        except BaseException:
+            _call_off(asked)
+            raise
+        return self._combined(reward, samples, task, list(zip(asked, arrived, strict=True)))
 
     async def arewards(
         self, samples: Sequence[Sample], *, on_failure: OnFailure, max_failure_rate: float | None
     ) -> Rewards:
         """The same, with the caller's event loop left free."""
         reward = self._reward(on_failure, max_failure_rate)
-        asked, monitored = await asyncio.to_thread(self._ask, samples)
+        # The first question opens the engine, which may ask the endpoint for its model; rules take a while.
+        asked = self._ask(samples) if self._engine else await asyncio.to_thread(self._ask, samples)
         try:
-            verdicts = await asyncio.to_thread(self._by_rule, samples)
-            for part in asked:
-                _fill(verdicts, part, await part.pending)
-            seen = await monitored if monitored is not None else None
-        except asyncio.CancelledError:
-            for pending in (*(part.pending for part in asked), monitored):
-                if pending is not None:
-                    pending.cancel()
+            has_rules = any(map(_has_rule, samples))
+            task = await asyncio.to_thread(self._by_rule, samples) if has_rules else self._by_rule(samples)
+            arrived = [await part.pending for part in asked]
+        except BaseException:
+            _call_off(asked)
             raise
-        return self._combined(reward, samples, verdicts, seen)
+        return self._combined(reward, samples, task, list(zip(asked, arrived, strict=True)))
 
     # -- what is asked ------------------------------------------------------------------------------------
 
-    def _ask(self, samples: Sequence[Sample]) -> tuple[list[_Asked], Pending | None]:
+    def _ask(self, samples: Sequence[Sample]) -> list[_Asked]:
         """Send off everything that a model has to say; rules are checked meanwhile."""
         by_judge: dict[bool, list[int]] = {}
         for row, sample in enumerate(samples):
@@ -98,11 +103,14 @@ class Scoring:
         asked = []
         for has_reference, rows in by_judge.items():
             judge, scale = self._judge(has_reference)
-            asked.append(_Asked(rows, self._submit([samples[row] for row in rows], judge), scale))
-        monitored = self._submit(samples, self._monitor()) if self.settings.train_with_monitor else None
-        if (asked or monitored) and any(sample.prompt == NO_TASK for sample in samples):
+            asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), scale))
+        if self.settings.train_with_monitor:
+            monitor = self._monitor()
+            everybody = range(len(samples))
+            asked.append(_Asked(MONITOR, everybody, self._submit(samples, monitor), monitor.scale))
+        if asked and any(sample.prompt == NO_TASK for sample in samples):
             _warn_of_missing_task()
-        return asked, monitored
+        return asked
 
     def _submit(self, samples: Sequence[Sample], judge: Judge | Panel) -> Pending:
         with _gate:  # several threads may ask for their first sample at once
@@ -145,16 +153,25 @@ class Scoring:
     def _reward(self, on_failure: OnFailure, max_failure_rate: float | None) -> Reward:
         from plaudit.rewards import Component, Reward
 
-        components = [Component("task")]
+        components = [Component(TASK)]
         if self.settings.train_with_monitor:
-            monitor = Component("monitor", weight=self.settings.monitor_weight, use=self.settings.monitor_use)
+            monitor = Component(MONITOR, weight=self.settings.monitor_weight, use=self.settings.monitor_use)
             components.append(monitor)
         return Reward(components, on_failure=on_failure, max_failure_rate=max_failure_rate)
 
     def _combined(
-        self, reward: Reward, samples: Sequence[Sample], task: list[Verdict], monitor: list[Verdict] | None
+        self,
+        reward: Reward,
+        samples: Sequence[Sample],
+        task: list[Verdict],
+        parts: Sequence[tuple[_Asked, Sequence[Verdict]]],
     ) -> Rewards:
-        verdicts = {"task": task} if monitor is None else {"task": task, "monitor": monitor}
+        verdicts = {TASK: task, MONITOR: list(task)}
+        for asked, arrived in parts:
+            low, high = asked.scale
+            for row, verdict in zip(asked.rows, arrived, strict=True):
+                score = None if verdict.score is None else (verdict.score - low) / (high - low)
+                verdicts[asked.component][row] = replace(verdict, score=score)
         rewards = reward.combine(samples, verdicts=verdicts)
         if rewards.failures:
             errors = [v.error for column in verdicts.values() for v in column if not v.is_valid and v.error]
@@ -197,7 +214,17 @@ def open_engine(settings: Settings) -> Engine:
         with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
             endpoints = aside.submit(with_models, endpoints, settings).result()
     cache = (settings.cache or default_path()) if settings.monitor_cache else None
-    return Engine(endpoints=endpoints, cache=cache)
+    return Engine(endpoints=endpoints, cache=cache, observers=[_log_of_batches(Log())])
+
+
+def _log_of_batches(log_event: Observer) -> Observer:
+    """The log without a line for each sample that came alone."""
+
+    def observe(event: Event) -> None:
+        if not isinstance(event, BatchFinished) or event.summary.samples > 1:
+            log_event(event)
+
+    return observe
 
 
 def _has_rule(sample: Sample) -> bool:
@@ -219,12 +246,9 @@ def _why_not(sample: Sample) -> str:
     )
 
 
-def _fill(verdicts: list[Verdict], part: _Asked, arrived: Sequence[Verdict]) -> None:
-    """Put verdicts into their rows, from 0 for the worst of the scale to 1 for the best."""
-    low, high = part.scale
-    for row, verdict in zip(part.rows, arrived, strict=True):
-        score = None if verdict.score is None else (verdict.score - low) / (high - low)
-        verdicts[row] = replace(verdict, score=score)
+def _call_off(asked: Sequence[_Asked]) -> None:
+    for part in asked:
+        part.pending.cancel()
 
 
 # Held across a fork too: no child finds it taken by a thread that it does not have.

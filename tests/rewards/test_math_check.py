@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
-from plaudit.rewards.math_check import MathCheck, answer_part
+from plaudit.errors import ConfigError
+from plaudit.rewards.math_check import CHILD, MathCheck, answer_part
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,23 @@ def test_an_answer_that_keeps_the_checker_busy_is_wrong_and_the_next_one_is_chec
     assert time.monotonic() - start < 30.0
 
 
+def test_a_child_that_was_killed_costs_nobody_his_answer(check: MathCheck) -> None:
+    check.check([("3", r"\boxed{3}")])
+    for child in psutil.Process().children():
+        if str(CHILD) in child.cmdline():
+            child.kill()
+            child.wait(10)
+    assert check.check([("3", r"\boxed{3}")]) == [1]
+
+
+def test_without_math_verify_it_says_what_to_install(
+    check: MathCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    with pytest.raises(ConfigError, match=r"pip install 'plaudit\[math\]'"):
+        check.check([("3", r"\boxed{3}")])
+
+
 def test_it_works_from_any_thread(check: MathCheck) -> None:
     found: list[float | None] = []
     thread = threading.Thread(target=lambda: found.extend(check.check([("3", r"\boxed{3}")])))
@@ -50,6 +70,7 @@ def test_it_works_from_any_thread(check: MathCheck) -> None:
     assert found == [1]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_has_checkers_of_its_own(check: MathCheck) -> None:
     check.check([("3", r"\boxed{3}")])
     child = os.fork()

@@ -182,11 +182,12 @@ class Reward:
             v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
         )
         first = f'; the commonest error is "{errors.most_common(1)[0][0]}"' if errors else ""
-        allowed = 0.0 if self.policy.on_failure == "raise" else self.policy.max_failure_rate or 0.0
+        is_strict = self.policy.on_failure == "raise"
+        allowed = 0.0 if is_strict else self.policy.max_failure_rate or 0.0
+        remedy = "on_failure='mask' or 'group_mean' goes on" if is_strict else "max_failure_rate allows more"
         raise BatchFailed(
             f"{count} of {len(failed)} samples have no verdict ({by_status}), more than the {allowed:.0%} "
-            f"allowed{first}; what was judged is stored, so scoring the batch again is cheap. "
-            "Set max_failure_rate to allow more"
+            f"allowed{first}; what was judged is stored, so scoring the batch again is cheap; {remedy}"
         )
 
 

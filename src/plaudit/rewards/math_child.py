@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 
 SECONDS = 3
 """For each of: reading the ground truth, reading the answer, comparing them."""
+MEMORY = 4 << 30
+"""Bytes: an answer that needs more is wrong, and must not cost the trainer its own."""
 
 
 def is_equal(truth: str, answer: str) -> bool | None:
@@ -27,6 +30,7 @@ def is_equal(truth: str, answer: str) -> bool | None:
 
 def main() -> None:
     """Serve until the parent closes the pipe, or dies."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
         os.dup2(2, 1)  # whatever a library prints must not look like an answer
         for line in sys.stdin:
