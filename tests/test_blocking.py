@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
-import time
 
 import pytest
 
@@ -70,12 +70,11 @@ def test_an_action_that_fails_costs_no_other_action(caplog: pytest.LogCaptureFix
 
 def test_nobody_exits_on_the_loops_thread(caplog: pytest.LogCaptureFixture) -> None:
     thread = LoopThread()
-    seen: list[str] = []
-    thread.post(lambda: asyncio.get_running_loop().call_soon(exit, 3))
-    thread.post(lambda: asyncio.get_running_loop().call_later(0.01, seen.append, "still here"))
-    time.sleep(0.05)
+    is_still_there = threading.Event()
+    thread.post(lambda: asyncio.get_running_loop().call_soon(sys.exit, 3))
+    thread.post(lambda: asyncio.get_running_loop().call_later(0.01, is_still_there.set))
+    assert is_still_there.wait(5.0)
     end(thread)
-    assert seen == ["still here"]
     assert "sys.exit" in caplog.text
 
 

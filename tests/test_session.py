@@ -228,7 +228,7 @@ def test_ctrl_c_interrupts_whoever_waits_and_the_engine_closes() -> None:
 
 def test_a_second_process_finds_the_verdicts_of_the_first() -> None:
     with loopback() as server:
-        with Engine(server.url, model="m") as engine:
+        with Engine(server.url, model="m", hedge=False) as engine:
             engine.score(samples(3), JUDGE)
         assert end(start("score_once.py", server.url)) == ("cache cache cache\n", "")
         assert server.stats.requests == 3

@@ -45,7 +45,7 @@ def in_child(engine: Engine, done: Pending, pending: Pending, *, closes: bool) -
         engine.close()
 
 
-engine = Engine(sys.argv[1], model="m")
+engine = Engine(sys.argv[1], model="m", hedge=False)
 scored(engine, "warm")
 done = engine.submit(batch("warm"), judge)
 done.result()
