@@ -60,6 +60,7 @@ class Scoring:
     def __init__(self, settings: Settings, *, engine: Engine | None = None) -> None:
         self.settings = settings
         self._engine = engine
+        self._judges: dict[bool, Judge | Panel] = {}
         self._reported: set[str] = set()
 
     def rewards(
@@ -102,11 +103,11 @@ class Scoring:
                 by_judge.setdefault(sample.reference is not None, []).append(row)
         asked = []
         for has_reference, rows in by_judge.items():
-            judge, scale = self._judge(has_reference)
+            judge = self._judge(has_reference)
+            scale = getattr(judge, "scale", (0.0, 1.0))
             asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), scale))
         if self.settings.train_with_monitor:
-            monitor = self._monitor()
-            everybody = range(len(samples))
+            everybody, monitor = range(len(samples)), self._monitor
             asked.append(_Asked(MONITOR, everybody, self._submit(samples, monitor), monitor.scale))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
             _warn_of_missing_task()
@@ -118,14 +119,17 @@ class Scoring:
                 self._engine = open_engine(self.settings)
         return self._engine.submit(samples, judge, deadline=self.settings.deadline)
 
-    def _judge(self, has_reference: bool) -> tuple[Judge | Panel, tuple[float, float]]:
+    def _judge(self, has_reference: bool) -> Judge | Panel:
         """The judge that the settings name; by default the reference decides where there is one."""
         from plaudit.cli.judge import judge_of
 
-        chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
-        judge = Reference() if has_reference and not chosen else judge_of(self.settings)
-        return judge, getattr(judge, "scale", (0.0, 1.0))
+        if has_reference not in self._judges:
+            is_chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
+            by_reference = has_reference and not is_chosen
+            self._judges[has_reference] = Reference() if by_reference else judge_of(self.settings)
+        return self._judges[has_reference]
 
+    @functools.cached_property
     def _monitor(self) -> Monitor:
         from plaudit.cli.judge import text_or_file
 
@@ -166,7 +170,9 @@ class Scoring:
         task: list[Verdict],
         parts: Sequence[tuple[_Asked, Sequence[Verdict]]],
     ) -> Rewards:
-        verdicts = {TASK: task, MONITOR: list(task)}
+        verdicts = {TASK: task}
+        if self.settings.train_with_monitor:
+            verdicts[MONITOR] = list(task)  # every row of it is about to be filled
         for asked, arrived in parts:
             low, high = asked.scale
             for row, verdict in zip(asked.rows, arrived, strict=True):

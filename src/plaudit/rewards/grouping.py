@@ -71,7 +71,7 @@ def numbers_of(name: str, values: Sequence[float], *, at_least: float = -np.inf)
     """An array of finite numbers. Raises ConfigError naming the field and the row otherwise."""
     try:
         array: Any = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{name} should be numbers, one for each row") from None
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= at_least)))
     if array.ndim != 1:
