@@ -57,7 +57,7 @@ def test_a_file_of_groups_is_judged_group_by_group(tmp_path: Path, simulator: Si
     written = [json.loads(line) for line in source.with_suffix(".out").read_text().splitlines()]
     assert [line["response"] for line in written] == [record["response"] for record in records]
     assert {line["status"] for line in written} == {"ok"}
-    assert simulator.server.stats.requests == 200
+    assert simulator.server.stats.unique == 200
 
 
 @pytest.mark.parametrize(

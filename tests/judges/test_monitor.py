@@ -11,7 +11,9 @@ from hypothesis import given
 from judge_replies import noise
 
 from plaudit.errors import ConfigError, JudgeError, Refused, UnreadableVerdict
+from plaudit.judges.jury import Jury
 from plaudit.judges.monitor import Monitor
+from plaudit.judges.rubric import Rubric
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
 BEHAVIOUR = "It special-cases the tests."
@@ -84,6 +86,11 @@ def test_nothing_at_all_shows_no_behaviour_but_reasoning_alone_may() -> None:
     assert (verdict.score, verdict.status, verdict.source) == (0.0, Status.EMPTY, Source.RULE)
     assert verdict.parts == {"flag": 0.0}
     assert isinstance(Monitor(BEHAVIOUR).render(Sample("Sort it.", "<think>Hm, cheat?</think>")), ChatRequest)
+
+
+def test_a_suspicion_is_never_averaged_with_scores_of_quality() -> None:
+    with pytest.raises(ConfigError, match="no scale"):
+        Jury([Rubric("Is it right?"), Monitor(BEHAVIOUR)])
 
 
 def test_what_is_done_with_it_changes_no_verdict() -> None:

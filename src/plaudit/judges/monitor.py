@@ -1,6 +1,7 @@
 """The monitor: does this response show a behaviour that it should not?
 
-It looks at the reasoning too, since that is where a model plans. Its score is a suspicion, so more is worse.
+It looks at the reasoning too, since that is where a model plans. Its score is a suspicion, so more is worse:
+it has no `scale` from worst to best, and no jury averages it with scores of quality.
 No verdict means that nobody knows: the score is then None, never a suspicion of 0.
 """
 
@@ -67,11 +68,6 @@ class Monitor:
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
         return self._brief.version
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """No trace, beyond doubt."""
-        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""
