@@ -95,6 +95,7 @@ class Dispatcher:
         self._wake: asyncio.TimerHandle | None = None
         self._flight_ids = 0
         self._is_closed = False
+        self._is_pump_due = False
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
 
     @property
@@ -125,6 +126,7 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Let every call leave that may leave now, and see to being woken when the next one may."""
+        self._is_pump_due = False
         now = self._loop.time()
         wake = NEVER
         while self.queue and not self._is_closed:
@@ -149,6 +151,12 @@ class Dispatcher:
         if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
             wake = self._hedging.look(now)
         self._wake_at(wake, now)
+
+    def _pump_soon(self) -> None:
+        """Pump once for all the calls that come back in one turn of the loop."""
+        if not self._is_pump_due:
+            self._is_pump_due = True
+            self._loop.call_soon(self.pump)
 
     async def close(self) -> None:
         """Stop everything: what has not come back gets EngineClosed. Leaves no task behind."""
@@ -205,7 +213,7 @@ class Dispatcher:
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
         self._land(flight, outcome)
-        self.pump()
+        self._pump_soon()
 
     # -- coming back --------------------------------------------------------------------------------------
 
