@@ -18,7 +18,7 @@ LAYERS = [
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
     {"engine", "blocking", "openai_manager", "pending", "session"},
-    {"cli", "compute_score", "integrations", "mutation", "scoring", "service", "testing"}
+    {"audit", "cli", "compute_score", "integrations", "mutation", "scoring", "service", "testing"}
     | {"__main__", "__init__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -1,0 +1,31 @@
+"""Whether a judge can be trusted: attacks on it, labelled pairs for it, canaries among its samples.
+
+probe        can it be talked into a score?  attack_strings, baits: what it is told
+calibration  does it agree with labels, with itself, with mere length?  pairs: the files it reads
+comparison   do two judges agree?
+canary       wrong answers in live traffic
+view         what is shown of each (report);  page, svg: one HTML file
+measure      shares with intervals, rank correlation
+"""
+
+from plaudit.audit.calibration import Calibration, calibrate
+from plaudit.audit.canary import Canaries, CanaryPassed, Mixed
+from plaudit.audit.comparison import Comparison, Contender, compare
+from plaudit.audit.pairs import Pair, read_pairs, samples_of
+from plaudit.audit.probe import Probe, ProbeResult
+
+__all__ = [
+    "Calibration",
+    "Canaries",
+    "CanaryPassed",
+    "Comparison",
+    "Contender",
+    "Mixed",
+    "Pair",
+    "Probe",
+    "ProbeResult",
+    "calibrate",
+    "compare",
+    "read_pairs",
+    "samples_of",
+]

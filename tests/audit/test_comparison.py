@@ -1,0 +1,42 @@
+"""Two judges on the same pairs: agreement, correlation, and each pair on which they part."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaudit import Status, Verdict
+from plaudit.audit import Contender, Pair, compare
+
+PAIRS = [Pair(name, f"task {name}", "right", "wrong") for name in ("one", "two", "three")]
+
+
+def contender(name: str, *scores: float | None, scale: tuple[float, float] = (0.0, 10.0)) -> Contender:
+    verdicts = [Verdict(s, Status.OK if s is not None else Status.FAILED) for s in scores]
+    return Contender(name, scale, verdicts)
+
+
+def test_judges_on_different_scales_are_compared_by_their_share_of_it() -> None:
+    result = compare(
+        PAIRS, contender("a", 8, 2, 6, 4, 10, 0), contender("b", 0.8, 0.2, 0.6, 0.4, 1, 0, scale=(0, 1))
+    )
+    assert result.agreement.value == 1.0
+    assert result.correlation == pytest.approx(1.0)
+    assert result.mean_difference == pytest.approx(0.0)
+    assert result.disagreements == ()
+
+
+def test_every_disagreement_is_listed_with_who_is_with_the_label() -> None:
+    result = compare(PAIRS, contender("a", 8, 2, 5, 5, 1, 9), contender("b", 2, 8, 6, 4, 0, 3))
+    assert (result.agreement.hits, result.agreement.of) == (1, 3)
+    assert [(d.id, d.first, d.second, d.with_label) for d in result.disagreements] == [
+        ("one", (8, 2), (2, 8), (True, False)),
+        ("two", (5, 5), (6, 4), (False, True)),
+    ]
+    assert [share.hits for share in result.with_label] == [1, 1]
+
+
+def test_a_pair_without_all_four_scores_is_missing() -> None:
+    result = compare(PAIRS, contender("a", 8, 2, None, 5, 1, 9), contender("b", 8, 2, 6, 4, 0, 3))
+    assert result.missing == 1
+    assert result.agreement.of == 2
+    assert len(result.points) == 4
