@@ -41,6 +41,7 @@ SOURCE = "data_source"
 """Where a sample's `extra` names its data source."""
 TASK, MONITOR = "task", "monitor"
 """Components of the score."""
+UNIT = (0.0, 1.0)
 NO_TASK = "(The task was not recorded.)"
 
 
@@ -104,11 +105,10 @@ class Scoring:
         asked = []
         for has_reference, rows in by_judge.items():
             judge = self._judge(has_reference)
-            scale = getattr(judge, "scale", (0.0, 1.0))
+            scale = getattr(judge, "scale", UNIT)
             asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), scale))
         if self.settings.train_with_monitor:
-            everybody, monitor = range(len(samples)), self._monitor
-            asked.append(_Asked(MONITOR, everybody, self._submit(samples, monitor), monitor.scale))
+            asked.append(_Asked(MONITOR, range(len(samples)), self._submit(samples, self._monitor), UNIT))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
             _warn_of_missing_task()
         return asked
@@ -126,7 +126,13 @@ class Scoring:
         if has_reference not in self._judges:
             is_chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
             by_reference = has_reference and not is_chosen
-            self._judges[has_reference] = Reference() if by_reference else judge_of(self.settings)
+            judge = Reference() if by_reference else judge_of(self.settings)
+            if isinstance(judge, Monitor):
+                raise ConfigError(
+                    "judge: a monitor's score is a suspicion, and would be rewarded; "
+                    "set TRAIN_WITH_MONITOR=true instead, and choose another judge"
+                )
+            self._judges[has_reference] = judge
         return self._judges[has_reference]
 
     @functools.cached_property
