@@ -140,7 +140,9 @@ class _Work:
     def _lane(self, endpoint: Endpoint, transport: Transport, known: remembered.Learned | None) -> Lane:
         start = None
         if known is not None and known.limit is not None:
-            start = LimitConfig(start=known.limit, is_known=True, rejects=known.rejects)
+            # Without rejections a low limit rests on little, and the usual start costs nothing.
+            least = 1 if known.rejects else LimitConfig().start
+            start = LimitConfig(start=max(known.limit, least), is_known=True, rejects=known.rejects)
         lane = Lane(endpoint, transport, start=start, ceiling=self._plan.dispatch.max_concurrent)
         if known is not None and known.rate is not None:
             lane.pace.begin(now=asyncio.get_running_loop().time(), rate=known.rate)

@@ -181,3 +181,19 @@ def test_an_endpoint_that_refuses_at_the_same_height_each_time_is_not_taken_for_
         grown(limit, since=now, until=now + 0.8, under_way=40)
     assert not limit.is_rate
     assert limit.limit < 64
+
+
+def test_a_lone_rejection_far_below_the_limit_is_believed_by_halves() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=200, is_known=True, rejects=True))
+    limit.on_send(now=0.0, in_flight=1)
+    limit.on_reject(now=0.1, sent_at=0.0, accepted=0)
+    assert limit.limit == 100
+
+
+def test_a_rejection_of_a_full_load_is_believed_wholly() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=200, is_known=True, rejects=True))
+    for in_flight in range(1, 201):
+        limit.on_send(now=0.0, in_flight=in_flight)
+    for accepted in range(199, 15, -1):
+        limit.on_reject(now=0.1, sent_at=0.0, accepted=accepted)
+    assert limit.limit == 16

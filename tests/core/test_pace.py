@@ -171,3 +171,13 @@ def test_the_headers_tell_the_rate_by_what_is_used_up() -> None:
 )
 def test_headers_that_do_not_tell_the_rate_are_not_taken_to(headers: RateHeaders) -> None:
     assert rate_hint(headers) is None
+
+
+def test_a_pace_that_holds_nothing_back_does_not_grow() -> None:
+    pace = Pace()
+    pace.begin(now=0.0, rate=20.0)
+    for step in range(1, 600):
+        now = step * 0.5  # two a second, where twenty are allowed
+        assert pace.ready_at(now=now) == now
+        pace.on_send(now=now)
+    assert pace.rate == 20.0

@@ -62,7 +62,7 @@ def test_the_last_attempt_is_not_followed_by_another() -> None:
 @thorough
 @given(st.integers(min_value=1, max_value=100_000), jitters)
 def test_a_call_turned_away_soon_tries_again_however_often_it_was(rejections: int, jitter: float) -> None:
-    wait = RetryPolicy().reject_wait(rejections=rejections, jitter=jitter)
+    wait = RetryPolicy().reject_wait(rejections=rejections, retry_after=None, jitter=jitter)
     assert 0.0 < wait <= 5.0
 
 

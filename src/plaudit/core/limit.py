@@ -66,6 +66,9 @@ class ConcurrencyLimit:
         """Seconds that the last rejection took to come back."""
         self._replies_since_cut = 0
         self._replies = 0
+        self._peak = 0
+        """The most calls under way since the last cut."""
+        self._floor = 1
         self._height = 0
         self._confirmations = 0
         self._strikes = 0
@@ -90,6 +93,7 @@ class ConcurrencyLimit:
 
     def on_send(self, *, now: float, in_flight: int) -> None:
         """A call left; `in_flight` counts it."""
+        self._peak = max(self._peak, in_flight)
         if self._level is not None:
             self._level.on_send(now=now, in_flight=in_flight)
 
@@ -122,12 +126,15 @@ class ConcurrencyLimit:
         self._level = None
         self.is_learned = True
         if sent_at > self.cut_at:  # else it is one of a burst already cut for
+            # Far below the limit a rejection is no measure of it: believe it by halves.
+            self._floor = self.limit // 2 if 2 * self._peak < self.limit else 1
+            self._peak = accepted
             self._anchor(accepted)
             self._begin_cut(now, accepted, fresh, reject_time=now - sent_at)
             if self._cuts_in_a_row:
                 accepted = int(accepted * max(0.75, 0.9**self._cuts_in_a_row))
         if not self.is_rate:
-            self._cut_to = max(1, min(self.limit, accepted))
+            self._cut_to = max(self._floor, min(self.limit, accepted))
             self._set(self._cut_to, "rejected")
 
     def on_timeout(self, *, now: float, in_flight: int) -> None:

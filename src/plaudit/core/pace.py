@@ -34,6 +34,7 @@ class Pace:
         """A rate that was borne for a while: up to near there it may grow fast."""
         self._cut_from = 0.0
         self._cut_until = 0.0
+        self._is_binding = False
         self._next = 0.0
         self._slack = LATE
         self._sends: deque[float] = deque()
@@ -46,12 +47,16 @@ class Pace:
         """The earliest time at which the next request may leave."""
         if self.rate is None:
             return max(now, self.paused_until)
+        self._is_binding |= self._next > now
         if now >= self._grow_at:
-            if self._is_searching:
+            if not self._is_binding:
+                pass  # a pace that held nothing back has not been tried: no evidence that more would do
+            elif self._is_searching:
                 self.rate *= SEARCH
             else:
                 self._proven = self.rate
                 self.rate *= CREEP
+            self._is_binding = False
             self._grow_at = now + self._grow_every
         return max(now, self.paused_until, self._next)
 

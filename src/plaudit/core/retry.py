@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_RETRY_AFTER = 3600.0
+"""Seconds; a server that asks for more is not believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -20,11 +23,12 @@ class RetryPolicy:
             return None
         doubled = self.first_wait * 2.0 ** min(attempt - 1, 60)
         backoff = min(doubled, self.max_wait) * (0.5 + jitter / 2)
-        return max(retry_after or 0.0, backoff)
+        return max(min(retry_after or 0.0, MAX_RETRY_AFTER), backoff)
 
-    def reject_wait(self, *, rejections: int, jitter: float) -> float:
+    def reject_wait(self, *, rejections: int, retry_after: float | None, jitter: float) -> float:
         """Seconds a call waits after being turned away so often: short, since a slot may open soon."""
-        return float(min(0.05 * 2.0 ** min(rejections - 1, 10), 5.0) * (0.5 + jitter / 2))
+        backoff = min(0.05 * 2.0 ** min(rejections - 1, 10), 5.0) * (0.5 + jitter / 2)
+        return float(max(min(retry_after or 0.0, MAX_RETRY_AFTER), backoff))
 
 
 class RetryBudget:

@@ -281,9 +281,13 @@ class Dispatcher:
             self._finish(call, self._lost_to if self._are_all_lost else error)
             return
         call.failed_on = lane.name
-        wait = self.config.retry.reject_wait(rejections=call.rejections, jitter=jitter(call.key, call.sends))
         is_alone = all(other is lane or other.is_lost for other in self.lanes)
-        self._later(call, max(wait, error.retry_after or 0.0) if is_alone else wait)
+        wait = self.config.retry.reject_wait(
+            rejections=call.rejections,
+            retry_after=error.retry_after if is_alone else None,
+            jitter=jitter(call.key, call.sends),
+        )
+        self._later(call, wait)
 
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call

@@ -11,6 +11,9 @@ from plaudit.scheduler.admission import Admission
 from plaudit.scheduler.call import Call
 from plaudit.scheduler.lane import NEVER, Flight, Lane
 
+AGAIN = 0.25
+"""Seconds after which an outlier that found no idle slot, or no budget, is looked at again."""
+
 
 class Hedging:
     """Looks for outliers, and for calls that a faster endpoint would finish first."""
@@ -35,12 +38,13 @@ class Hedging:
             if age is None:
                 continue
             others = [other for other in lanes if other is not lane] or lanes
-            for flight in [flight for flight in lane.flights.values() if not flight.call.is_hedged]:
+            for flight in [flight for flight in lane.flights.values() if _may_have_twin(flight.call)]:
                 due = flight.sent_at + age
                 if due > now:
                     wake = min(wake, due)
                     break  # flights stand in the order of sending: the rest are younger
                 if not self._twin(flight, others, now):
+                    wake = min(wake, now + AGAIN)
                     break
         if len(lanes) > 1:
             self._relieve(now)
@@ -51,7 +55,7 @@ class Hedging:
         lanes = self._admission.lanes
         for lane in lanes:
             faster = [other for other in lanes if is_much_faster(other.load, than=lane.load)]
-            for flight in [f for f in reversed(lane.flights.values()) if not f.call.is_hedged]:
+            for flight in [f for f in reversed(lane.flights.values()) if _may_have_twin(f.call)]:
                 if not faster or not self._twin(flight, faster, now):
                     break
 
@@ -65,3 +69,7 @@ class Hedging:
         flight.call.is_hedged = True
         self._send(flight.call, lane, now)
         return True
+
+
+def _may_have_twin(call: Call) -> bool:
+    return not call.is_hedged and (call.is_wanted is None or call.is_wanted(call))
