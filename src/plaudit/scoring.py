@@ -254,7 +254,7 @@ def _why_not(sample: Sample) -> str:
         return f"the ground truth {str(sample.reference)[:80]!r} cannot be read as mathematics"
     return (
         "the judge cannot see the task, and there is no ground truth either; "
-        'put the task into extra_info["question"], or use plaudit.integrations.verl.RewardManager'
+        'put the task into extra_info["question"]'
     )
 
 
@@ -273,5 +273,5 @@ if hasattr(os, "register_at_fork"):
 def _warn_of_missing_task() -> None:
     log.warning(
         "the judge does not see the task, only the response and the ground truth; put the task into "
-        'extra_info["question"], or use plaudit.integrations.verl.RewardManager, which reads it'
+        'extra_info["question"]'
     )
