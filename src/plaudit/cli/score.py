@@ -11,8 +11,8 @@ import typer
 from plaudit.caches import SqliteCache
 from plaudit.cli import options
 from plaudit.cli.console import stderr
-from plaudit.cli.job import Job, Run
 from plaudit.cli.convene import convene
+from plaudit.cli.job import Job, Run
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.events import Observer
