@@ -60,7 +60,7 @@ def test_the_same_model_is_fooled_by_most_attacks_where_the_response_is_pasted_r
 )
 def test_outside_the_fence_every_prompt_of_a_judge_is_the_same(judge: Judge) -> None:
     own = outside(asked(judge, HARMLESS))
-    for sample in Probe(judge, with_reference=True).samples:
+    for sample in Probe(FENCED, with_reference=True).samples:
         request = judge.render(sample)
         if isinstance(request, ChatRequest):  # others say nothing, and were settled without a call
             assert outside(text_of(request)) == own
