@@ -102,8 +102,10 @@ def test_posting_to_a_loop_that_has_ended_raises() -> None:
 
 def test_a_thread_can_end_itself_and_waits_for_nobody() -> None:
     thread = LoopThread()
-    thread.post(lambda: thread.end(nothing, within=60.0))
+    ended: list[bool] = []
+    thread.post(lambda: ended.append(thread.end(nothing, within=60.0)))
     end(thread)
+    assert ended == [True]
     assert not thread.is_alive
 
 

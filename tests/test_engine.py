@@ -7,6 +7,7 @@ import copy
 import json
 import logging
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -146,6 +147,35 @@ def test_several_endpoints_share_the_work_and_are_made_on_first_use() -> None:
         assert statuses(engine.score(samples(200), JUDGE)) == {Status.OK}
     assert asked == endpoints
     assert all(server.stats.requests > 20 for server in servers.values())
+
+
+def test_whoever_is_interrupted_while_scoring_pays_for_nothing_more() -> None:
+    held = Held()
+    finished: list[Event] = []
+
+    def interrupt() -> None:
+        while len(held.sent) < 2:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with Engine(
+        "http://held/v1",
+        model="m",
+        cache=None,
+        max_concurrent=2,
+        observers=[finished.append],
+        transport=lambda _: held,
+    ) as engine:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.score(samples(50), JUDGE)
+        held.all.set()
+        engine.score(samples(1, "Rome"), JUDGE)
+        assert len(held.sent) == 3
+    assert [event.summary.errors for event in finished if isinstance(event, BatchFinished)] == [
+        {"cancelled": 50},
+        {},
+    ]
 
 
 # -- async callers ----------------------------------------------------------------------------------------

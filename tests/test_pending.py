@@ -13,6 +13,7 @@ from loopback import JUDGE, PROMPT, samples
 
 from plaudit import Engine, Sample, Source, Status, Verdict
 from plaudit.errors import ConfigError, TransportFailed
+from plaudit.events import BatchFinished, Event
 from plaudit.testing import ScriptedTransport
 
 DEADLINE = 0.05
@@ -200,7 +201,10 @@ def test_a_batch_can_be_awaited_while_the_callers_loop_stays_free() -> None:
 
 def test_an_awaiting_loop_that_is_closed_early_harms_nobody() -> None:
     held = Held()
-    with engine_over(held) as engine:
+    events: list[Event] = []
+    with Engine(
+        "http://held/v1", model="m", cache=None, observers=[events.append], transport=lambda _: held
+    ) as engine:
         pending = engine.submit(samples(2), JUDGE)
 
         async def give_up() -> None:
@@ -210,6 +214,7 @@ def test_an_awaiting_loop_that_is_closed_early_harms_nobody() -> None:
         asyncio.run(give_up())
         held.all.set()
         assert status_of(pending.result()) == {Status.OK}
+    assert isinstance(events[-1], BatchFinished)
 
 
 def test_a_failure_is_a_verdict_without_a_score() -> None:

@@ -20,7 +20,7 @@ import pytest
 from held import GOOD, Held
 from loopback import HANGING, INSTANT, JUDGE, Loopback, loopback, samples, taking
 
-from plaudit import Endpoint, Engine, Source, Status
+from plaudit import Endpoint, Engine, Pending, Source, Status
 from plaudit.errors import EngineClosed
 from plaudit.events import BatchFinished, Event
 from plaudit.simulator import Fault
@@ -131,7 +131,26 @@ def test_threads_that_close_and_submit_at_once_lose_no_sample() -> None:
         assert {outcome for outcome in outcomes if isinstance(outcome, int)} <= {3}
 
 
-def test_an_observer_may_close_the_engine() -> None:
+def test_closing_waits_for_a_batch_that_is_just_being_handed_over() -> None:
+    is_starting = threading.Event()
+    pendings: list[Pending] = []
+
+    def slow(_: Endpoint) -> Held:
+        is_starting.set()
+        time.sleep(0.05)
+        return Held()
+
+    engine = Engine("http://held/v1", model="m", cache=None, transport=slow)
+    thread = threading.Thread(target=lambda: pendings.append(engine.submit(samples(3), JUDGE)))
+    thread.start()
+    is_starting.wait()
+    engine.close()
+    thread.join()
+    assert {verdict.status for verdict in pendings[0].result(timeout=5)} == {Status.FAILED}
+    assert "plaudit" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_an_observer_may_close_the_engine(caplog: pytest.LogCaptureFixture) -> None:
     engines: list[Engine] = []
 
     def close(event: Event) -> None:
@@ -150,6 +169,7 @@ def test_an_observer_may_close_the_engine() -> None:
     engine.close()
     with pytest.raises(EngineClosed):
         engine.submit(samples(1), JUDGE)
+    assert caplog.text == ""
     assert "plaudit" not in [thread.name for thread in threading.enumerate()]
 
 

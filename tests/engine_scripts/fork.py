@@ -34,14 +34,16 @@ def scored(engine: Engine, word: str) -> None:
     assert all(verdict.is_valid for verdict in engine.score(batch(word), judge))
 
 
-def in_child(engine: Engine, done: Pending, pending: Pending, *, closes: bool) -> None:
-    assert not pending.done()
+def in_child(engine: Engine, done: Pending, pending: Pending, *, is_idle: bool) -> None:
     assert len(done.result()) == len(list(done.as_completed())) == 16
-    for act in (pending.result, pending.as_completed, pending.cancel, lambda: asyncio.run(awaited(pending))):
-        expect_closed(act)
-    expect_closed(lambda: pending.result(timeout=0.01))
-    scored(engine, f"child {closes}")
-    if closes:
+    if not is_idle:
+        assert not pending.done()
+        waits = (pending.result, pending.as_completed, pending.cancel, lambda: asyncio.run(awaited(pending)))
+        for wait in waits:
+            expect_closed(wait)
+        expect_closed(lambda: pending.result(timeout=0.01))
+    scored(engine, f"child {is_idle}")
+    if is_idle:
         engine.close()
 
 
@@ -49,12 +51,15 @@ engine = Engine(sys.argv[1], model="m", hedge=False)
 scored(engine, "warm")
 done = engine.submit(batch("warm"), judge)
 done.result()
-for closes in (True, False):
-    pending = engine.submit(batch(f"in flight {closes}"), judge)
-    time.sleep(0.02)
+for is_idle in (True, False):
+    pending = engine.submit(batch(f"before {is_idle}"), judge)
+    if is_idle:
+        pending.result()
+    else:
+        time.sleep(0.02)
     child = os.fork()
     if child == 0:
-        in_child(engine, done, pending, closes=closes)
+        in_child(engine, done, pending, is_idle=is_idle)
         del engine, done, pending
         gc.collect()
         sys.exit(0)
@@ -62,5 +67,5 @@ for closes in (True, False):
     assert os.waitstatus_to_exitcode(status) == 0
     assert all(verdict.is_valid for verdict in pending.result(timeout=5))
     assert pending.summary.calls == 16, pending.summary
-    scored(engine, f"afterwards {closes}")
+    scored(engine, f"afterwards {is_idle}")
 print("fine")
