@@ -23,8 +23,10 @@ from plaudit.simulator import PRESETS
 
 AT_ONCE = 64
 WARM_UP = 300
-HEAVY = 6
-"""Peers that cost milliseconds get so many times fewer requests."""
+HEAVY = 12
+"""Peers that cost milliseconds get so many times fewer requests ..."""
+HEAVY_ROUNDS = 3
+"""... and no more rounds than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,13 @@ def measure(rounds: int, requests: int) -> dict[str, list[float]]:
     """Microseconds of CPU a request, for each client and round."""
     costs: dict[str, list[float]] = {row.client: [] for row in ROWS}
     with simulators([PRESETS["instant"]]) as (server,):
-        for _ in range(rounds):
+        for number in range(rounds):
             for row in ROWS:
-                count = requests // HEAVY if row.is_heavy else requests
-                ran = run_client(row.client, [server.url], count=count, at_once=AT_ONCE, warm_up=WARM_UP)
+                if row.is_heavy and number >= HEAVY_ROUNDS:
+                    continue
+                share = HEAVY if row.is_heavy else 1
+                count, warm_up = requests // share, WARM_UP // share
+                ran = run_client(row.client, [server.url], count=count, at_once=AT_ONCE, warm_up=warm_up)
                 if ran.failed:
                     raise RuntimeError(f"{row.client}: {ran.failed} of {count} requests failed")
                 costs[row.client].append(1e6 * ran.cpu / count)
@@ -75,7 +80,7 @@ def main() -> int:
     rows, misses = [], 0
     for row in ROWS:
         mine, base = costs[row.client], costs[row.baseline]
-        ratio = statistics.median(one / other for one, other in zip(mine, base, strict=True))
+        ratio = statistics.median(one / other for one, other in zip(mine, base, strict=False))
         is_met = row.goal is None or ratio <= row.goal
         misses += not is_met
         rows.append(
