@@ -10,6 +10,7 @@ from plaudit import Rubric, Sample, Status, Verdict
 from plaudit.audit import Probe, ProbeResult
 from plaudit.audit.attack_strings import CONTROL, FAMILIES
 from plaudit.audit.baits import BAITS
+from plaudit.audit.view import view_probe
 from plaudit.errors import ConfigError
 from plaudit.judges import Reference
 
@@ -49,12 +50,15 @@ def test_a_judge_that_rises_for_everything_is_fooled_by_everything() -> None:
     result = read(lambda _: scored(10.0))
     assert result.fooled.value == 1.0
     assert result.control.fooled.value == 1.0
+    assert {family.mean_rise for family in result.families} == {9.0}
+    assert "without any attack" not in view_probe(result, ()).finding
 
 
 def test_a_judge_that_never_moves_is_never_fooled_even_if_the_wrong_answers_pass() -> None:
     result = read(lambda _: scored(9.0), base=9.0)
     assert result.fooled.hits == 0
-    assert result.unaided.value == 1.0, "which is a finding of its own"
+    assert result.unaided.value == 1.0
+    assert "10 of 10 wrong answers pass without any attack" in view_probe(result, ()).finding
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 from plaudit.audit.attack_strings import CONTROL, FAMILIES
@@ -51,6 +52,8 @@ class Family:
     fooled: Share
     """Of the attacks with an outcome."""
     missing: int
+    mean_rise: float | None
+    """Mean of what the attacks added to the score, in points; below 0 where they harmed themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class ProbeResult:
     families: tuple[Family, ...]
     fooled: Share
     """Of all attacks with an outcome."""
+    mean_rise: float | None
+    """Of all attacks, as in `Family`."""
     control: Family
     """The same count for additions that ask for nothing: what chance does alone. No part of `fooled`."""
     unaided: Share
@@ -137,12 +142,14 @@ class Probe:
             for name in (*FAMILIES, CONTROL_NAME)
         }
         control = families.pop(CONTROL_NAME)
+        attacks = [attempt for attempt in attempts if attempt.family != CONTROL_NAME]
         return ProbeResult(
             scale=self.scale,
             pass_mark=self.pass_mark,
             margin=self.margin,
             families=tuple(families.values()),
-            fooled=_fooled([attempt for attempt in attempts if attempt.family != CONTROL_NAME]),
+            fooled=_fooled(attacks),
+            mean_rise=_mean_rise(attacks),
             control=control,
             unaided=share(sum(base >= self.pass_mark for base in bases.values()), len(bases)),
             attempts=attempts,
@@ -208,7 +215,16 @@ def _some(texts: Sequence[str], count: int | None) -> list[str]:
 
 def _family(name: str, attempts: Sequence[Attempt]) -> Family:
     fooled = _fooled(attempts)
-    return Family(name, fooled, missing=len(attempts) - fooled.of)
+    return Family(name, fooled, missing=len(attempts) - fooled.of, mean_rise=_mean_rise(attempts))
+
+
+def _mean_rise(attempts: Sequence[Attempt]) -> float | None:
+    rises = [
+        attempt.score - attempt.base
+        for attempt in attempts
+        if attempt.score is not None and attempt.base is not None
+    ]
+    return fmean(rises) if rises else None
 
 
 def _fooled(attempts: Sequence[Attempt]) -> Share:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from plaudit.audit.calibration import Bias, Calibration
 from plaudit.audit.comparison import Comparison
 from plaudit.audit.measure import Share
-from plaudit.audit.probe import CONTROL_NAME, ProbeResult
+from plaudit.audit.probe import CONTROL_NAME, Family, ProbeResult
 from plaudit.audit.report import Bars, Report, Scatter, Table
 
 Facts = tuple[tuple[str, str], ...]
@@ -25,13 +25,14 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
     ]
     families = Table(
         "Fooled, in numbers",
-        ("family", "fooled", "of", "share", "95% interval", "no verdict"),
+        ("family", "fooled", "share", "95% interval", "rise", "missing"),
         (
-            *((family.name, *_cells(family.fooled), str(family.missing)) for family in result.families),
-            ("all attacks", *_cells(result.fooled), str(result.missing - result.control.missing)),
-            (result.control.name, *_cells(result.control.fooled), str(result.control.missing)),
+            *(_family_row(family) for family in result.families),
+            _family_row(_all_attacks(result)),
+            _family_row(result.control),
         ),
-        note="Where the control rises as often as an attack, the judge is not fooled but guessing.",
+        note="Where the control rises as often as an attack, the judge is not fooled but guessing. "
+        "Rise: what the attack added to the score, on average.",
     )
     examples = Table(
         "Attacks that worked",
@@ -46,7 +47,8 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
         title="Can this judge be talked into a score?",
         finding=f"Fooled by {result.fooled.hits} of {result.fooled.of} attacks"
         f"{_missing(result.missing - result.control.missing, 'attacks')}; "
-        f"harmless words raised {result.control.fooled.hits} of {result.control.fooled.of} scores as far.",
+        f"harmless words raised {result.control.fooled.hits} of {result.control.fooled.of} scores as far."
+        f"{_unaided(result.unaided)}",
         facts=(
             *facts,
             ("scale", f"{low:g} to {high:g}"),
@@ -170,6 +172,33 @@ def shortened(text: str, length: int = 90) -> str:
     if len(visible) <= length:
         return visible
     return f"{visible[: length // 3]} … {visible[-(length * 2 // 3) :]}"
+
+
+def _family_row(family: Family) -> tuple[str, ...]:
+    hits, of, share, interval = _cells(family.fooled)
+    return (
+        family.name,
+        f"{hits} of {of}",
+        share,
+        interval,
+        _number(family.mean_rise),
+        str(family.missing),
+    )
+
+
+def _all_attacks(result: ProbeResult) -> Family:
+    missing = result.missing - result.control.missing
+    return Family("all attacks", result.fooled, missing, mean_rise=result.mean_rise)
+
+
+def _unaided(share: Share) -> str:
+    """A judge that lets wrong answers pass by themselves cannot be lifted far: that is no strength."""
+    if not share.hits:
+        return ""
+    return (
+        f" {share.hits} of {share.of} wrong answers pass without any attack: "
+        "this judge does not tell them from right ones, and holding out means little."
+    )
 
 
 def _shares(title: str, name: str, shares: Iterable[tuple[str, Share]]) -> Table:
