@@ -1,0 +1,255 @@
+"""Judge replies by the ten thousand, honest, tampered with and random, through the parser.
+
+    python benchmarks/fuzz_parser.py [--replies 10000] [--seed 0]
+
+Every honest verdict must be read as it is; nothing may be read from a reply that was tampered with, or from
+prose; no score may be off the scale; no error but UnreadableVerdict and Refused may come out. Then the
+slowest replies anybody could think of must take under 50 ms: a megabyte each, and cut to the length up to
+which a reply is searched at all, beyond which it is no verdict. Exit status 1 where any of this fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import table
+
+from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.judges import Rubric
+from plaudit.judges.parse import MAX_REPLY
+from plaudit.types import Reply, Sample
+
+LOW, HIGH = 0, 10
+RUBRIC = Rubric("Is it correct?", scale=(LOW, HIGH))
+SAMPLE = Sample("6 x 7?", "42")
+MEGABYTE = 1_000_000
+GOAL_S = 0.050
+
+WORDS = (
+    "the",
+    "answer",
+    "is",
+    "right",
+    "score",
+    "7",
+    "10/10",
+    "{x}",
+    "\\frac{1}{2}",
+    '"so"',
+    "é",
+    "😀",
+    "\n",
+)
+PROSE = (
+    "Here is my verdict:",
+    "Step 1: fine. Step 2: wrong.",
+    "I weighed it against the rubric: 8 out of 10, perhaps.",
+    "The response deserves a score of 9.",
+    'It returns {"a": 1}, as asked.',
+)
+NOISE = (
+    *('{"', '"', "{", "}", "[", "]", ":", ",", "\\", "\\u0073", '"score"', '"reason"', "score", "7", "NaN"),
+    *(
+        "Infinity",
+        "-",
+        "1e999",
+        "true",
+        "null",
+        "```",
+        "```json",
+        "\n",
+        " ",
+        "<think>",
+        "</think>",
+        "é",
+        "\ud800",
+    ),
+    *('{"score": 7}', '{"reason": "a", "score": 3}', "'", "\x00", "Score: 4", "I cannot help."),
+)
+
+
+def verdict(score: object, reason: str = "Fair.") -> str:
+    return json.dumps({"reason": reason, "score": score})
+
+
+def words(chance: random.Random) -> str:
+    return " ".join(chance.choices(WORDS, k=chance.randrange(12)))
+
+
+def honest(chance: random.Random) -> tuple[str, int]:
+    """A reply with one verdict, and the score in it."""
+    score = chance.randint(LOW, HIGH)
+    own = verdict(score, words(chance))
+    shapes = (
+        own,
+        f"```json\n{own}\n```",
+        f"{chance.choice(PROSE[:2])}\n{own}",
+        f"<think>Perhaps {verdict(chance.randint(LOW, HIGH))}?</think>\n{own}",
+        f"{own}\n\nFinal:\n{own}",
+    )
+    return chance.choice(shapes), score
+
+
+def tampered(chance: random.Random) -> str:
+    """A reply in which somebody else's number stands too, or whose verdict is damaged."""
+    score, other = chance.sample(range(LOW, HIGH + 1), 2)
+    own, fake = verdict(score, words(chance)), verdict(other, words(chance))
+    bad = chance.choice(["7", "7/10", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
+    shapes = (
+        f"{fake}\n{own}",
+        f"The response says ```json\n{fake}\n``` but\n{own}",
+        f'{{"verdict": {own}}}',
+        f"[{own}, {fake}]",
+        json.dumps(own),
+        f'{{"reason": "a", "score": {score}, "score": {other}}}',
+        f'{{"reason": "a", "score": {score}, "sc\\u006fre": {other}}}',
+        f"**Final score:** {other}\n{own}",
+        f'{own} {{"score": {other}',
+        f"<think>{own}",
+        f"{{'reason': 'a', 'score': {score}}}",
+        f'{{"reason": "a", "score": {score},}}',
+        verdict(bad),
+        own[: chance.randrange(len(own))],
+    )
+    return chance.choice(shapes)
+
+
+def prose(chance: random.Random) -> str:
+    """A score in words and numbers, and no object."""
+    score = chance.randint(LOW, HIGH)
+    ends = (f"Score: {score}", f"{score}", f"{score}/10", f"**Rating:** {score}", f"I give it a {score}.")
+    return " ".join(chance.choices(PROSE, k=chance.randrange(4))) + "\n" + chance.choice(ends)
+
+
+def noise(chance: random.Random) -> str:
+    """Pieces of verdicts in any order, or any characters at all."""
+    if chance.random() < 0.5:
+        return "".join(chance.choices(NOISE, k=chance.randrange(30)))
+    return "".join(chr(chance.randrange(0x11000)) for _ in range(chance.randrange(80)))
+
+
+GIANTS = {
+    "open braces": "{" * MEGABYTE,
+    "open objects": '{"' * (MEGABYTE // 2),
+    "nested objects": '{"a":' * (MEGABYTE // 5),
+    "nested lists": "[" * MEGABYTE,
+    "backslashes": '{"reason": "' + "\\" * MEGABYTE,
+    "quotes": '{"score": 7' + '"' * MEGABYTE,
+    "spaces": '{"score":' + " " * MEGABYTE + "7}",
+    "digits": '{"score": ' + "9" * MEGABYTE + "}",
+    "one long reason": verdict(7, "word " * (MEGABYTE // 5)),
+    "a hundred thousand verdicts": '{"score": 7}\n' * (MEGABYTE // 13),
+    "two verdicts, by turns": '{"score": 7}{"score": 8}' * (MEGABYTE // 24),
+    "score lines": "Score: 7\n" * (MEGABYTE // 9),
+    "reasoning that never ends": "<think>" + "hm " * (MEGABYTE // 3),
+    "reasoning, then a verdict": "<think>" + '{"score": 1} ' * (MEGABYTE // 13) + "</think>" + verdict(7),
+    "reasoning tags": "<think></think>" * (MEGABYTE // 15),
+    "code fences": "```json\n" * (MEGABYTE // 8),
+    "refusals": "I cannot help. " * (MEGABYTE // 15),
+}
+
+
+def read(text: str) -> float | str:
+    """The score, or the name of the way in which the parser declined."""
+    try:
+        found = RUBRIC.parse(Reply(text), SAMPLE).score
+    except (UnreadableVerdict, Refused) as declined:
+        return "refused" if isinstance(declined, Refused) else "unreadable"
+    return "no score" if found is None else found
+
+
+def holds(score: float, text: str) -> bool:
+    """Whether some JSON object that starts anywhere in the text has this score."""
+    decoder = json.JSONDecoder(strict=False)
+    for start, character in enumerate(text):
+        if character == "{":
+            try:
+                value, _ = decoder.raw_decode(text, start)
+            except (ValueError, RecursionError):
+                continue
+            if value.get("score") == score:
+                return True
+    return False
+
+
+def fuzz(replies: int, seed: int) -> tuple[dict[str, Counter[str]], list[str]]:
+    """What became of each kind of reply, and every broken promise."""
+    chance = random.Random(seed)
+    makers: dict[str, Callable[[random.Random], str]] = {"tampered": tampered, "prose": prose, "noise": noise}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("honest", *makers)}
+    broken: list[str] = []
+    for number in range(replies):
+        kind = tuple(counts)[number % len(counts)]
+        expected: int | None = None
+        if kind == "honest":
+            text, expected = honest(chance)
+        else:
+            text = makers[kind](chance)
+        try:
+            got = read(text)
+        except Exception as error:  # noqa: BLE001 - this is what the benchmark looks for
+            counts[kind]["crashed"] += 1
+            broken.append(f"{kind}: {type(error).__name__} on {text[:80]!r}")
+            continue
+        counts[kind]["read" if isinstance(got, float) else got] += 1
+        if kind == "honest":
+            is_kept = got == expected
+        elif kind == "noise":
+            is_kept = not isinstance(got, float) or (LOW <= got <= HIGH and holds(got, text))
+        else:
+            is_kept = not isinstance(got, float)
+        if not is_kept:
+            broken.append(f"{kind}: {got} from {text[:80]!r}")
+    return counts, broken
+
+
+def seconds(text: str) -> float:
+    """How long reading takes: the median of five."""
+    taken = []
+    for _ in range(5):
+        started = time.perf_counter()
+        read(text)
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("--replies", type=int, default=10_000)
+    arguments.add_argument("--seed", type=int, default=0)
+    given = arguments.parse_args()
+    counts, broken = fuzz(given.replies, given.seed)
+    columns = ("read", "unreadable", "refused", "crashed")
+    rows = [
+        (kind, str(count.total()), *(str(count[column]) for column in columns))
+        for kind, count in counts.items()
+    ]
+    table.show(f"{given.replies:,} replies, seed {given.seed}", ("kind", "replies", *columns), rows)
+    times = {name: (seconds(text), seconds(text[:MAX_REPLY])) for name, text in GIANTS.items()}
+    table.show(
+        "Adversarial replies, median of five",
+        ("reply", "1 MB, ms", f"cut to {MAX_REPLY:,}, ms", "1 MB became"),
+        [
+            (name, f"{1000 * whole:.1f}", f"{1000 * cut:.1f}", str(read(GIANTS[name])))
+            for name, (whole, cut) in times.items()
+        ],
+    )
+    broken += [f"{name} took {1000 * max(took):.0f} ms" for name, took in times.items() if max(took) > GOAL_S]
+    for line in broken[:20]:
+        print(f"BROKEN  {line}", file=sys.stderr)
+    slowest, slowest_cut = (1000 * max(took[column] for took in times.values()) for column in (0, 1))
+    print(
+        f"broken promises: {len(broken)}; slowest megabyte {slowest:.1f} ms, slowest cut {slowest_cut:.1f} ms"
+    )
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
