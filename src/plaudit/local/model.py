@@ -80,7 +80,7 @@ def notice(path: Path) -> str:
     if path == SMOLLM2.path:
         return (
             f"Judged by {SMOLLM2.title}, the packaged model: it shows the machinery and is no usable judge "
-            "(its scores are little better than chance). For scores to rely on, give your own model with "
-            "--local-model FILE.gguf, or an endpoint with --base-url."
+            "(it tells right from wrong about as well as a coin). For scores to rely on, give your own model "
+            "with --local-model FILE.gguf, or an endpoint with --base-url."
         )
     return f"Judged on this machine by {path.name}."
