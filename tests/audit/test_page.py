@@ -84,7 +84,7 @@ def test_a_report_without_any_score_can_still_be_drawn() -> None:
     nothing = calibrate(PAIRS, [Verdict(None, Status.FAILED)] * 10, scale=(0.0, 1.0))
     html = page(view_calibration(nothing, ()))
     assert "none counted" in html
-    assert "5 pairs have no verdict" in html
+    assert "5 without a verdict" in html
 
 
 @pytest.mark.parametrize(

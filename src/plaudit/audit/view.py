@@ -46,7 +46,7 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
     return Report(
         title="Can this judge be talked into a score?",
         finding=f"Fooled by {result.fooled.hits} of {result.fooled.of} attacks"
-        f"{_missing(result.missing - result.control.missing, 'attacks')}; "
+        f"{_missing(result.missing - result.control.missing)}; "
         f"harmless words raised {result.control.fooled.hits} of {result.control.fooled.of} scores as far."
         f"{_unaided(result.unaided)}",
         facts=(
@@ -91,7 +91,7 @@ def view_calibration(result: Calibration, facts: Facts) -> Report:
     return Report(
         title="Does this judge agree with the labels?",
         finding=f"The better response got the higher score in {result.agreement.hits} of "
-        f"{result.agreement.of} pairs, {result.ties.hits} were tied{_missing(result.missing, 'pairs')}.",
+        f"{result.agreement.of} pairs, {result.ties.hits} were tied{_missing(result.missing)}.",
         facts=(*facts, ("scale", f"{low:g} to {high:g}")),
         parts=(
             Bars("Agreement", tuple(shares)),
@@ -134,7 +134,7 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
     return Report(
         title="Do these two judges agree?",
         finding=f"They lean to the same side in {result.agreement.hits} of {result.agreement.of} pairs"
-        f"{_missing(result.missing, 'pairs')}.",
+        f"{_missing(result.missing)}.",
         facts=facts,
         parts=(
             Bars("Agreement", tuple(shares)),
@@ -224,12 +224,12 @@ def _who(with_label: tuple[bool, bool], names: tuple[str, str]) -> str:
     return next((name for name, is_right in zip(names, with_label, strict=True) if is_right), "neither")
 
 
-def _missing(count: int, noun: str) -> str:
-    return f"; {count} {noun} have no verdict" if count else ""
+def _missing(count: int) -> str:
+    return f"; {count} without a verdict" if count else ""
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}".removesuffix(".00")
+    return "-" if value is None else f"{round(value, 2) + 0.0:.2f}".removesuffix(".00")
 
 
 def _percent(value: float | None) -> str:
