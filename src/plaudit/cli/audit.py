@@ -253,8 +253,9 @@ def _name(judge: str | None, model: str | None, *, with_model: bool) -> str:
 
 
 def _facts(bench: Bench, settings: Settings) -> tuple[tuple[str, str], ...]:
+    kind, file = type(bench.judge).__name__, Path(settings.judge)
     models = ", ".join(sorted({endpoint.model for endpoint in bench.endpoints}))
-    return (("judge", type(bench.judge).__name__ + f" ({settings.judge})"), ("model", models))
+    return (("judge", f"{kind} from {file.name}" if file.suffix else kind), ("model", models))
 
 
 def _show(report: Report, result: Any, *, json: Path | None, html: Path | None) -> None:
