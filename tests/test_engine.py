@@ -152,6 +152,7 @@ def test_several_endpoints_share_the_work_and_are_made_on_first_use() -> None:
 def test_whoever_is_interrupted_while_scoring_pays_for_nothing_more() -> None:
     held = Held()
     finished: list[Event] = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
     def interrupt() -> None:
         while len(held.sent) < 2:
@@ -169,6 +170,7 @@ def test_whoever_is_interrupted_while_scoring_pays_for_nothing_more() -> None:
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             engine.score(samples(50), JUDGE)
+        signal.signal(signal.SIGINT, before)
         held.all.set()
         engine.score(samples(1, "Rome"), JUDGE)
         assert len(held.sent) == 3
