@@ -1,0 +1,89 @@
+"""Where the members of a group meet: each brings something, and all leave with what everybody brought.
+
+A trainer may hand the answers to one prompt to different workers, one at a time, while a reward may need all
+of them (a median length, a group mean). There is no leader: everybody gets the same mapping, and works out
+the same group from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any, TypeVar
+
+from plaudit.errors import ConfigError
+
+T = TypeVar("T")
+
+REMEMBERED = 4096
+"""Groups kept after they have parted, for members that come late or come again."""
+
+
+class Meeting:
+    """Groups by name, on one event loop. A name is used once: verl's `uid` is, a row number is not."""
+
+    def __init__(self, *, remembered: int = REMEMBERED) -> None:
+        self._gathering: dict[str, _Group] = {}
+        self._parted: dict[str, dict[str, Any]] = {}
+        self._remembered = remembered
+
+    async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
+        """What each member brought, sorted by member: the same for all who wait.
+
+        It comes once `size` members are there, or `timeout` seconds after the first came: then with those who
+        came. Whoever comes after that gets what was there and itself, at once. A member that comes twice (a
+        task that was retried) counts once: before the group parts its second payload holds, afterwards its
+        first.
+        """
+        if size < 1:
+            raise ConfigError(f"group {group!r} of size={size} can never meet; give its size, 1 or more")
+        if not timeout > 0:
+            raise ConfigError(f"timeout={timeout} leaves no time to meet; give seconds, above 0")
+        if (parted := self._parted.get(group)) is not None:
+            parted.setdefault(member, payload)
+            return _sorted(parted)
+        gathering = self._gathering.get(group)
+        if gathering is None:
+            gathering = self._gathering[group] = _Group(size)
+            if timeout != math.inf:
+                loop = asyncio.get_running_loop()
+                gathering.alarm = loop.call_later(timeout, self._part, group)
+        elif gathering.size != size:
+            raise ConfigError(
+                f"group {group!r} is waiting for {gathering.size} members, and {member!r} says size={size}; "
+                "give every member the same size"
+            )
+        gathering.came[member] = payload
+        if len(gathering.came) >= size:
+            self._part(group)
+        await gathering.parted.wait()
+        return _sorted(gathering.came)
+
+    def __len__(self) -> int:
+        """How many groups are still waiting for somebody."""
+        return len(self._gathering)
+
+    def _part(self, group: str) -> None:
+        gathering = self._gathering.pop(group)
+        if gathering.alarm is not None:
+            gathering.alarm.cancel()
+        gathering.parted.set()
+        self._parted[group] = dict(gathering.came)  # a copy: who is late must not change what others got
+        while len(self._parted) > self._remembered:
+            del self._parted[next(iter(self._parted))]
+
+
+class _Group:
+    """Those who came so far, and those who wait."""
+
+    __slots__ = ("alarm", "came", "parted", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.came: dict[str, Any] = {}
+        self.parted = asyncio.Event()
+        self.alarm: asyncio.TimerHandle | None = None
+
+
+def _sorted(came: dict[str, T]) -> dict[str, T]:
+    return dict(sorted(came.items()))
