@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from plaudit.types import ChatRequest, Reply, Sample, Verdict
+from plaudit.types import Reply, Request, Sample, Verdict
 
 
 class Judge(Protocol):
@@ -21,7 +21,7 @@ class Judge(Protocol):
         """Changes whenever the same reply could be read differently; part of every cache key."""
         ...
 
-    def render(self, sample: Sample) -> ChatRequest | Verdict:
+    def render(self, sample: Sample) -> Request | Verdict:
         """The request that judges this sample, or its verdict where a rule settles it without a call."""
         ...
 

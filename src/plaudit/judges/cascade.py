@@ -15,7 +15,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
 from plaudit.judges.content import without_reasoning
-from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
 
 Rule = Callable[[Sample], bool | float | None]
 """True: the best score. False: the worst. A number: that score. None: ask the judge."""
@@ -80,7 +80,7 @@ class Cascade:
         if isinstance(self.judge, Demanding):
             self.judge.check(sample)
 
-    def render(self, sample: Sample) -> ChatRequest | Verdict:
+    def render(self, sample: Sample) -> Request | Verdict:
         """The rule's verdict, or the judge's request."""
         said = self._rule(sample)
         if said is None:

@@ -14,9 +14,9 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 @cache
-def prompt_file(name: str) -> str:
-    """The text of prompts/NAME.txt."""
-    return (files("plaudit.judges") / "prompts" / f"{name}.txt").read_text(encoding="utf-8").strip()
+def prompt_file(name: str, package: str = "plaudit.judges") -> str:
+    """The text of prompts/NAME.txt in a package."""
+    return (files(package) / "prompts" / f"{name}.txt").read_text(encoding="utf-8").strip()
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

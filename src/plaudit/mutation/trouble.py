@@ -1,0 +1,54 @@
+"""What to say of calls that failed: the cause and the remedy, once per cause."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from plaudit.pending import Pending
+from plaudit.types import Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+CAUSES_KEPT = 1000
+OVERLOADED = (
+    "give it more slots (OLLAMA_NUM_PARALLEL for Ollama), add a server, use fewer environments, "
+    "or raise the deadline"
+)
+
+
+def explain(verdict: Verdict, pending: Pending | None, deadline: float | None) -> str | None:
+    """Why there is no reply in this verdict, and what to do; None where there is one."""
+    if verdict.status is Status.OK:
+        return None
+    if verdict.status is not Status.DEADLINE:
+        return verdict.error or f"the call came to nothing ({verdict.status})"
+    within = f"within {deadline:g} s" if deadline is not None else "in time"
+    rejects = pending.summary.rejects if pending is not None else 0
+    if rejects:
+        return f"no reply {within}: the server turned calls away (too many requests); {OVERLOADED}"
+    return f"no reply {within}: the server is too slow for so many calls; {OVERLOADED}"
+
+
+def report(what: str, errors: Iterable[str | None], instead: str) -> None:
+    """Log failures, each cause once: a training of a million steps must not fill the disk."""
+    for error, count in Counter(error for error in errors if error).items():
+        cause = (what, _NUMBER.sub("#", error))
+        if cause in _reported:
+            continue
+        if len(_reported) >= CAUSES_KEPT:
+            _reported.clear()  # bounded: better a line too many than memory without end
+        _reported.add(cause)
+        times = f" ({count} times)" if count > 1 else ""
+        log.warning("%s failed%s, and %s: %s", what, times, instead, error)
+
+
+def forget_reports() -> None:
+    """Report every cause anew, as for a new run in the same process."""
+    _reported.clear()
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
+_reported: set[tuple[str, str]] = set()
