@@ -103,6 +103,9 @@ _ASKING = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!;:\n])\s+")
 _WORD = re.compile(r"\w+(?:['’.,]\w+)*")
+_NUMBERING = re.compile(r"(?:^|(?<=[.?!:;]))\s*\d{1,2}[.)]\s", re.MULTILINE)
+_REMARK = re.compile(r"\([^()]*\)")
+_ARTICLES = {"a", "an", "the"}
 _UNTELLING = {"yes", "no", "true", "false"}
 """References that a rewrite may well name: "Answer yes or no" gives nothing away."""
 
@@ -127,5 +130,10 @@ def _echoes(rewrite: str, instruction: str, query: str) -> bool:
 
 
 def _gives(text: str, reference: str) -> bool:
-    answer = _words(reference)
-    return bool(answer) and answer[0] not in _UNTELLING and _has_run(_words(text), answer)
+    """Whether the text holds the answer; the numbers of a list do not count, nor do remarks in brackets."""
+    answer = _words(_REMARK.sub("", reference))
+    if answer[:1] and answer[0] in _ARTICLES:
+        del answer[0]
+    return (
+        bool(answer) and answer[0] not in _UNTELLING and _has_run(_words(_NUMBERING.sub(" ", text)), answer)
+    )
