@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
 from plaudit.scheduler.batch import Batch
-from plaudit.session import Session
 from plaudit.types import Verdict
 
 Grouped = tuple[str | None, list[tuple[int, Verdict]]]
@@ -19,10 +18,32 @@ GRACE = 5.0
 """Seconds the engine is given to mark what is missing, once a caller's time is up."""
 
 
+class Host(Protocol):
+    """Whoever works on a batch: an engine's session, or the way to an engine elsewhere."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, and in this process."""
+        ...
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the very thread that brings the verdicts."""
+        ...
+
+    def expire(self, batch: Batch) -> None:
+        """Mark what is missing as `deadline`."""
+        ...
+
+    def cancel(self, batch: Batch) -> None:
+        """Fail what is missing as `cancelled`, and send nothing more for it."""
+        ...
+
+
 class Pending:
     """What `submit` gives. Any thread may use it; several may."""
 
-    def __init__(self, batch: Batch, session: Session) -> None:
+    def __init__(self, batch: Batch, session: Host) -> None:
         self._batch = batch
         self._session = session
 

@@ -1,0 +1,26 @@
+"""Ray: one engine that every worker of a cluster shares.
+
+shared   SharedEngine, what callers use;  terms: the settings that all who share an engine agree on
+client   a process's side: gathers what its callers want into few calls, and outlives the actor
+desk     the actor's side: many processes, one engine, one place for groups to meet
+parcel   what travels between the two;  actor: both ends of the wire, as Ray has them
+
+Only `shared` and `actor` import Ray.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plaudit.integrations.ray.shared import SharedEngine as SharedEngine
+
+__all__ = ["SharedEngine"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "SharedEngine":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from plaudit.integrations.ray.shared import SharedEngine
+
+    return SharedEngine

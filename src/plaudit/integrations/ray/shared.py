@@ -1,0 +1,181 @@
+"""One engine for a whole Ray cluster, used from any of its processes like an Engine of one's own.
+
+One concurrency limit, one RPM, TPM and budget, one cache, one deduplication, whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Iterable
+from typing import Any, TypeVar, Unpack, cast
+
+import ray.cloudpickle
+
+from plaudit.errors import ConfigError, EngineClosed
+from plaudit.events import Summary
+from plaudit.integrations.ray.actor import RayWire, check_running, default_name
+from plaudit.integrations.ray.client import Client
+from plaudit.integrations.ray.errand import Joined, asked_of
+from plaudit.integrations.ray.terms import EngineOptions, Terms
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_samples
+from plaudit.pending import Pending
+from plaudit.scheduler.batch import Batch
+from plaudit.scheduler.panel import convene
+from plaudit.types import Sample, Verdict
+
+T = TypeVar("T")
+
+
+class SharedEngine:
+    """Judges samples by the engine that all processes of a training share. A context manager; for any thread.
+
+    It can be pickled: a copy in another process reaches the same engine. Or let every process make its own
+    with the same settings; other settings under the same name are an error that says which.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        share: str | None = None,
+        node: str | None = None,
+        detached: bool = False,
+        **options: Unpack[EngineOptions],
+    ) -> None:
+        """
+        url, options    as `plaudit.Engine` takes them: model, endpoints, api_key, max_concurrent, rpm, tpm,
+                        budget, timeout, hedge, cache (a path, `memory` or None), client. What is left out is
+                        settled by this process's environment and plaudit.toml
+        share           a name by which several trainings share one engine; by default each has its own
+        node            the id of the Ray node to run on, if it lives; by default the head node
+        detached        whether the engine outlives the process that started it, until `stop`
+
+        Raises ConfigError where Ray is not running, or the engine runs already with other settings.
+        """
+        terms = Terms.of(url, **options)
+        check_running()
+        self._set_up(default_name(share), terms, node, detached)
+        self._client_at_work().connect()
+
+    def _set_up(self, name: str, terms: Terms, node: str | None, detached: bool) -> None:
+        self.name = name
+        self.endpoints = terms.endpoints
+        self.model = "+".join(sorted({endpoint.model for endpoint in terms.endpoints}))
+        self._terms = terms
+        self._node = node
+        self._is_detached = detached
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._wire: RayWire | None = None
+        self._client: Client | None = None
+
+    def __repr__(self) -> str:
+        return f"SharedEngine({', '.join(e.url for e in self.endpoints)}, model={self.model!r}, {self.name})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copy_of, (self.name, self._terms, self._node, self._is_detached)
+
+    # -- scoring ------------------------------------------------------------------------------------------
+
+    def submit(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> Pending:
+        """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
+        if deadline is not None and not deadline > 0:
+            raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
+        if deadline == math.inf:
+            deadline = None
+        samples = list(samples)
+        check_samples(judge, enumerate(samples))
+        if isinstance(judge, Panel):
+            convene(samples, judge, model=self.model)  # says now what it would say over there
+        batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
+        client = self._client_at_work()
+        if samples:
+            client.start(batch, asked_of(batch, judge, dumps=ray.cloudpickle.dumps))
+        return Pending(batch, client)
+
+    def score(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        """Judge samples and wait for all their verdicts, in order. Ctrl-C calls the rest off."""
+        pending = self.submit(samples, judge, deadline=deadline)
+        try:
+            return pending.result()
+        except BaseException:
+            pending.cancel()
+            raise
+
+    async def ascore(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        """The same for callers with an event loop of their own, which stays free meanwhile."""
+        pending = self.submit(samples, judge, deadline=deadline)
+        try:
+            return await pending
+        except asyncio.CancelledError:
+            pending.cancel()
+            raise
+
+    # -- meeting ------------------------------------------------------------------------------------------
+
+    async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
+        """What each member of the group brought, whichever process it is in: as `Meeting.gather` says.
+
+        If the engine cannot be reached, the answer after `timeout` seconds is the member alone.
+        """
+        joined = Joined(group, member, ray.cloudpickle.dumps(payload), size=size, timeout=timeout)
+        self._client_at_work().join(joined)
+        return await asyncio.wrap_future(joined.found)
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """What the engine has done for everybody since it started, in numbers."""
+        client, wire = self._client_at_work(), self._wire
+        assert wire is not None
+        client.connect()
+        return cast(Summary, client.call(wire.summary))
+
+    def stop(self) -> None:
+        """End the engine for every process, also a detached one; what is finished is stored."""
+        client, wire = self._client_at_work(), self._wire
+        assert wire is not None
+        client.connect()
+        client.call(wire.stop)
+        self.close()
+
+    def close(self) -> None:
+        """Leave: what has no verdict fails. In the process that started the engine, this ends it."""
+        with self._lock:
+            self._is_closed = True
+            client = self._client
+        if client is not None:
+            client.close()
+
+    def __enter__(self) -> SharedEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _client_at_work(self) -> Client:
+        """The client, begun when it is first needed: a copy starts nothing by being unpickled."""
+        check_running()  # before the lock, which at a fork somebody may have held for ever
+        with self._lock:
+            if self._is_closed:
+                raise EngineClosed("the engine is closed; open a new one")
+            if self._client is None or not self._client.is_alive:
+                self._wire = RayWire(self.name, self._terms, node=self._node, is_detached=self._is_detached)
+                self._client = Client(self._wire)
+            return self._client
+
+
+def _copy_of(name: str, terms: Terms, node: str | None, detached: bool) -> SharedEngine:
+    """A SharedEngine from what was pickled of another."""
+    copy = SharedEngine.__new__(SharedEngine)
+    copy._set_up(name, terms, node, detached)
+    return copy

@@ -1,0 +1,120 @@
+"""What all processes that share an engine agree on: its settings, resolved in full, and comparable."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from plaudit.caches import default_path
+from plaudit.config import Endpoint, Secret
+from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.errors import ConfigError
+from plaudit.events import Observer
+from plaudit.settings import load
+
+
+class EngineOptions(TypedDict, total=False):
+    """Settings of an engine that can travel; each as `plaudit.Engine` takes it."""
+
+    model: str
+    endpoints: Sequence[Endpoint]
+    api_key: Secret | str | None
+    max_concurrent: int | None
+    rpm: int | None
+    tpm: int | None
+    budget: float | None
+    timeout: float | None
+    hedge: bool
+    cache: str | os.PathLike[str] | None
+    client: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Every setting with its value. What the caller left out was settled in the caller's process.
+
+    So the engine does the same wherever it runs, and an environment that differs from node to node is found
+    out when the second process comes, not by a bill.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    max_concurrent: int | None
+    rpm: int | None
+    tpm: int | None
+    budget: float | None
+    timeout: float
+    hedge: bool
+    cache: str | None
+    """A file, by its full path; `memory`; or None."""
+    client: str
+
+    @classmethod
+    def of(cls, url: str | None = None, **options: Unpack[EngineOptions]) -> Terms:
+        """Settle the options with this process's environment. Raises ConfigError as the engine would."""
+        cache = options.get("cache", DEFAULT_CACHE)
+        if not (cache is None or isinstance(cache, str | os.PathLike)):
+            raise ConfigError(
+                f"cache={cache!r} lives in one process and cannot be shared; give the path of its file"
+            )
+        engine = Engine(url, **options)  # checks everything, starts nothing
+        settings = load({})
+
+        def settled(name: str) -> Any:
+            given = options.get(name)
+            return getattr(settings, name) if given is None else given
+
+        return cls(
+            endpoints=engine.endpoints,
+            max_concurrent=settled("max_concurrent"),
+            rpm=settled("rpm"),
+            tpm=settled("tpm"),
+            budget=settled("budget"),
+            timeout=settled("timeout"),
+            hedge=options.get("hedge", True),
+            cache=_place(settings.cache or default_path() if cache == DEFAULT_CACHE else cache),
+            client=settled("client"),
+        )
+
+    def open(self, *observers: Observer) -> Engine:
+        """The engine that was agreed on."""
+        return Engine(
+            endpoints=self.endpoints,
+            max_concurrent=self.max_concurrent,
+            rpm=self.rpm,
+            tpm=self.tpm,
+            budget=self.budget,
+            timeout=self.timeout,
+            hedge=self.hedge,
+            cache=self.cache,
+            client=self.client,
+            observers=observers,
+        )
+
+    def differences(self, other: Terms) -> list[str]:
+        """What `other` has otherwise, in words: `rpm is 60 there and 30 here`. Never a key's value."""
+        return list(_differences("", self, other))
+
+
+def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
+    for field in fields(there):
+        name, one, other = prefix + field.name, getattr(there, field.name), getattr(here, field.name)
+        if one == other:
+            continue
+        if field.name == "endpoints" and len(one) == len(other):
+            for number, pair in enumerate(zip(one, other, strict=True)):
+                yield from _differences(f"endpoints[{number}].", *pair)
+        elif field.name == "endpoints":
+            yield f"endpoints are {len(one)} there and {len(other)} here"
+        elif field.name == "api_key":
+            yield f"{name} differs" if one and other else f"{name} is set only {'there' if one else 'here'}"
+        else:
+            yield f"{name} is {one!r} there and {other!r} here"
+
+
+def _place(cache: str | os.PathLike[str] | None) -> str | None:
+    if cache is None or cache == "off":
+        return None
+    return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())
