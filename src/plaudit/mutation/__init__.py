@@ -4,7 +4,7 @@ The batch functions need no extra package but their encoder's; environments and 
 `pip install plaudit[mutation]`.
 """
 
-from plaudit.mutation.ask import Embedding, Text
+from plaudit.mutation.ask import Text
 from plaudit.mutation.batch import (
     DEFAULT_REPLY,
     Answer,
@@ -27,7 +27,6 @@ __all__ = [
     "KEEP",
     "Answer",
     "Check",
-    "Embedding",
     "Encoded",
     "Encoder",
     "EndpointEncoder",

@@ -1,4 +1,4 @@
-"""Asking a model for text or for vectors through the engine: judges whose verdict is the whole reply.
+"""Asking a model for something else than a judgement: the verdict is its whole reply.
 
 So rewriting, answering and embedding get everything that judging has: the right concurrency, one call for
 identical requests, the cache, retries, deadlines, several servers. A verdict here says nothing of quality:
@@ -7,18 +7,17 @@ its score is 1.0 where there is a reply, and its reason is that reply.
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content, without_reasoning
 from plaudit.judges.parse import check_declined, encodable
-from plaudit.types import ChatRequest, EmbedRequest, Message, Reply, Sample, Status, Verdict
-
-Vectors = NDArray[np.float32]
+from plaudit.mutation.trouble import explain
+from plaudit.types import ChatRequest, Message, Reply, Sample, Status, Verdict
 
 TRUNCATED = "truncated"
 """The part of a verdict that tells a reply cut off at its token limit (1.0) from a whole one (absent)."""
@@ -75,37 +74,32 @@ def _why_empty(reply: Reply, max_tokens: int, *, is_truncated: bool) -> str:
     return "the reply is empty"
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
-    """Asks for the vectors of a sample's texts, all in one call."""
+class Asked(NamedTuple):
+    """What came of a question: the verdict that carries the reply, or the error, with what to do about it."""
 
-    @staticmethod
-    def of(texts: tuple[str, ...]) -> Sample:
-        """The sample that asks for these texts' vectors."""
-        return Sample("", "", extra={"texts": texts})
-
-    @property
-    def version(self) -> str:
-        """The request says everything but how its reply is read."""
-        return "embedding-1"
-
-    def render(self, sample: Sample) -> EmbedRequest:
-        """All the texts in one request."""
-        return EmbedRequest(sample.extra["texts"])
-
-    def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """The vectors, packed. Raises UnreadableVerdict where a text has no usable one."""
-        expected = len(sample.extra["texts"])
-        if len({len(vector) for vector in reply.vectors}) != 1 or len(reply.vectors) != expected:
-            raise UnreadableVerdict("the vectors are missing, or of different lengths")
-        vectors = np.asarray(reply.vectors, dtype=np.float32)
-        if not vectors.size or not np.isfinite(vectors).all():
-            raise UnreadableVerdict("a vector is empty, or holds a number that is none")
-        packed = base64.b64encode(vectors.tobytes()).decode()
-        return Verdict(1.0, Status.OK, f"{expected}:{packed}", model=reply.model, usage=reply.usage)
+    verdict: Verdict
+    error: str | None
 
 
-def vectors_in(verdict: Verdict) -> Vectors:
-    """The vectors of a good verdict: (texts, dim)."""
-    count, _, packed = verdict.reason.partition(":")
-    return np.frombuffer(base64.b64decode(packed), dtype=np.float32).reshape(int(count), -1)
+def ask(engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None) -> list[Asked]:
+    """Put questions to a model and wait for every outcome, in order. Ctrl-C calls the rest off."""
+    pending = engine.submit(samples, judge, deadline=deadline)
+    try:
+        verdicts = pending.result()
+    except BaseException:
+        pending.cancel()
+        raise
+    return [Asked(verdict, explain(verdict, pending, deadline)) for verdict in verdicts]
+
+
+async def aask(
+    engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
+) -> list[Asked]:
+    """The same for callers with an event loop."""
+    pending = engine.submit(samples, judge, deadline=deadline)
+    try:
+        verdicts = await pending
+    except BaseException:
+        pending.cancel()
+        raise
+    return [Asked(verdict, explain(verdict, pending, deadline)) for verdict in verdicts]

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.template import prompt_file
-from plaudit.mutation.ask import TRUNCATED, Text
+from plaudit.mutation.ask import TRUNCATED, Asked, Text, aask, ask
 from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
 from plaudit.mutation.offline import offline_engine
 from plaudit.mutation.operators import Operator
 from plaudit.mutation.rewrite import NO_USAGE, PACKAGE, Mutated, mutated, rewriting
-from plaudit.mutation.trouble import explain, report
-from plaudit.pending import Pending
-from plaudit.types import Message, Sample, Source, Usage, Verdict
+from plaudit.mutation.trouble import report
+from plaudit.types import Message, Sample, Source, Usage
 
 DEFAULT_REPLY = "(no answer)"
 """What stands in for a target's answer that did not come."""
@@ -75,11 +74,9 @@ def batch_mutate_queries(
     """
     work = _Rewriting.of(queries, operators, references)
     if not work.samples:
-        return work.finish([], None, deadline)
-    pending = (engine or offline_engine()).submit(
-        work.samples, Text(max_tokens, temperature), deadline=deadline
-    )
-    return work.finish(_collect(pending), pending, deadline)
+        return work.finish([])
+    judge = Text(max_tokens, temperature)
+    return work.finish(ask(engine or offline_engine(), work.samples, judge, deadline))
 
 
 async def abatch_mutate_queries(
@@ -95,10 +92,10 @@ async def abatch_mutate_queries(
     """The same for callers with an event loop."""
     work = _Rewriting.of(queries, operators, references)
     if not work.samples:
-        return work.finish([], None, deadline)
+        return work.finish([])
+    judge = Text(max_tokens, temperature)
     engine = engine or await asyncio.to_thread(offline_engine)
-    pending = engine.submit(work.samples, Text(max_tokens, temperature), deadline=deadline)
-    return work.finish(await _acollect(pending), pending, deadline)
+    return work.finish(await aask(engine, work.samples, judge, deadline))
 
 
 def batch_query_target_model(
@@ -123,8 +120,8 @@ def batch_query_target_model(
     samples = _answering(prompts, system)
     if not samples:
         return []
-    pending = (engine or offline_engine()).submit(samples, Text(max_tokens, temperature), deadline=deadline)
-    return _answers(_collect(pending), pending, deadline, default_reply)
+    judge = Text(max_tokens, temperature)
+    return _answers(ask(engine or offline_engine(), samples, judge, deadline), default_reply)
 
 
 async def abatch_query_target_model(
@@ -141,9 +138,9 @@ async def abatch_query_target_model(
     samples = _answering(prompts, system)
     if not samples:
         return []
+    judge = Text(max_tokens, temperature)
     engine = engine or await asyncio.to_thread(offline_engine)
-    pending = engine.submit(samples, Text(max_tokens, temperature), deadline=deadline)
-    return _answers(await _acollect(pending), pending, deadline, default_reply)
+    return _answers(await aask(engine, samples, judge, deadline), default_reply)
 
 
 # -- what goes out ----------------------------------------------------------------------------------------
@@ -176,19 +173,15 @@ class _Rewriting:
         samples = [rewriting(*pair) for pair in zip(queries, operators, strict=True) if not pair[1].is_keep]
         return _Rewriting(queries, operators, references, samples)
 
-    def finish(
-        self, verdicts: Sequence[Verdict], pending: Pending | None, deadline: float | None
-    ) -> list[Mutated]:
-        """The outcome for every query, from the verdicts on those that were asked about."""
-        asked = iter(verdicts)
-        results = []
-        for query, operator, reference in zip(self.queries, self.operators, self.references, strict=True):
-            if operator.is_keep:
-                results.append(Mutated(query, operator.name))
-                continue
-            verdict = next(asked)
-            error = explain(verdict, pending, deadline)
-            results.append(mutated(query, operator, verdict, error=error, reference=reference))
+    def finish(self, asked: Sequence[Asked]) -> list[Mutated]:
+        """The outcome for every query, from what came of those that were asked about."""
+        came = iter(asked)
+        results = [
+            Mutated(query, operator.name)
+            if operator.is_keep
+            else mutated(query, operator, *next(came), reference=reference)
+            for query, operator, reference in zip(self.queries, self.operators, self.references, strict=True)
+        ]
         report("rewriting", [result.error for result in results], "the original query is kept")
         return results
 
@@ -212,32 +205,18 @@ def _check_texts(what: str, texts: Sequence[str]) -> None:
 # -- what comes back --------------------------------------------------------------------------------------
 
 
-def _collect(pending: Pending) -> list[Verdict]:
-    try:
-        return pending.result()
-    except BaseException:  # Ctrl-C above all: nobody waits for the rest
-        pending.cancel()
-        raise
-
-
-async def _acollect(pending: Pending) -> list[Verdict]:
-    try:
-        return await pending
-    except BaseException:
-        pending.cancel()
-        raise
-
-
-def _answers(
-    verdicts: Sequence[Verdict], pending: Pending, deadline: float | None, default_reply: str
-) -> list[Answer]:
-    results = []
-    for verdict in verdicts:
-        if (error := explain(verdict, pending, deadline)) is None:
-            is_truncated = TRUNCATED in verdict.parts
-            results.append(Answer(verdict.reason, False, None, is_truncated, verdict.usage, verdict.source))
-        else:
-            results.append(Answer(default_reply, True, error, usage=verdict.usage, source=verdict.source))
+def _answers(asked: Sequence[Asked], default_reply: str) -> list[Answer]:
+    results = [
+        Answer(
+            text=verdict.reason if error is None else default_reply,
+            is_fallback=error is not None,
+            error=error,
+            is_truncated=TRUNCATED in verdict.parts,
+            usage=verdict.usage,
+            source=verdict.source,
+        )
+        for verdict, error in asked
+    ]
     report("answering", [result.error for result in results], "the default reply stands in")
     return results
 

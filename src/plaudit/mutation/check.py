@@ -89,7 +89,7 @@ _DECLINES = re.compile(
 )
 _ANSWERS = re.compile(
     r"\W*(?:(?:the|my|final|short|correct|right)\s){0,2}(?:answer|solution|result)\s?(?:is\b|:|=)"
-    r"|\W*(?:yes|no|true|false)\W+(?!or\b)\w"
+    r"|\W*(?:yes|no|true|false)\s?[,.;:!]"
     r"|\W*(?:yes|no|true|false|[-+]?[\d.,]+\s?%?)\W*$",
     re.IGNORECASE,
 )
@@ -98,7 +98,7 @@ _ASKING = re.compile(
     r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should"
     r"|has|have|name|give|list|explain|describe|compute|calculate|find|tell|state|define|write|solve|convert"
     r"|determine|identify|translate|compare|show|say|consider|suppose|provide|work|break|count|add|subtract"
-    r"|multiply|divide|summari[sz]e|outline|answer|choose|pick|decide|complete|use|using|express|in)\b(?!\s?:)",
+    r"|multiply|divide|summari[sz]e|outline|answer|choose|pick|decide|complete|use|express|spell|take)\b(?!\s?:)",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!;:\n])\s+")

@@ -45,7 +45,7 @@ def rewriting(query: str, operator: Operator) -> Sample:
 
 
 def mutated(
-    query: str, operator: Operator, verdict: Verdict, *, error: str | None, reference: str | None = None
+    query: str, operator: Operator, verdict: Verdict, error: str | None, *, reference: str | None = None
 ) -> Mutated:
     """The rewrite in a verdict, if it is one; else the original query, and why. `error`: the call's own."""
     rewrite = tidy(verdict.reason)

@@ -19,15 +19,15 @@ OVERLOADED = (
 )
 
 
-def explain(verdict: Verdict, pending: Pending | None, deadline: float | None) -> str | None:
-    """Why there is no reply in this verdict, and what to do; None where there is one."""
+def explain(verdict: Verdict, pending: Pending, deadline: float | None) -> str | None:
+    """Why there is no reply in this verdict of a batch, and what to do; None where there is one."""
     if verdict.status is Status.OK:
         return None
     if verdict.status is not Status.DEADLINE:
-        return verdict.error or f"the call came to nothing ({verdict.status})"
+        error = verdict.error or f"the call came to nothing ({verdict.status})"
+        return f"{error}; {OVERLOADED}" if _TURNED_AWAY in error else error
     within = f"within {deadline:g} s" if deadline is not None else "in time"
-    rejects = pending.summary.rejects if pending is not None else 0
-    if rejects:
+    if pending.summary.rejects:
         return f"no reply {within}: the server turned calls away (too many requests); {OVERLOADED}"
     return f"no reply {within}: the server is too slow for so many calls; {OVERLOADED}"
 
@@ -50,5 +50,7 @@ def forget_reports() -> None:
     _reported.clear()
 
 
+_TURNED_AWAY = "it asks us to slow down"
+"""How transports word a 429 or 503 that outlasted the engine's patience."""
 _NUMBER = re.compile(r"\d[\d.,]*")
 _reported: set[tuple[str, str]] = set()

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plaudit.mutation.ask import Vectors
+Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,21 +8,17 @@ from hashlib import sha256
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.content import has_content
-from plaudit.mutation.ask import Embedding, Vectors, vectors_in
-from plaudit.mutation.encoders.base import Encoded, gathered, unit
-from plaudit.mutation.trouble import explain
-from plaudit.pending import Pending
-from plaudit.types import Verdict
+from plaudit.mutation.ask import Asked, aask, ask
+from plaudit.mutation.encoders.base import Encoded, Vectors, gathered, unit
+from plaudit.mutation.encoders.embedding import Embedding, vectors_in
 
 KNOWN = 10_000
 """Vectors kept in memory: the questions of a training come back again and again."""
 
 Chunk = tuple[str, ...]
 """Texts that share a call."""
-Outcome = Vectors | str
-"""A chunk's vectors, or why there are none."""
-Work = Generator[list[Chunk], list[Outcome], Encoded]
-"""Asks for chunks, takes their outcomes, ends with the result: the part that does not wait."""
+Work = Generator[list[Chunk], list[Asked], Encoded]
+"""Asks for chunks, takes what came of them, ends with the result: the part that does not wait."""
 
 
 class EndpointEncoder:
@@ -57,8 +53,8 @@ class EndpointEncoder:
         try:
             chunks = next(work)
             while True:
-                pending = self._submit(chunks)
-                chunks = work.send(self._outcomes(pending, pending.result()))
+                samples = [Embedding.of(chunk) for chunk in chunks]
+                chunks = work.send(ask(self._engine, samples, Embedding(), self._deadline))
         except StopIteration as done:
             return _result(done)
 
@@ -68,16 +64,10 @@ class EndpointEncoder:
         try:
             chunks = next(work)
             while True:
-                pending = self._submit(chunks)
-                chunks = work.send(self._outcomes(pending, await pending))
+                samples = [Embedding.of(chunk) for chunk in chunks]
+                chunks = work.send(await aask(self._engine, samples, Embedding(), self._deadline))
         except StopIteration as done:
             return _result(done)
-
-    def _submit(self, chunks: list[Chunk]) -> Pending:
-        return self._engine.submit(map(Embedding.of, chunks), Embedding(), deadline=self._deadline)
-
-    def _outcomes(self, pending: Pending, verdicts: list[Verdict]) -> list[Outcome]:
-        return [explain(verdict, pending, self._deadline) or vectors_in(verdict) for verdict in verdicts]
 
     def _work(self, texts: Sequence[str]) -> Work:
         if len(self._known) > KNOWN:
@@ -90,16 +80,16 @@ class EndpointEncoder:
         while chunks:
             outcomes = yield chunks
             failed: list[tuple[Chunk, str]] = []
-            for chunk, outcome in zip(chunks, outcomes, strict=True):
-                if isinstance(outcome, str):
-                    failed.append((chunk, outcome))
+            for chunk, (verdict, error) in zip(chunks, outcomes, strict=True):
+                if error is None:
+                    self._learn(chunk, vectors_in(verdict), vectors, errors)
                 else:
-                    self._learn(chunk, outcome, vectors, errors)
+                    failed.append((chunk, error))
             errors |= {chunk[0]: error for chunk, error in failed if len(chunk) == 1}
             failed = [(chunk, error) for chunk, error in failed if len(chunk) > 1]
             if failed and len(failed) == len(chunks):
-                (is_down,) = yield [_probe(failed)]
-                if isinstance(is_down, str):  # whoever refuses every text would refuse every half as well
+                (probed,) = yield [_probe(failed)]
+                if probed.error is not None:  # whoever refuses every text would refuse every half as well
                     errors |= {text: error for chunk, error in failed for text in chunk}
                     break
             chunks = [half for chunk, _ in failed for half in _halves(chunk)]
