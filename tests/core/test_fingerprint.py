@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plaudit.core.fingerprint import fingerprint, fingerprint_prefix, get_request_hash, jitter
+from plaudit.core.fingerprint import Fingerprinter, get_request_hash, jitter
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Message, Request
 
 thorough = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
-PREFIX = fingerprint_prefix(model="m", version="v")
+fingerprint = Fingerprinter(model="m", version="v")
 REQUEST = ChatRequest(
     messages=({"role": "system", "content": "Judge."}, {"role": "user", "content": "2 + 2 = 4"}),
     max_tokens=512,
@@ -44,16 +44,30 @@ names = st.text(alphabet="ab|1\ud800é", max_size=4)
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_any_change_of_any_field_changes_the_key(change: dict[str, Any]) -> None:
-    assert fingerprint(replace(REQUEST, **change), prefix=PREFIX) != fingerprint(REQUEST, prefix=PREFIX)
+    assert fingerprint(replace(REQUEST, **change)) != fingerprint(REQUEST)
 
 
 def test_every_field_of_a_request_is_covered_above() -> None:
     assert {name for change in CHANGES for name in change} == set(REQUEST.__dataclass_fields__)
 
 
+def test_the_key_does_not_depend_on_what_was_fingerprinted_before() -> None:
+    requests = [REQUEST, *(replace(REQUEST, **change) for change in CHANGES)]
+    alone = [Fingerprinter(model="m", version="v")(request) for request in requests]
+    assert [fingerprint(request) for request in requests] == alone
+    assert [fingerprint(request) for request in reversed(requests)] == alone[::-1]
+
+
+def test_what_else_a_message_carries_is_covered() -> None:
+    named: Any = {"role": "user", "content": "2 + 2 = 4", "name": "Ada"}
+    assert fingerprint(replace(REQUEST, messages=(named,))) != fingerprint(
+        replace(REQUEST, messages=({"role": "user", "content": "2 + 2 = 4"},))
+    )
+
+
 def test_the_key_is_a_sha256_digest_whatever_the_size_of_the_request() -> None:
     large = ChatRequest(({"role": "user", "content": "x" * 1_000_000},))
-    assert len(fingerprint(large, prefix=PREFIX)) == 32
+    assert len(fingerprint(large)) == 32
 
 
 def test_the_key_does_not_depend_on_the_order_of_names() -> None:

@@ -6,27 +6,51 @@ import hashlib
 
 import msgspec
 
-from plaudit.types import Request
+from plaudit.types import ChatRequest, Request
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-def fingerprint(request: Request, *, prefix: bytes) -> bytes:
-    """32 bytes that identify a request; `prefix` comes from `fingerprint_prefix`."""
-    return hashlib.sha256(prefix + _encoder.encode(request)).digest()
+class Fingerprinter:
+    """Fingerprints of requests to one model by one judge: 32 bytes each.
 
+    The requests of a batch differ in their last message alone, as a rule. What they share (instructions,
+    schema, sampling options) is encoded and hashed once, and again whenever it changes.
+    """
 
-def fingerprint_prefix(*, model: str, version: str, kind: str = "chat") -> bytes:
-    """The part that all requests of a batch share. Lengths keep fields from running into each other."""
-    return b"plaudit/1|%d|%d|%d|" % (len(model), len(version), len(kind)) + f"{model}{version}{kind}".encode(
-        errors="surrogatepass"
-    )
+    __slots__ = ("_frame", "_hash_of_frame", "_start")
+
+    def __init__(self, *, model: str, version: str) -> None:
+        lengths = b"plaudit/2|%d|%d|" % (len(model), len(version))  # or fields could run into each other
+        self._start = hashlib.sha256(lengths + f"{model}{version}".encode(errors="surrogatepass"))
+        self._frame: object = None
+        self._hash_of_frame = self._start
+
+    def __call__(self, request: Request) -> bytes:
+        """What identifies this request. Raises UnicodeEncodeError for text that cannot be sent."""
+        if not isinstance(request, ChatRequest) or not request.messages or len(request.messages[-1]) != 2:
+            return self._after(request).digest()
+        *shared, last = request.messages
+        options = (request.max_tokens, request.temperature, request.schema, request.top_logprobs)
+        frame = (last["role"], options, *shared)
+        if frame != self._frame:
+            self._hash_of_frame = self._after(frame)
+            self._frame = frame
+        digest = self._hash_of_frame.copy()
+        digest.update(last["content"].encode())
+        return digest.digest()
+
+    def _after(self, thing: object) -> hashlib._Hash:
+        digest = self._start.copy()
+        encoded = _encoder.encode(thing)
+        digest.update(b"%d|" % len(encoded))
+        digest.update(encoded)
+        return digest
 
 
 def get_request_hash(request: Request, *, model: str = "", version: str = "") -> str:
     """The cache key of a request, in hexadecimal: identical requests are sent once."""
-    prefix = fingerprint_prefix(model=model, version=version)
-    return fingerprint(request, prefix=prefix).hex()
+    return Fingerprinter(model=model, version=version)(request).hex()
 
 
 def jitter(key: bytes, attempt: int) -> float:

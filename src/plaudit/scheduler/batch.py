@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, pstdev
 
-from plaudit.core.fingerprint import fingerprint_prefix
+from plaudit.core.fingerprint import Fingerprinter
 from plaudit.events import Summary
 from plaudit.judges.base import Judge
 from plaudit.types import Sample, Source, Status, Verdict
@@ -34,7 +34,7 @@ class Batch:
         self.judge = judge
         self.deadline = deadline
         """Seconds from its start."""
-        self.prefix = fingerprint_prefix(model=model, version=judge.version)
+        self.fingerprint = Fingerprinter(model=model, version=judge.version)
         self.verdicts: list[Verdict | None] = [None] * len(samples)
         self.remaining = len(samples)
         self.seen: dict[bytes, int] = {}

@@ -7,15 +7,15 @@ import math
 
 from plaudit.errors import PlauditError
 from plaudit.scheduler.batch import Batch
-from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request, Sample, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
 
-def render(batch: Batch, sample: Sample) -> ChatRequest | Verdict:
+def render(batch: Batch, sample: Sample) -> Request | Verdict:
     """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
     rendered = batch.judge.render(sample)
-    if not isinstance(rendered, ChatRequest | Verdict):
+    if not isinstance(rendered, (ChatRequest, Verdict, EmbedRequest, GenerateRequest)):
         raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
     return rendered
 

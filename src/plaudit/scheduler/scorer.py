@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping
 
 from plaudit.caches.base import Cache
-from plaudit.core.fingerprint import fingerprint
 from plaudit.errors import (
     CacheError,
     JudgeError,
@@ -24,7 +23,7 @@ from plaudit.scheduler.asked import Asked, shared
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.dispatcher import Dispatcher
-from plaudit.types import ChatRequest, Reply, Source, Status, Verdict
+from plaudit.types import Reply, Request, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -114,9 +113,9 @@ class Scorer:
             stored = await self._look_up([key for key, _, _ in rendered])
             self._enqueue(batch, rendered, stored)
 
-    def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, ChatRequest]]:
+    def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, Request]]:
         """Requests to be looked up; what needs no call or is already asked is settled on the way."""
-        requests: list[tuple[bytes, int, ChatRequest]] = []
+        requests: list[tuple[bytes, int, Request]] = []
         settled: list[tuple[int, Verdict]] = []
         for index in indices:
             try:
@@ -124,7 +123,7 @@ class Scorer:
                 if isinstance(rendered, Verdict):
                     settled.append((index, rendered))
                     continue
-                key = fingerprint(rendered, prefix=batch.prefix)
+                key = batch.fingerprint(rendered)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
                 judging.blame(batch, error, f"could not render sample {index}")
                 settled.append((index, _failed(f"the sample cannot be judged: {error}")))
@@ -153,7 +152,7 @@ class Scorer:
     def _enqueue(
         self,
         batch: Batch,
-        rendered: list[tuple[bytes, int, ChatRequest]],
+        rendered: list[tuple[bytes, int, Request]],
         stored: Mapping[bytes, bytes],
     ) -> None:
         hits: list[tuple[int, Verdict]] = []
