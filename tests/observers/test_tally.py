@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.events import CallFinished, CallStarted, RetryPlanned, VerdictsReady
+from plaudit.events import BatchFinished, CallFinished, CallStarted, RetryPlanned, VerdictsReady
 from plaudit.observers.tally import Tally
 from plaudit.types import Source, Status, Usage, Verdict
 
@@ -58,6 +59,14 @@ def test_calls_are_counted_with_what_became_of_them() -> None:
     assert (summary.prompt_tokens, summary.completion_tokens, summary.cost) == (150, 15, 0.75)
     assert summary.latency_p50_s == pytest.approx(1.0, rel=0.02)
     assert summary.latency_p95_s == pytest.approx(2.0, rel=0.02)
+
+
+def test_replies_that_had_to_be_asked_for_again_are_counted() -> None:
+    tally = Tally()
+    for rereads in (2, 3):
+        batch = replace(Tally().summary(seconds=1.0), rereads=rereads)
+        tally(BatchFinished(at=0.0, batch=1, summary=batch))
+    assert tally.summary(seconds=2.0).rereads == 5
 
 
 def test_what_is_unknown_stays_none_and_never_zero() -> None:

@@ -7,7 +7,15 @@ import threading
 from collections import Counter
 
 from plaudit.core.histogram import LatencyHistogram
-from plaudit.events import CallFinished, CallStarted, Event, RetryPlanned, Summary, VerdictsReady
+from plaudit.events import (
+    BatchFinished,
+    CallFinished,
+    CallStarted,
+    Event,
+    RetryPlanned,
+    Summary,
+    VerdictsReady,
+)
 from plaudit.types import Verdict
 
 MESSAGES_KEPT = 100
@@ -24,7 +32,7 @@ class Tally:
         self._by_source: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._latencies = LatencyHistogram()
-        self._calls = self._retries = self._hedges = self._rejects = 0
+        self._calls = self._retries = self._hedges = self._rejects = self._rereads = 0
         self._prompt_tokens = self._completion_tokens = 0
         self._cost: float | None = None
         self._scores = 0
@@ -43,6 +51,8 @@ class Tally:
                     self._add_call(event)
                 case RetryPlanned():
                     self._retries += 1
+                case BatchFinished():
+                    self._rereads += event.summary.rereads or 0
                 case _:
                     pass
 
@@ -59,6 +69,7 @@ class Tally:
                 retries=self._retries,
                 hedges=self._hedges,
                 rejects=self._rejects,
+                rereads=self._rereads,
                 latency_p50_s=self._latencies.quantile(0.5),
                 latency_p95_s=self._latencies.quantile(0.95),
                 prompt_tokens=self._prompt_tokens,
