@@ -89,7 +89,7 @@ def ask(engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float
     except BaseException:
         pending.cancel()
         raise
-    return [Asked(verdict, explain(verdict, pending, deadline)) for verdict in verdicts]
+    return [Asked(verdict, explain(verdict, deadline)) for verdict in verdicts]
 
 
 async def aask(
@@ -102,4 +102,4 @@ async def aask(
     except BaseException:
         pending.cancel()
         raise
-    return [Asked(verdict, explain(verdict, pending, deadline)) for verdict in verdicts]
+    return [Asked(verdict, explain(verdict, deadline)) for verdict in verdicts]

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from plaudit.pending import Pending
 from plaudit.types import Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -19,17 +18,15 @@ OVERLOADED = (
 )
 
 
-def explain(verdict: Verdict, pending: Pending, deadline: float | None) -> str | None:
-    """Why there is no reply in this verdict of a batch, and what to do; None where there is one."""
+def explain(verdict: Verdict, deadline: float | None) -> str | None:
+    """Why there is no reply in this verdict, and what to do; None where there is one."""
     if verdict.status is Status.OK:
         return None
-    if verdict.status is not Status.DEADLINE:
-        error = verdict.error or f"the call came to nothing ({verdict.status})"
-        return f"{error}; {OVERLOADED}" if _TURNED_AWAY in error else error
-    within = f"within {deadline:g} s" if deadline is not None else "in time"
-    if pending.summary.rejects:
-        return f"no reply {within}: the server turned calls away (too many requests); {OVERLOADED}"
-    return f"no reply {within}: the server is too slow for so many calls; {OVERLOADED}"
+    if verdict.status is Status.DEADLINE:
+        within = f"within {deadline:g} s" if deadline is not None else "in time"
+        return f"no reply {within}: the server is too slow, or says too many requests; {OVERLOADED}"
+    error = verdict.error or f"the call came to nothing ({verdict.status})"
+    return f"{error}; {OVERLOADED}" if _TURNED_AWAY in error else error
 
 
 def report(what: str, errors: Iterable[str | None], instead: str) -> None:
