@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: install demo test check bench bench-quick clean help
+.PHONY: install demo test test-trainers check bench bench-quick clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -12,8 +12,10 @@ help:            ## what there is to make
 install: .venv/.core            ## .venv with the plaudit command
 demo: .venv/.local              ## a real model judges real answers, then the speed table
 	$(BIN)/python examples/demo.py
-test: .venv/.dev                ## the whole test suite
+test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
+test-trainers: .venv-trainers/.done   ## the tests with torch, verl, TRL, Ray and Gymnasium
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -24,7 +26,7 @@ bench: .venv/.bench             ## every claim of the README, measured (half an 
 bench-quick: .venv/.bench       ## the same in a minute or two: that it works, not what it says
 	$(BIN)/python benchmarks/all.py --quick
 clean:           ## forget the environment
-	rm -rf .venv
+	rm -rf .venv .venv-trainers
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -39,4 +41,13 @@ clean:           ## forget the environment
 	@touch $@ .venv/.local
 .venv/.bench: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[bench]"
+	@touch $@
+
+# Packages of gigabytes, apart from the rest. torch first and alone: whatever lets the resolver choose another one
+# pulls in CUDA. verl without its dependencies: of those, the tests need few.
+.venv-trainers/.done: pyproject.toml constraints.txt constraints-trainers.txt
+	$(PYTHON) -m venv .venv-trainers
+	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install torch==2.13.0
+	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --no-deps verl==0.9.1
+	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install -c constraints-trainers.txt -e ".[trainers]"
 	@touch $@
