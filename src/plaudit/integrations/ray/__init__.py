@@ -1,7 +1,7 @@
 """Ray: one engine that every worker of a cluster shares.
 
 shared   SharedEngine, what callers use;  terms: the settings that all who share an engine agree on
-client   a process's side: gathers what its callers want into few calls, and outlives the actor
+client   a process's side;  courier: gathers errands into few calls, and outlives the actor
 desk     the actor's side: many processes, one engine, one place for groups to meet
 parcel   what travels between the two;  actor: both ends of the wire, as Ray has them
 

@@ -7,6 +7,7 @@ next who needs it. It belongs to the process that started it, and ends with that
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import uuid
@@ -16,11 +17,13 @@ from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import RayActorError
+from ray.experimental import internal_kv
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from plaudit.errors import ConfigError, PlauditError
 from plaudit.events import Summary
 from plaudit.integrations.ray.desk import PATIENCE, Desk
+from plaudit.integrations.ray.ledger import EVERY, Ledger
 from plaudit.integrations.ray.parcel import Answers, Parcel
 from plaudit.integrations.ray.terms import Terms
 
@@ -50,10 +53,13 @@ class Hello:
 class EngineActor:
     """One engine for all who know its name. Every method is quick, or waits without holding others up."""
 
-    def __init__(self, terms: Terms, started_by: str) -> None:
+    def __init__(self, name: str, terms: Terms, started_by: str) -> None:
+        self._name = name
         self._terms = terms
         self._started_by = started_by
         self._desk: Desk | None = None
+        self._ledger: Ledger | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return "plaudit"  # how Ray marks the lines this actor logs
@@ -62,8 +68,8 @@ class EngineActor:
         """Whether these terms are those the engine runs on."""
         return Hello(tuple(self._terms.differences(terms)), self._started_by)
 
-    async def receive(self, visitor: str, parcels: Sequence[Parcel]) -> None:
-        self._opened().receive(visitor, parcels)
+    async def receive(self, visitor: str, parcels: Sequence[Parcel], is_all: bool) -> bool:
+        return self._opened().receive(visitor, parcels, is_all=is_all)
 
     async def collect(self, visitor: str) -> Answers | None:
         return await self._opened().collect(visitor)
@@ -75,11 +81,44 @@ class EngineActor:
         """Store what is finished and free everything, before the process goes."""
         if self._desk is not None:
             await self._desk.close()
+        if self._writing is not None and self._ledger is not None:
+            self._writing.cancel()
+            self._ledger.end()
 
     def _opened(self) -> Desk:
         if self._desk is None:  # not in __init__, which has no event loop
-            self._desk = Desk(self._terms.open)
+            terms = self._terms
+            if terms.budget is None and not terms.is_limited:
+                self._desk = Desk(terms.open)
+            else:
+                ledger = self._ledger = Ledger(ClusterValue(self._name))
+                open_engine = functools.partial(terms.open, ledger, spent=ledger.entry.spent)
+                self._desk = Desk(open_engine, hold=ledger.hold if terms.is_limited else 0.0)
+                self._writing = asyncio.get_running_loop().create_task(_write(ledger))
         return self._desk
+
+
+class ClusterValue:
+    """A value that Ray keeps on the head node, under the actor's name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def get(self) -> bytes | None:
+        found: bytes | None = internal_kv._internal_kv_get(self._name, namespace=NAMESPACE)
+        return found
+
+    def put(self, value: bytes) -> None:
+        internal_kv._internal_kv_put(self._name, value, overwrite=True, namespace=NAMESPACE)
+
+    def delete(self) -> None:
+        internal_kv._internal_kv_del(self._name, namespace=NAMESPACE)
+
+
+async def _write(ledger: Ledger) -> None:
+    while True:
+        await asyncio.sleep(EVERY)
+        ledger.write()
 
 
 class RayWire:
@@ -122,8 +161,8 @@ class RayWire:
         if hello.started_by != self._visitor:
             self._own = None
 
-    async def send(self, parcels: Sequence[Parcel]) -> None:
-        await _answer(self._actor.receive.remote(self._visitor, parcels))
+    async def send(self, parcels: Sequence[Parcel], *, is_all: bool) -> bool:
+        return bool(await _answer(self._actor.receive.remote(self._visitor, parcels, is_all)))
 
     async def collect(self) -> Answers | None:
         answers: Answers | None = await _answer(self._actor.collect.remote(self._visitor), PATIENCE)
@@ -166,7 +205,7 @@ class RayWire:
                     max_concurrency=VISITORS,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(self._node or _head(), soft=True),
                 )
-                .remote(self._terms, self._visitor)
+                .remote(self._name, self._terms, self._visitor)
             )
             return self._own
 

@@ -37,8 +37,10 @@ JUDGES_KEPT = 64
 class Desk:
     """One engine and one meeting for every process that comes."""
 
-    def __init__(self, open_engine: Callable[[Observer], Engine]) -> None:
+    def __init__(self, open_engine: Callable[[Observer], Engine], *, hold: float = 0.0) -> None:
+        """`hold`: seconds from now before which nothing is sent."""
         self._loop = asyncio.get_running_loop()
+        self._opens_at = self._loop.time() + hold
         self._tally = Tally()
         self._began = self._loop.time()
         self._engine = open_engine(self._on_event)
@@ -49,9 +51,16 @@ class Desk:
 
     # -- what the processes call --------------------------------------------------------------------------
 
-    def receive(self, visitor: str, parcels: Sequence[Parcel]) -> None:
-        """Take parcels on. Whatever is wrong with one becomes its own answer, and costs no other."""
-        host = self._visitors.setdefault(visitor, _Visitor())
+    def receive(self, visitor: str, parcels: Sequence[Parcel], *, is_all: bool) -> bool:
+        """Take parcels on. Whatever is wrong with one becomes its own answer, and costs no other.
+
+        False, and nothing is done: the process is not known here, or no more, and has to send all it lacks.
+        """
+        if visitor not in self._visitors:
+            if not is_all:
+                return False
+            self._visitors[visitor] = _Visitor()
+        host = self._visitors[visitor]
         self._expect(visitor)
         together: dict[tuple[bytes, float | None], _Round] = {}
         for parcel in parcels:
@@ -81,6 +90,7 @@ class Desk:
                         together.setdefault(key, _Round(host, judge)).add(parcel, samples)
         for (_, deadline), batch in together.items():
             self._submit(batch, deadline)
+        return True
 
     async def collect(self, visitor: str) -> Answers | None:
         """What has become final since the last visit, waiting for it; None for a process not known here."""
@@ -99,6 +109,10 @@ class Desk:
             self._expect(visitor)
         return host.take()
 
+    def forget(self, visitor: str) -> None:
+        """A process has died: what it wanted is called off."""
+        self._visitors.pop(visitor).leave()
+
     def summary(self) -> Summary:
         """Everything that was done for everybody."""
         return self._tally.summary(self._loop.time() - self._began)
@@ -108,7 +122,7 @@ class Desk:
         await asyncio.to_thread(self._engine.close)
         self._harvest()
         for visitor in list(self._visitors):
-            self._forget(visitor)
+            self.forget(visitor)
 
     # -- at work ------------------------------------------------------------------------------------------
 
@@ -121,6 +135,13 @@ class Desk:
         return judge
 
     def _submit(self, batch: _Round, deadline: float | None) -> None:
+        if (wait := self._opens_at - self._loop.time()) > 0:
+            if deadline is None or deadline > wait:  # else it is over before anything is sent
+                left = None if deadline is None else deadline - wait
+                self._loop.call_later(wait, self._submit, batch, left)
+            return
+        if not batch.is_wanted:
+            return
         try:
             batch.start(self._engine.submit(batch.samples, batch.judge, deadline=deadline))
         except Exception as error:  # noqa: BLE001 - judges are user code; whoever waits must hear of it
@@ -163,10 +184,7 @@ class Desk:
         if host.calls:
             self._expect(visitor)
         else:
-            self._forget(visitor)
-
-    def _forget(self, visitor: str) -> None:
-        self._visitors.pop(visitor).leave()
+            self.forget(visitor)
 
 
 class _Visitor:
@@ -223,6 +241,7 @@ class _Visitor:
             meeting.cancel()
         for batch in self.rounds:
             batch.cancel()
+        self.has_news.set()  # should it be waiting after all
 
 
 class _Round:
@@ -233,8 +252,16 @@ class _Round:
         self.samples: list[Sample] = []
         self.is_over = False
         self._host = host
+        self._pending: Pending | None = None
         self._asks: dict[int, Ask] = {}
         self._seats: list[tuple[int, int]] = []
+
+        host.rounds.append(self)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody still waits for any of it."""
+        return bool(self._asks)
 
     def add(self, ask: Ask, samples: Sequence[Sample]) -> None:
         self.samples.extend(samples)
@@ -245,14 +272,16 @@ class _Round:
         self._pending = pending
         self._stream = pending.as_completed()
         self._taken = 0
-        self._host.rounds.append(self)
 
     def refuse(self, error: str) -> None:
+        self.is_over = True
         for ask in self._asks.values():
             self._host.refuse(ask, error)
 
     def news(self) -> list[tuple[int, int, Verdict]]:
         """Verdicts that have become final since the last time. As many as are there: never waits."""
+        if self._pending is None:
+            return []
         ready = len(self._pending) - self._pending.remaining - self._taken
         self._taken += ready
         self.is_over = self._taken == len(self._pending)
@@ -261,7 +290,11 @@ class _Round:
     def drop(self, ask: int) -> None:
         """One caller waits no more; once none does, nothing more is sent."""
         if self._asks.pop(ask, None) is not None and not self._asks:
-            self._pending.cancel()
+            self.cancel()
 
     def cancel(self) -> None:
-        self._pending.cancel()
+        self._asks.clear()
+        if self._pending is None:
+            self.is_over = True
+        else:
+            self._pending.cancel()

@@ -70,7 +70,7 @@ class Joined:
     def begin(self, *, now: float) -> None:
         self.due = now + self._timeout
 
-    def parcel(self) -> Join:
+    def parcel(self, *, now: float) -> Join:  # noqa: ARG002 - its time counts from its arrival
         return Join(self.id, self.group, self.member, self.payload, self._size, self._timeout)
 
     def tell(self, found: Mapping[str, bytes]) -> None:

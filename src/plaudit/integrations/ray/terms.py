@@ -78,14 +78,19 @@ class Terms:
             client=settled("client"),
         )
 
-    def open(self, *observers: Observer) -> Engine:
-        """The engine that was agreed on."""
+    @property
+    def is_limited(self) -> bool:
+        """Whether requests or tokens a minute are limited."""
+        return any(one.rpm or one.tpm for one in (self, *self.endpoints))
+
+    def open(self, *observers: Observer, spent: float = 0.0) -> Engine:
+        """The engine that was agreed on, less what another has `spent` in its place."""
         return Engine(
             endpoints=self.endpoints,
             max_concurrent=self.max_concurrent,
             rpm=self.rpm,
             tpm=self.tpm,
-            budget=self.budget,
+            budget=None if self.budget is None else max(0.0, self.budget - spent),
             timeout=self.timeout,
             hedge=self.hedge,
             cache=self.cache,
