@@ -28,8 +28,8 @@ DEVICES = ("auto", "cpu", "cuda")
 class StaticEncoder:
     """Embeddings of 256 numbers, from 32,000 token vectors that are loaded once, in a tenth of a second.
 
-    A query takes well under a millisecond, most of it in the tokenizer, so that a GPU has little to add. It is
-    used where torch is loaded anyway and sees one; the sums are then the same up to rounding.
+    A query takes well under a millisecond, most of it in the tokenizer: a GPU has little to add. It is used where
+    torch is loaded anyway and sees one; the sums are then the same up to rounding.
     """
 
     def __init__(self, *, folder: Path | None = None, device: str = "auto") -> None:
@@ -43,7 +43,7 @@ class StaticEncoder:
         if device == "cuda" and not (torch and torch.cuda.is_available()):
             raise ConfigError("device='cuda' needs torch imported and a GPU it can see; use device='auto'")
         self._tokenizer, matrix = _load(folder or _installed())
-        self._dim = matrix.shape[1]
+        self._dim = int(matrix.shape[1])
         self._sums: _CpuSums | _GpuSums = _CpuSums(matrix)
         if torch and device != "cpu" and torch.cuda.is_available():
             self._sums = _GpuSums(matrix, torch)

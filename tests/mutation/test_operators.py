@@ -1,0 +1,99 @@
+"""Operators as data: the built-in ones, a user's file, and what is said of a file that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plaudit.errors import ConfigError
+from plaudit.mutation import KEEP, Operator, builtin_operators, check_operators, load_operators
+
+BUILTIN = ["keep", "clarify", "simplify", "add_context", "decompose", "ask_for_format"]
+OWN = """
+[[operators]]
+name = "formal"
+instruction = "Put it into formal language."
+max_growth = 2
+"""
+
+
+def written(folder: Path, text: str, name: str = "own.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def names(operators: tuple[Operator, ...]) -> list[str]:
+    return [operator.name for operator in operators]
+
+
+def test_the_built_in_operators_are_six_and_only_keep_needs_no_call() -> None:
+    operators = builtin_operators()
+    assert names(operators) == BUILTIN
+    assert [operator.is_keep for operator in operators] == [True] + [False] * 5
+    assert operators[0] == KEEP
+
+
+def test_a_file_adds_to_the_built_in_operators(tmp_path: Path) -> None:
+    operators = load_operators(written(tmp_path, OWN))
+    assert names(operators) == [*BUILTIN, "formal"]
+    assert operators[-1].instruction == "Put it into formal language."
+    assert operators[-1].check.max_growth == 2.0
+
+
+def test_a_file_may_choose_among_the_built_in_operators(tmp_path: Path) -> None:
+    operators = load_operators(written(tmp_path, 'builtin = ["keep", "simplify"]\n' + OWN))
+    assert names(operators) == ["keep", "simplify", "formal"]
+
+
+def test_a_file_may_be_json(tmp_path: Path) -> None:
+    text = '{"builtin": [], "operators": [{"name": "formal", "instruction": "Be formal."}]}'
+    assert load_operators(written(tmp_path, text, "own.json")) == (Operator("formal", "Be formal."),)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[operators]]\nname = "a"\n', "own.toml:1: operator 'a' has no instruction; say how"),
+        ('[[operators]]\nname = "a"\ninstruction = " - "\n', "own.toml:1: operator 'a' has no instruction"),
+        ('\n[[operators]]\ninstruction = "Do."\n', "own.toml:2: .*missing required field `name`"),
+        ('[[operators]]\nname = 7\ninstruction = "Do."\n', "own.toml:2: Expected `str`, got `int`"),
+        ('[[operators]]\nname = "a b"\ninstruction = "Do."\n', "own.toml:1: operator name 'a b' is no name"),
+        ('[[operators]]\nname = "a"\nprompt = "Do."\n', "own.toml:1: .*unknown field `prompt`.*instruction"),
+        (OWN + "slack = -1\n", "own.toml:2: slack=-1 should be a number of characters"),
+        (OWN.replace("= 2", "= nan"), "own.toml:2: max_growth=nan should be from 0 to 100"),
+        (OWN + OWN, "two operators named 'formal'; rename one"),
+        (OWN.replace("formal", "clarify", 1), "two operators named 'clarify'; rename one.*`builtin`"),
+        ('builtin = ["keep", "polish"]\n' + OWN, "own.toml:1: there is no built-in operator 'polish'; there"),
+        ("operators = []\n", "own.toml:1: it holds no operator; add"),
+        ("", "own.toml:?1?: .*missing required field `operators`"),
+        ("[[operators]]\nname = formal\n", "cannot be read as TOML: .*quotation marks"),
+    ],
+)
+def test_a_file_that_cannot_be_is_told_by_line_and_remedy(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        load_operators(written(tmp_path, text))
+
+
+def test_json_without_lines_is_told_by_field(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"operators": [{"name": "a", "instruction": 3}]}', "own.json")
+    with pytest.raises(ConfigError, match=r"own.json: operators\[0\].instruction: Expected `str`"):
+        load_operators(path)
+    with pytest.raises(ConfigError, match="cannot be read as JSON"):
+        load_operators(written(tmp_path, "{", "own.json"))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"no-such-file\.toml cannot be read"):
+        load_operators("no-such-file.toml")
+
+
+def test_an_operator_without_instruction_is_refused_in_python_too() -> None:
+    with pytest.raises(ConfigError, match="operator 'formal' has no instruction; say how"):
+        Operator("formal", "")
+
+
+def test_no_operator_at_all_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no operator to choose from"):
+        check_operators([])
