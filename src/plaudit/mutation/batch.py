@@ -94,8 +94,9 @@ async def abatch_mutate_queries(
     if not work.samples:
         return work.finish([])
     judge = Text(max_tokens, temperature)
-    model: Engine = engine or await asyncio.to_thread(offline_engine)
-    return work.finish(await aask(model, work.samples, judge, deadline))
+    if engine is None:
+        engine = await asyncio.to_thread(offline_engine)
+    return work.finish(await aask(engine, work.samples, judge, deadline))
 
 
 def batch_query_target_model(
@@ -139,8 +140,9 @@ async def abatch_query_target_model(
     if not samples:
         return []
     judge = Text(max_tokens, temperature)
-    model: Engine = engine or await asyncio.to_thread(offline_engine)
-    return _answers(await aask(model, samples, judge, deadline), default_reply)
+    if engine is None:
+        engine = await asyncio.to_thread(offline_engine)
+    return _answers(await aask(engine, samples, judge, deadline), default_reply)
 
 
 # -- what goes out ----------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ DEVICES = ("auto", "cpu", "cuda")
 class StaticEncoder:
     """Embeddings of 256 numbers, from 32,000 token vectors that are loaded once, in a tenth of a second.
 
-    A query takes well under a millisecond, most of it in the tokenizer: a GPU has little to add. It is used where
-    torch is loaded anyway and sees one; the sums are then the same up to rounding.
+    A query takes well under a millisecond, most of it in the tokenizer, so a GPU has little to add. One is
+    used where torch is loaded anyway and sees it; the sums are then the same up to rounding.
     """
 
     def __init__(self, *, folder: Path | None = None, device: str = "auto") -> None:
