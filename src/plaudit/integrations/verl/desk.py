@@ -1,0 +1,164 @@
+"""From settings to a judge and an engine: the cluster's where Ray runs, else this process's own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, ParamSpec, TypeVar
+
+from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
+from plaudit.cli.judge import judge_of
+from plaudit.config import Endpoint, Price, Secret
+from plaudit.engine import Engine
+from plaudit.errors import ConfigError
+from plaudit.integrations.meeting import Meeting
+from plaudit.integrations.verl.judged import Desk
+from plaudit.integrations.verl.settings import PLACE, EndpointTable, RewardSettings
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.kind import build
+from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
+from plaudit.settings import Settings, load
+from plaudit.types import Sample, Verdict
+
+log = logging.getLogger("plaudit")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SHARED = (
+    "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
+    "timeout", "client",
+)  # fmt: skip
+"""Keys that are settings of plaudit's own; what is left out, the environment may say."""
+
+
+def resolve(settings: RewardSettings) -> Settings:
+    """Plaudit's settings, as the configuration and this process's environment say."""
+    given: dict[str, Any] = {name: getattr(settings, name) for name in SHARED}
+    if isinstance(settings.base_url, str):
+        given["base_url"] = (settings.base_url,)
+    if isinstance(settings.judge, str):
+        given["judge"] = settings.judge
+    if settings.cache is not None and settings.cache is not True:
+        given["cache"] = settings.cache or "off"  # YAML reads off as false
+    return _told(load, given)
+
+
+def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
+    """The judge that the settings describe."""
+    if isinstance(settings.judge, dict):
+        options = dict(settings.judge)
+        return _told(build, options.pop("kind", "rubric"), options)
+    return _told(judge_of, plain)
+
+
+def open_desk(settings: RewardSettings, plain: Settings) -> Desk:
+    """The engine that all workers share. Without Ray, one of this process, whose limits hold here only."""
+    arguments = engine_arguments(settings, plain)
+    if _is_ray_running():
+        from plaudit.integrations.ray import SharedEngine
+
+        return SharedEngine(**arguments, share=settings.share)
+    log.warning(
+        "Ray is not running here, so %s.rpm, .tpm, .max_concurrent, .budget and groups hold in this process "
+        "only; call ray.init() first to share one engine between processes",
+        PLACE,
+    )
+    return LocalDesk(Engine(**arguments))
+
+
+def engine_arguments(settings: RewardSettings, plain: Settings) -> dict[str, Any]:
+    """What an Engine is opened with."""
+    endpoints = _endpoints(settings, plain)
+    cache = plain.cache or None
+    return {
+        "endpoints": endpoints,
+        "max_concurrent": plain.max_concurrent,
+        "rpm": plain.rpm,
+        "tpm": plain.tpm,
+        "budget": plain.budget,
+        "timeout": plain.timeout,
+        "hedge": settings.hedge,
+        "client": plain.client,
+        **({} if cache is None else {"cache": None if cache == "off" else cache}),
+    }
+
+
+class LocalDesk:
+    """An engine and the groups of one process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._meeting = Meeting()
+
+    async def ascore(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        return await self.engine.ascore(samples, judge, deadline=deadline)
+
+    async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
+        return await self._meeting.gather(group, member, payload, size=size, timeout=timeout)
+
+
+def _endpoints(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:
+    if settings.endpoints:
+        found = tuple(_endpoint(table, plain) for table in settings.endpoints)
+    elif plain.base_url:
+        found = _told(endpoints_of, plain)
+    elif plain.api_key is not None:
+        openai = replace(plain, base_url=(OPENAI_URL,), model=plain.model or OPENAI_MODEL)
+        found = _told(endpoints_of, openai)
+    else:
+        raise ConfigError(
+            f"{PLACE}.base_url: there is no judge's server; set it, like http://judge:8000/v1, "
+            "or export OPENAI_API_KEY where Ray starts its workers, for OpenAI's"
+        )
+    _told(require_keys, found, plain)
+    if all(endpoint.model for endpoint in found):
+        return found
+    with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
+        return aside.submit(_told, with_models, found, plain).result()
+
+
+def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
+    key = plain.api_key
+    if table.api_key_env:
+        value = os.environ.get(table.api_key_env, "").strip()
+        if not value:
+            raise ConfigError(
+                f"{PLACE}.endpoints: {table.url} takes its key from {table.api_key_env}, which is not set "
+                f"where this worker runs; export {table.api_key_env}=... before ray start"
+            )
+        key = Secret(value)
+    price = Price(*table.price) if table.price else None
+    return Endpoint(
+        table.url,
+        model=table.model,
+        api_key=key,
+        kind=table.kind,
+        max_concurrent=table.max_concurrent,
+        rpm=table.rpm,
+        tpm=table.tpm,
+        price=price,
+    )
+
+
+def _told(make: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Call it, and let what it complains about speak of keys of the configuration, not of options."""
+    try:
+        return make(*arguments, **options)
+    except ConfigError as error:
+        text = str(error).replace("argument --", "--")
+        text = re.sub(r"--([a-z][a-z-]*)", lambda found: f"{PLACE}.{found[1].replace('-', '_')}", text)
+        raise ConfigError(text if PLACE in text else f"{PLACE}: {text}") from None
+
+
+def _is_ray_running() -> bool:
+    try:
+        from ray import is_initialized
+    except ImportError:
+        return False
+    return bool(is_initialized())

@@ -1,0 +1,231 @@
+"""The judged reward of a row: ask the judge and the rule, meet the rest of the group, combine.
+
+Knows nothing of verl or Ray: rows come in, numbers with their extra information go out. Whatever fails for
+one row is data; it never raises, unless the settings say that a judge that stays down ends the training.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from plaudit.errors import BatchFailed, ConfigError, PlauditError
+from plaudit.integrations.verl.outage import Outage
+from plaudit.integrations.verl.outcome import Combination, Member, extra_info
+from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.rule import Rule, Said
+from plaudit.integrations.verl.settings import PLACE, RewardSettings, penalty_of
+from plaudit.judges import Group, Monitor, Pairwise, Rubric
+from plaudit.judges.base import Judge, Panel
+from plaudit.rewards.neutral import Neutral
+from plaudit.types import Sample, Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+T = TypeVar("T")
+
+PASSING = (Status.FAILED, Status.DEADLINE)
+"""Failures that asking again may mend; the others are answers."""
+TOLD = 100
+"""Kinds of trouble a process warns of; what comes after that is in the extra information."""
+PAUSE = 10.0
+"""Seconds between two questions about one row while the judge is down."""
+
+
+class Desk(Protocol):
+    """Where rows are judged and groups meet: of this process, or of the whole cluster."""
+
+    async def ascore(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]: ...
+
+    async def gather(
+        self, group: str, member: str, payload: T, *, size: int, timeout: float
+    ) -> dict[str, T]: ...
+
+
+class JudgedReward:
+    """Scores rows one at a time, as trainers hand them over; any number at once, on one event loop."""
+
+    def __init__(self, settings: RewardSettings, judge: Judge | Panel, desk: Desk, rule: Rule) -> None:
+        if isinstance(judge, Monitor) and settings.coefficient > 0:
+            raise ConfigError(
+                f"{PLACE}.judge: a monitor's score is a suspicion, and would be rewarded; "
+                f"make {PLACE}.coefficient negative, or 0 to watch only"
+            )
+        self._settings = settings
+        self._judge, self._lone_judge = judge, _for_one(judge)
+        self._compares = _compares(judge)
+        self._desk = desk
+        self._rule = rule
+        self._combination = Combination(
+            coefficient=settings.coefficient,
+            rule_coefficient=settings.rule_coefficient,
+            penalty=penalty_of(settings),
+            on_failure=settings.failure,
+            on_content_failure=settings.content_failure,
+            tie_eps=settings.tie_eps,
+        )
+        self._neutral = Neutral()
+        self._outage = Outage(settings.max_failure_rate)
+        self._told: set[str] = set()
+        self._meetings: set[asyncio.Task[dict[str, Member]]] = set()
+
+    async def score(self, row: Row, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
+        """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged."""
+        if "raw_prompt" in row.missing:
+            self._say("raw_prompt", row.missing["raw_prompt"])
+        me = uuid.uuid4().hex  # two rows of a group may say the same
+        if broken:
+            self._say("broken", broken)
+            verdict, said = _failed(broken), Said("failed")
+        else:
+            verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
+        if said.why:
+            self._say(f"rule {row.data_source}", said.why)
+        member = Member(
+            judge=_share(verdict.score, self._judge),
+            status=verdict.status,
+            length=row.length,
+            rule=said.score,
+            rule_says=said.says,
+        )
+        came = {me: member}
+        if self._combination.needs_group:
+            meeting = asyncio.create_task(self._meet(row, "scores", me, member))
+            if row.is_validation is None and member.judge is not None and not self._combination.compares:
+                self._meetings.add(meeting)  # others may need this row, which may have no others
+                meeting.add_done_callback(self._meetings.discard)
+            else:
+                came = await meeting
+        if said.detail:
+            verdict = replace(verdict, reason=said.detail, error=said.detail)
+        return self._outcome(row, me, came, verdict)
+
+    def _outcome(
+        self, row: Row, me: str, came: dict[str, Member], verdict: Verdict
+    ) -> tuple[float, dict[str, float | str]]:
+        earned = self._combination.rows(list(came.values()))[list(came).index(me)]
+        source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
+        reward = earned.reward
+        if earned.valid and reward is not None:
+            self._neutral.add(reward, group=None, source=source)
+        elif (len(came) == 1 and self._settings.failure == "group_mean") or reward is None:
+            reward = self._neutral.value(group=None, source=source)  # no group, so the nearest mean there is
+        texts = self._settings.texts
+        return reward, extra_info(earned, came[me], verdict, reward=reward, members=len(came), texts=texts)
+
+    # -- the judge ----------------------------------------------------------------------------------------
+
+    async def _judged(self, row: Row, me: str) -> Verdict:
+        samples, judge, place = [row.sample], self._judge, 0
+        if self._compares:
+            came = await self._meet(row, "answers", me, row.sample)
+            if len(came) > 1:
+                samples, place = list(came.values()), list(came).index(me)
+            elif self._lone_judge is None:
+                return _failed(
+                    f"{type(judge).__name__} compares responses, and {row.name} is alone; "
+                    f"set {PLACE}.group_size to 2 or more, or choose a judge of single responses"
+                )
+            else:
+                judge = self._lone_judge
+        return await self._asked(samples, judge, place)
+
+    async def _asked(self, samples: Sequence[Sample], judge: Judge | Panel, place: int) -> Verdict:
+        """The verdict on one of the samples; while the judge is down, asks again."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.patience
+        while True:
+            try:
+                verdicts = await self._desk.ascore(samples, judge, deadline=self._settings.deadline)
+            except PlauditError as error:  # the judge demands what these samples do not have
+                verdict = _failed(str(error))
+            else:
+                verdict = verdicts[place]
+            self._outage.note(failed=not verdict.is_valid)
+            if verdict.is_valid or verdict.status not in PASSING:
+                return verdict
+            self._say(f"verdict {verdict.error}", f"a row has no verdict ({verdict.status}): {verdict.error}")
+            if not self._outage.is_on:
+                return verdict
+            if loop.time() + PAUSE > until:
+                return self._give_up(verdict)
+            self._say("down", _down(self._outage, f"asking again for {self._settings.patience:g} s"))
+            await asyncio.sleep(PAUSE)
+
+    def _give_up(self, verdict: Verdict) -> Verdict:
+        if self._settings.exhausted == "stop":
+            remedy = "resume from verl's last checkpoint: what was judged is stored"
+            what = f"{PLACE}.exhausted=stop ends the training; {remedy}"
+            raise BatchFailed(f"{_down(self._outage, what)} Last error: {verdict.error}")
+        self._say("given up", _down(self._outage, "such rows now get no advantage, and training goes on"))
+        return verdict
+
+    # -- the group ----------------------------------------------------------------------------------------
+
+    async def _meet(self, row: Row, what: str, me: str, brought: T) -> dict[str, T]:
+        """What the rows of the group bring, this one among them; itself alone where there is no group."""
+        settings = self._settings
+        size = (settings.val_group_size if row.is_validation else settings.group_size) or 1
+        if size == 1:
+            return {me: brought}
+        if row.sample.group is None:
+            self._say("uid", row.missing.get("uid", f"uid: {row.name} has none"))
+            return {me: brought}
+        group = f"{row.sample.group} {'validation ' if row.is_validation else ''}{what}"
+        timeout = settings.unsure_timeout if row.is_validation is None else settings.group_timeout
+        try:
+            came = await self._desk.gather(group, me, brought, size=size, timeout=timeout)
+        except PlauditError as error:
+            self._say("gather", f"the group of {row.name} could not meet: {error}")
+            return {me: brought}
+        if len(came) < size:
+            self._say("late", _late(row, len(came), size, timeout))
+        return came
+
+    def _say(self, key: str, message: str) -> None:
+        """Warn once of each kind of trouble in each process; the rest is in the extra information."""
+        is_old = key in self._told or len(self._told) >= TOLD
+        if not is_old:
+            self._told.add(key)
+        log.log(logging.DEBUG if is_old else logging.WARNING, "%s", message)
+
+
+def _late(row: Row, came: int, size: int, timeout: float) -> str:
+    what = f"{came} of the {size} rows of the group of {row.name} came within {timeout:g} s"
+    if row.is_validation is None:
+        return (
+            f"{what}, and nobody says whether it is training or validation; "
+            'write it into the data, as extra_info["split"]: "train" or "test"'
+        )
+    return f"{what}; set {PLACE}.group_size to the true number, or raise {PLACE}.group_timeout"
+
+
+def _failed(error: str) -> Verdict:
+    return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+
+
+def _down(outage: Outage, what: str) -> str:
+    shown = f"{outage.failures} of the last {outage.rows} questions had no verdict"
+    return f"the judge seems to be down: {shown}; {what}."
+
+
+def _share(score: float | None, judge: Judge | Panel) -> float | None:
+    """Where on its judge's scale a score lies, from 0 to 1."""
+    low, high = getattr(judge, "scale", (0.0, 1.0))
+    return None if score is None else (score - low) / (high - low)
+
+
+def _compares(judge: Judge | Panel) -> bool:
+    return isinstance(judge, Group) or (isinstance(judge, Pairwise) and judge.against == "group")
+
+
+def _for_one(judge: Judge | Panel) -> Judge | Panel | None:
+    """Who judges a response that has nothing to be compared with; None: nobody can."""
+    if isinstance(judge, Group):
+        return Rubric(judge.criteria, judge.scale, integer=judge.integer, show_thinking=judge.show_thinking)
+    return None if _compares(judge) else judge

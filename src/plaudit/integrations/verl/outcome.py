@@ -1,0 +1,133 @@
+"""What a row earns: rule + coefficient x judge - penalty, and the same extra keys on every row.
+
+Pure. Each row of a group is a Member; whoever has the same members computes the same rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from plaudit.rewards import Component, KimiLength, LengthPenalty, Reward, RewardRow, SoftOverlong
+from plaudit.rewards.failure import OnContentFailure
+from plaudit.types import Sample, Status, Verdict
+
+JUDGE, RULE, PENALTY = "judge", "rule", "penalty"
+"""Components of the reward."""
+Penalty = LengthPenalty | SoftOverlong | KimiLength
+RuleSays = Literal["score", "nothing", "failed"]
+"""A score; nothing, as there is no rule for such rows; or it should have said something and did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One row as its group sees it."""
+
+    judge: float | None
+    """The judge's score, brought to 0..1; None: there is no verdict."""
+    status: Status
+    """The verdict's."""
+    length: int
+    """Tokens of the response."""
+    rule: float | None = None
+    rule_says: RuleSays = "nothing"
+
+
+class Combination:
+    """Makes rewards out of the members of a group."""
+
+    def __init__(
+        self,
+        *,
+        coefficient: float = 1.0,
+        rule_coefficient: float = 1.0,
+        penalty: Penalty | None = None,
+        on_failure: float | Literal["group_mean"] = "group_mean",
+        on_content_failure: OnContentFailure = "mask",
+        tie_eps: float = 0.0,
+    ) -> None:
+        """
+        coefficient         what the judge's score, from 0 to 1, is multiplied by; 0: it is only reported
+        rule_coefficient    what the rule's score is multiplied by
+        penalty             what is added for the length; a negative number where it costs
+        the rest            as in plaudit.rewards.Reward
+        """
+        judge = Component(JUDGE, weight=coefficient, use="add" if coefficient else "observe", floor=0.0)
+        rule = Component(RULE, weight=rule_coefficient, floor=0.0)  # which it never gets: rules only fail
+        length = [Component(PENALTY, penalty)] if penalty else []
+        self._with_rule, self._without_rule = (
+            Reward(
+                [*parts, *length],
+                on_failure=on_failure,
+                on_content_failure=on_content_failure,
+                max_failure_rate=None,  # one group is too small to tell; the manager watches the rate
+                tie_eps=tie_eps,
+            )
+            for parts in ([judge, rule], [judge])
+        )
+        self.compares = tie_eps > 0 or _looks_around(penalty)
+        """Whether the reward of a row that was judged depends on the others of its group."""
+        self.needs_group = on_failure == "group_mean" or self.compares
+
+    def rows(self, members: Sequence[Member]) -> list[RewardRow]:
+        """One row for each member of one group, in order.
+
+        Where one of them has no rule, none has: rewards of one group are made of the same parts.
+        """
+        is_ruled = all(member.rule_says != "nothing" for member in members)
+        verdicts = {JUDGE: [Verdict(member.judge, member.status) for member in members]}
+        if is_ruled:
+            verdicts[RULE] = [
+                Verdict(member.rule, Status.FAILED if member.rule is None else Status.OK)
+                for member in members
+            ]
+        combined = (self._with_rule if is_ruled else self._without_rule).combine(
+            [Sample("", "")] * len(members),
+            verdicts=verdicts,
+            lengths=[member.length for member in members],
+            groups=[""] * len(members),
+        )
+        return list(combined.rows)
+
+
+def extra_info(
+    row: RewardRow, member: Member, verdict: Verdict, *, reward: float, members: int, texts: bool = True
+) -> dict[str, float | str]:
+    """What verl logs and dumps beside the reward: numbers and texts, under the same keys on every row.
+
+    A missing value is 0.0 beside a `_valid` of 0.0. `acc` is what verl's validation goes by: the score of the
+    rule, else of the judge, else the reward.
+    """
+    rule, judge, penalty = member.rule, member.judge, row.weighted.get(PENALTY)
+    accuracy = reward if rule is None and judge is None else judge if rule is None else rule
+    numbers: dict[str, float | str] = {
+        "score": reward,
+        "acc": float(accuracy or 0.0),
+        "plaudit/valid": float(row.valid),
+        "plaudit/judge": judge or 0.0,
+        "plaudit/judge_valid": float(judge is not None),
+        "plaudit/rule": rule or 0.0,
+        "plaudit/rule_valid": float(rule is not None),
+        "plaudit/penalty": penalty or 0.0,
+        "plaudit/length": float(member.length),
+        "plaudit/members": float(members),
+        "plaudit/attempts": float(verdict.attempts),
+        "plaudit/latency_s": float(verdict.latency_s),
+        "plaudit/cost_usd": float(verdict.usage.cost or 0.0),
+    }
+    if texts:
+        said = verdict.reason if verdict.is_valid else verdict.error
+        numbers |= {
+            "plaudit/status": row.status,
+            "plaudit/source": verdict.source.value,
+            "plaudit/reason": said or "",
+        }
+    return numbers
+
+
+def _looks_around(penalty: Penalty | None) -> bool:
+    """Whether a penalty compares the rows of a group."""
+    if isinstance(penalty, LengthPenalty):
+        return penalty.reference == "group_median"
+    return isinstance(penalty, KimiLength)

@@ -1,0 +1,157 @@
+"""verl's reward loop (0.7.1 and later) judged by a language model: the class to name in the configuration.
+
+    reward.reward_manager.source=importlib
+    reward.reward_manager.name=RewardManager
+    reward.reward_manager.module.path=pkg://plaudit.integrations.verl
+    +reward.plaudit.base_url=http://judge:8000/v1
+    +reward.plaudit.rubric="Is the answer correct and brief?"
+
+docs/verl.md explains every key. verl makes one of these in each worker process and hands it one response at a
+time, as it finishes generating; all of them share one engine, and groups meet there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.desk import judge_for, open_desk, resolve
+from plaudit.integrations.verl.judged import JudgedReward
+from plaudit.integrations.verl.row import Row, read_row, validation_of
+from plaudit.integrations.verl.rule import Rule
+from plaudit.integrations.verl.settings import PLACE, RewardSettings, read_settings
+from plaudit.types import Sample
+
+log = logging.getLogger("plaudit")
+
+ROOM = 900
+"""Rows a worker takes at once, with something to spare: Ray's default for asynchronous actors is 1,000."""
+
+try:
+    from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+except ImportError as error:
+    try:
+        found = f"verl {version('verl')} is installed"
+    except PackageNotFoundError:
+        found = "verl is not installed"
+    raise ImportError(
+        f"RewardManager needs the reward loop of verl 0.7.1 or later, and {found} ({error}); "
+        "pip install 'verl>=0.7.1', or see docs/verl-legacy.md for the managers of 0.4 to 0.7.0"
+    ) from error
+
+
+class RewardManager(RewardManagerBase):  # type: ignore[misc]
+    """reward = rule_coefficient x verl's own score + coefficient x the judge's - the length penalty."""
+
+    def __init__(
+        self,
+        config: Any,
+        tokenizer: Any,
+        compute_score: Any = None,
+        reward_router_address: str | None = None,
+        reward_model_tokenizer: Any = None,
+        **_: Any,
+    ) -> None:
+        super().__init__(config=config, tokenizer=tokenizer, compute_score=compute_score)
+        settings = settings_from(config)
+        plain = resolve(settings)
+        _check_room(config, settings)
+        own = {
+            "reward_router_address": reward_router_address,
+            "reward_model_tokenizer": reward_model_tokenizer,
+        }
+        self._judged = JudgedReward(
+            settings,
+            judge_for(settings, plain),
+            open_desk(settings, plain),
+            Rule(
+                compute_score or _default_rule(),
+                use=settings.rule_use,
+                extra=own if reward_router_address else {},
+            ),
+        )
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """The reward of one response, with the same keys of extra information whatever failed."""
+        item = data[len(data) - 1]  # of a trajectory in several sequences, the last one is rewarded
+        is_validation = (data.meta_info or {}).get("validate")  # not every version says it
+        try:
+            row = await asyncio.to_thread(read_row, item, self.tokenizer, is_validation=is_validation)
+            broken = ""
+        except ConfigError as error:
+            row, broken = _unread(item, is_validation), str(error)
+        reward, extra = await self._judged.score(row, broken=broken)
+        return {"reward_score": reward, "reward_extra_info": extra}
+
+
+def settings_from(config: Any) -> RewardSettings:
+    """What a verl configuration says under `reward.plaudit`; group sizes as its rollouts have them."""
+    reward = _at(config, "reward")
+    if reward is None:
+        raise ConfigError(
+            f"{PLACE}: this configuration has no section reward, so it is of a verl before 0.7.1; "
+            "upgrade verl, or see docs/verl-legacy.md"
+        )
+    table = _plain(_at(reward, "plaudit") or {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{PLACE} is {table!r}; it should be a table, like +{PLACE}.base_url=http://...")
+    rollout = _at(_at(config, "actor_rollout_ref"), "rollout")
+    return read_settings(
+        table,
+        rollouts=int(_at(rollout, "n") or 1),
+        val_rollouts=int(_at(_at(rollout, "val_kwargs"), "n") or 1),
+    )
+
+
+def _check_room(config: Any, settings: RewardSettings) -> None:
+    """Warn where rows may wait for others of their group that cannot get into a worker."""
+    prompts, workers = _at(_at(config, "data"), "train_batch_size"), _at(_at(config, "reward"), "num_workers")
+    rows = int(prompts or 0) * (settings.group_size or 1)
+    if rows > ROOM * int(workers or 1) and (settings.group_size or 1) > 1:
+        log.warning(
+            "reward.num_workers=%s is little for data.train_batch_size=%s x %s rows: Ray lets 1,000 into a "
+            "worker at once, and rows that wait for their group take the room of those they wait for; set it "
+            "to %d",
+            workers,
+            prompts,
+            settings.group_size,
+            math.ceil(rows / ROOM),
+        )
+
+
+def _at(node: Any, key: str) -> Any:
+    """A key of a DictConfig, a dictionary or a dataclass; None where it is missing."""
+    if node is None:
+        return None
+    return node.get(key) if hasattr(node, "get") else getattr(node, key, None)
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, (dict, list, str, int, float, bool)):
+        return node
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def _default_rule() -> Any:
+    from verl.utils.reward_score import default_compute_score
+
+    return default_compute_score
+
+
+def _unread(item: Any, is_validation: bool | None) -> Row:
+    """A row that cannot be read, in its group all the same: the others would wait for it."""
+    columns: Mapping[str, Any] = item.non_tensor_batch
+    uid = columns.get("uid")
+    return Row(
+        Sample("", "", group=None if uid is None else str(uid)),
+        length=0,
+        data_source=str(columns.get("data_source") or ""),
+        is_validation=validation_of(columns, is_validation),
+    )

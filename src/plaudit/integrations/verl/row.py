@@ -1,0 +1,193 @@
+"""One row of a verl batch, read: the task, the response, the ground truth, and whose group it is in.
+
+Nothing here imports verl or torch: a row is what `data[i]` gives, with `batch` and `non_tensor_batch`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plaudit.errors import ConfigError
+from plaudit.types import Message, Sample
+
+HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})
+"""Names of splits that nobody trains on, as data sets write them into `extra_info["split"]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a reward needs to know of one response."""
+
+    sample: Sample
+    """Its `group` is verl's `uid`; None where there is none."""
+    length: int
+    """Tokens of the response, without padding."""
+    data_source: str = ""
+    ground_truth: Any = None
+    extra_info: Mapping[str, Any] = field(default_factory=dict)
+    """A copy, with what verl adds for its rules: the row's own stays as it was."""
+    is_validation: bool | None = None
+    """None: nobody says, neither verl nor the data."""
+    name: str = "a row"
+    """How messages call it."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What the row should have and has not, by key: a message with the remedy."""
+
+
+def read_row(
+    item: Any, tokenizer: Any, *, number: int | None = None, is_validation: bool | None = None
+) -> Row:
+    """Read one row. Raises ConfigError, naming the key, the row and the remedy, where there is no response.
+
+    number          its place in the batch, for messages, where the caller knows it
+    is_validation   what the trainer says, if it says something; else `extra_info["split"]` may
+    """
+    columns: Mapping[str, Any] = item.non_tensor_batch
+    info = columns.get("extra_info")
+    extra = dict(info) if isinstance(info, Mapping) else {}
+    source, uid = _text(columns.get("data_source")), _text(columns.get("uid"))
+    name = _name(number, uid=uid, source=source, index=extra.get("index"))
+    ids = _response_ids(item.batch, name)
+    missing: dict[str, str] = {}
+    if not uid:
+        missing["uid"] = (
+            f"uid: {name} has none, and counts as a group of its own; "
+            'have the trainer set non_tensor_batch["uid"], the same for all responses to one prompt'
+        )
+    truth = _ground_truth(columns)
+    if truth is None:
+        missing["ground_truth"] = (
+            f'reward_model["ground_truth"]: {name} has none; write it into the data\'s column reward_model, '
+            "or set reward.plaudit.rule=off if the judge alone decides"
+        )
+    if not source:
+        missing["data_source"] = (
+            f"data_source: {name} has none, so no rule of verl's is for it; "
+            "add the column data_source to the data, or set reward.plaudit.rule=off"
+        )
+    prompt: str | list[Message] = _messages(columns.get("raw_prompt"))
+    if not prompt:
+        prompt = _decoded(tokenizer, _prompt_ids(item.batch), name)
+        missing["raw_prompt"] = (
+            f"raw_prompt: {name} has none, so the judge sees the task as decoded from its tokens, "
+            "with the words of the chat template in it; set data.return_raw_chat=True"
+        )
+    tools = columns.get("tool_extra_fields")
+    return Row(
+        sample=Sample(
+            prompt,
+            _decoded(tokenizer, ids, name),
+            reference=_reference(truth),
+            group=uid or None,
+            extra={"data_source": source},
+        ),
+        length=len(ids),
+        data_source=source,
+        ground_truth=truth,
+        extra_info={
+            **extra,
+            **(dict(tools) if isinstance(tools, Mapping) else {}),
+            "num_turns": columns.get("__num_turns__"),
+            "rollout_reward_scores": columns.get("reward_scores", {}),
+        },
+        is_validation=validation_of(columns, is_validation),
+        name=name,
+        missing=missing,
+    )
+
+
+def validation_of(columns: Mapping[str, Any], said: bool | None) -> bool | None:
+    """Whether a row is validation: what the trainer said, else what its split says; None: nobody does."""
+    info = columns.get("extra_info")
+    split = info.get("split") if isinstance(info, Mapping) else None
+    is_held_out = split.lower() in HELD_OUT if isinstance(split, str) and split else None
+    return is_held_out if said is None else bool(said)
+
+
+def _name(number: int | None, *, uid: str, source: str, index: Any) -> str:
+    place = f"row {number}" if number is not None else "the row"
+    known = [f"uid {uid!r}"] * bool(uid) + [f"data source {source!r}"] * bool(source)
+    known += [f"index {index}"] * (index is not None)
+    return f"{place} ({', '.join(known)})" if known else place
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+# -- tokens ------------------------------------------------------------------------------------------------
+
+
+def _response_ids(batch: Any, name: str) -> list[int]:
+    """The response's tokens without padding, which stands behind them."""
+    responses, mask = _tensor(batch, "responses", name), _tensor(batch, "attention_mask", name)
+    width = len(responses)
+    if width == 0:
+        return []
+    return responses[: int(mask[-width:].sum())].tolist()  # type: ignore[no-any-return]
+
+
+def _prompt_ids(batch: Any) -> list[int]:
+    """The prompt's tokens without padding, which stands before them."""
+    if batch is None or "prompts" not in batch.keys() or "attention_mask" not in batch.keys():  # noqa: SIM118
+        return []
+    prompts, mask = batch["prompts"], batch["attention_mask"]
+    return prompts[mask[: len(prompts)] != 0].tolist()  # type: ignore[no-any-return]
+
+
+def _tensor(batch: Any, key: str, name: str) -> Any:
+    if batch is None or key not in batch.keys():  # noqa: SIM118 - a TensorDict iterates over its rows
+        raise ConfigError(
+            f"{key}: {name} has no such tensor, so there is no response to judge; "
+            "give the reward what the rollout made, with prompts, responses and attention_mask"
+        )
+    return batch[key]
+
+
+def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
+    if not ids:
+        return ""
+    try:
+        return str(tokenizer.decode(ids, skip_special_tokens=True))
+    except (ValueError, TypeError, OverflowError, IndexError, KeyError) as error:
+        raise ConfigError(
+            f"responses: {name} cannot be decoded ({type(error).__name__}: {error}); "
+            "actor_rollout_ref.model.path must name the model that wrote it"
+        ) from None
+
+
+# -- texts -------------------------------------------------------------------------------------------------
+
+
+def _messages(raw: Any) -> list[Message]:
+    """verl keeps a conversation in an array of dictionaries; pictures are named, not shown."""
+    if raw is None or isinstance(raw, (str, Mapping)) or not hasattr(raw, "__iter__"):
+        return [{"role": "user", "content": raw}] if isinstance(raw, str) and raw.strip() else []
+    turns = [turn for turn in raw if isinstance(turn, Mapping)]
+    return [{"role": str(turn.get("role", "user")), "content": _content(turn)} for turn in turns]
+
+
+def _content(turn: Mapping[str, Any]) -> str:
+    content = turn.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not hasattr(content, "__iter__"):
+        return str(content)
+    parts = [part if isinstance(part, Mapping) else {"text": str(part)} for part in content]
+    return "".join(str(part["text"]) if "text" in part else f"[{part.get('type', 'part')}]" for part in parts)
+
+
+def _ground_truth(columns: Mapping[str, Any]) -> Any:
+    holder = columns.get("reward_model")
+    truth: Any = holder.get("ground_truth") if isinstance(holder, Mapping) else None
+    return truth.tolist() if hasattr(truth, "tolist") else truth
+
+
+def _reference(truth: Any) -> str | None:
+    """The ground truth as a judge reads it."""
+    if truth is None or isinstance(truth, str):
+        return truth if truth and truth.strip() else None
+    return json.dumps(truth, ensure_ascii=False, default=str)

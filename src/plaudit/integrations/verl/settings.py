@@ -1,0 +1,226 @@
+"""What stands under `reward.plaudit` in a verl configuration: every key, typed and checked.
+
+    reward:
+      plaudit:
+        rubric: Is the answer correct and brief?
+        base_url: http://judge:8000/v1
+        coefficient: 0.5
+        penalty: {kind: length, side: over, gate: positive}
+
+What is left out comes from the environment (OPENAI_API_KEY, PLAUDIT_RPM, ...), as everywhere in plaudit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_type_hints
+
+import msgspec
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.outcome import Penalty
+from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
+from plaudit.rewards.failure import OnContentFailure
+
+PLACE = "reward.plaudit"
+PENALTIES: dict[str, type[Penalty]] = {
+    "length": LengthPenalty,
+    "overlong": SoftOverlong,
+    "kimi": KimiLength,
+}
+RuleUse = Literal["auto", "require", "off"]
+Exhausted = Literal["go_on", "stop"]
+
+
+class EndpointTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of several, under `reward.plaudit.endpoints`."""
+
+    url: str
+    model: str = ""
+    api_key_env: str = ""
+    """Variable that holds its key; empty: the one of reward.plaudit.api_key_env."""
+    kind: Literal["openai", "ollama"] | None = None
+    max_concurrent: int | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    price: tuple[float, float] | None = None
+
+
+class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every key of `reward.plaudit`. Times are in seconds, money in US dollars."""
+
+    judge: str | dict[str, Any] | None = None
+    """Name of a judge, a file that describes one, or a table with its `kind` and options."""
+    rubric: str | None = None
+    """What to judge by, in words, or a file that holds them."""
+    scale: tuple[float, float] | None = None
+    """Lowest and highest score the judge may give; whatever it is, the reward sees 0 to 1."""
+    base_url: str | tuple[str, ...] | None = None
+    """URL of the judge's server, or a list of them."""
+    endpoints: tuple[EndpointTable, ...] = ()
+    """Servers with settings of their own, in place of base_url, model and price."""
+    model: str | None = None
+    """Model to ask; left out: the endpoint's only one."""
+    api_key_env: str | None = None
+    """Variable that holds the key; left out: PLAUDIT_API_KEY, else OPENAI_API_KEY."""
+    max_concurrent: int | None = None
+    """Calls at once over all workers, never crossed; left out: plaudit finds what the endpoints bear."""
+    rpm: int | None = None
+    """Requests a minute over all workers, never crossed."""
+    tpm: int | None = None
+    """Tokens a minute over all workers, never crossed."""
+    budget: float | None = None
+    """What the run may spend; needs a price."""
+    price: tuple[float, float] | None = None
+    """For a million prompt tokens and a million completion tokens."""
+    timeout: float | None = None
+    """For one attempt of one call; left out: 120."""
+    deadline: float = 600.0
+    """For the verdict on one row, from when it is handed over; past it the row fails as `deadline`."""
+    hedge: bool = True
+    """Whether a call that takes far too long gets a twin."""
+    cache: str | bool | None = None
+    """A file, `memory`, or `off`; left out: the user's own verdict file, where the engine runs."""
+    client: Literal["aiohttp", "pyreqwest"] | None = None
+    """HTTP client."""
+    share: str | None = None
+    """Name of an engine to share with other trainings of the cluster; left out: this training's own."""
+
+    coefficient: float = 1.0
+    """What the judge's score, from 0 to 1, is multiplied by; 0: it is reported and does not count."""
+    rule: RuleUse | bool = "auto"
+    """verl's own score: `auto` adds it where there is a rule for the row, `require` fails rows without,
+    `off` never asks for it."""
+    rule_coefficient: float = 1.0
+    """What the rule's score is multiplied by."""
+    penalty: dict[str, Any] | None = None
+    """`kind` (length, overlong or kimi) and its options; left out: none."""
+    failure: float | Literal["group_mean"] = "group_mean"
+    """What a row without a verdict gets: the mean of its group, hence no advantage, or a number."""
+    content_failure: OnContentFailure = "mask"
+    """Where the response itself may have broken the judge: `mask`, like any failure, or `floor`: 0."""
+    tie_eps: float = 0.0
+    """Rewards of a group that differ by no more than this all become their mean."""
+    group_size: int | None = None
+    """Responses to one prompt; left out: actor_rollout_ref.rollout.n."""
+    val_group_size: int | None = None
+    """The same in validation; left out: actor_rollout_ref.rollout.val_kwargs.n."""
+    group_timeout: float = 1800.0
+    """How long the first row of a group waits for the others; then those who came are the group."""
+    unsure_timeout: float = 120.0
+    """The same where nobody says whether the row is training or validation, which has smaller groups."""
+
+    max_failure_rate: float = 0.2
+    """Share of the last rows without a verdict past which the judge counts as down."""
+    patience: float = 600.0
+    """How long a row goes on asking while the judge is down; 0: not at all."""
+    exhausted: Exhausted = "go_on"
+    """After that: `go_on` without advantage on such rows, or `stop` the training with an error."""
+    texts: bool = True
+    """Whether the extra information has the judge's reason and the status, as texts."""
+
+    @property
+    def rule_use(self) -> RuleUse:
+        """`rule`, also where YAML has read `on` or `off` as a truth value."""
+        if isinstance(self.rule, bool):
+            return "auto" if self.rule else "off"
+        return self.rule
+
+
+NAMES = RewardSettings.__struct_fields__
+
+
+def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: int = 1) -> RewardSettings:
+    """The settings in a table. Raises ConfigError that names the key, its value and the remedy.
+
+    rollouts, val_rollouts   responses to one prompt as verl is configured: what the group sizes default to
+    """
+    if "api_key" in table:
+        raise ConfigError(
+            f"{PLACE}.api_key: a key does not belong into a configuration, which trackers store; "
+            f"export it as a variable, and name that with {PLACE}.api_key_env"
+        )
+    _check_names(table, NAMES, PLACE)
+    types = get_type_hints(RewardSettings)
+    values = {name: _typed(f"{PLACE}.{name}", value, types[name]) for name, value in table.items()}
+    values = {name: value for name, value in values.items() if value is not None}
+    values.setdefault("group_size", rollouts)
+    values.setdefault("val_group_size", val_rollouts)
+    settings = RewardSettings(**values)
+    for name, low in _AT_LEAST.items():
+        value = getattr(settings, name)
+        if not low <= value < float("inf"):
+            raise ConfigError(f"{PLACE}.{name} is {value}; use a number of {low:g} or more")
+    if settings.endpoints and (settings.base_url or settings.model or settings.price):
+        raise ConfigError(
+            f"{PLACE}.endpoints have URLs, models and prices of their own; "
+            f"leave out {PLACE}.base_url, .model and .price"
+        )
+    penalty_of(settings)
+    return settings
+
+
+def penalty_of(settings: RewardSettings) -> Penalty | None:
+    """The penalty that the settings describe."""
+    if settings.penalty is None:
+        return None
+    options = dict(settings.penalty)
+    kind = options.pop("kind", "length")
+    place = f"{PLACE}.penalty"
+    if kind not in PENALTIES:
+        raise ConfigError(f"{place}.kind is {kind!r}; use {', '.join(PENALTIES)}")
+    wanted = PENALTIES[kind]
+    _check_names(options, [field.name for field in fields(wanted)], place)
+    try:
+        return msgspec.convert(options, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        message, _, at = str(error).partition(" - at `$")
+        raise ConfigError(f"{place}{at.rstrip('`')}: {_readable(message)}") from None
+
+
+# Below the least of these a key makes no sense.
+_AT_LEAST = {
+    "deadline": 1e-3, "group_timeout": 1e-3, "unsure_timeout": 1e-3, "patience": 0.0,
+    "max_failure_rate": 0.0, "tie_eps": 0.0,
+    "group_size": 1, "val_group_size": 1, "coefficient": -1e300, "rule_coefficient": -1e300,
+}  # fmt: skip
+
+
+def _check_names(table: Mapping[str, Any], known: Iterable[str], place: str) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(str(key).replace("-", "_"), known, n=1)
+            hint = f"did you mean {place}.{near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ConfigError(f"{place}.{key}: there is no such key; {hint}")
+
+
+def _typed(place: str, value: Any, kind: Any) -> Any:
+    if isinstance(value, list) and EndpointTable in get_args(kind):
+        for number, item in enumerate(value):
+            if isinstance(item, Mapping):
+                _check_names(item, EndpointTable.__struct_fields__, f"{place}[{number}]")
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        message, _, at = str(error).partition(" - at `$")
+        raise ConfigError(f"{place}{at.rstrip('`')} is {value!r}: {_readable(message)}") from None
+
+
+_WORDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
+    "array": "a list", "object": "a table", "null": "nothing",
+}  # fmt: skip
+
+
+def _readable(message: str) -> str:
+    """msgspec's words without its types."""
+    plain = re.sub(
+        r"`([\w| ]+)`",
+        lambda found: " or ".join(_WORDS.get(word, word) for word in found[1].split(" | ")),
+        message,
+    )
+    return plain[:1].lower() + plain[1:]

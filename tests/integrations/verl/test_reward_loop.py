@@ -1,0 +1,154 @@
+"""A real RewardLoopManager with worker processes of its own, on Ray, against a simulated judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from loopback import INSTANT, Loopback, loopback
+from verl_batches import batch, configuration, save_tokenizer
+
+from plaudit.simulator import Fault
+
+pytestmark = pytest.mark.trainers
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder: Path) -> Any:
+    from verl.utils import hf_tokenizer
+
+    return hf_tokenizer(str(folder))
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    """A judge, and a Ray whose workers know it from their environment."""
+    import ray
+
+    with loopback() as server:
+        ray.shutdown()
+        ray.init(
+            num_cpus=4,
+            include_dashboard=False,
+            log_to_driver=False,
+            runtime_env={
+                "env_vars": {
+                    "OPENAI_BASE_URL": server.url,
+                    "PLAUDIT_HOME": str(tmp_path_factory.mktemp("home")),
+                    "HF_HUB_OFFLINE": "1",
+                }
+            },
+        )
+        yield server
+        ray.shutdown()
+
+
+@contextmanager
+def reward_loop(config: Any) -> Iterator[Any]:
+    import ray
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager
+
+    manager = RewardLoopManager(config)
+    try:
+        yield manager
+    finally:
+        for worker in manager.reward_loop_workers:
+            ray.kill(worker)
+
+
+@pytest.fixture(scope="module")
+def judged(folder: Path, judge: Loopback) -> Iterator[Any]:
+    with reward_loop(configuration(folder, plaudit={"base_url": judge.url, "cache": "memory"})) as manager:
+        yield manager
+
+
+@pytest.fixture
+def calls(judge: Loopback) -> Loopback:
+    judge.server.stats = judge.server.stats.reset()
+    return judge
+
+
+def last_tokens(result: Any, data: Any) -> Any:
+    """The reward of each row: it stands on the last token of the response, and nowhere else."""
+    scores = result.batch["rm_scores"]
+    lengths = data.batch["attention_mask"][:, -scores.shape[1] :].sum(dim=1)
+    found = scores[range(len(scores)), lengths - 1]
+    assert np.allclose(scores.sum(dim=1), found)
+    return found.numpy()
+
+
+def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
+    judged: Any, tokenizer: Any, calls: Loopback
+) -> None:
+    """Rows of one group are in both workers' halves of the batch; one call in ten is refused."""
+    calls.server.become(INSTANT.replace(faults=(Fault("error", status=400, probability=0.1),)), now=0.0)
+    uids = [f"group {row % 10}" for row in range(40)]
+    data = batch(tokenizer, [f"answer {row}" for row in range(40)], uid=uids)
+    result = judged.compute_rm_score(data)
+    calls.server.become(INSTANT, now=0.0)
+
+    rewards = last_tokens(result, data)
+    columns = result.non_tensor_batch
+    assert set(columns) == set(result.meta_info["reward_extra_keys"])
+    assert np.isfinite(rewards).all()
+    failed = columns["plaudit/judge_valid"] == 0.0
+    assert 0 < failed.sum() < 20
+    assert (columns["plaudit/members"] == 4.0).all()
+    for group in range(10):
+        rows = [row for row in range(40) if row % 10 == group]
+        valid = [rewards[row] for row in rows if not failed[row]]
+        if len(valid) >= 2:
+            assert all(rewards[row] == pytest.approx(np.mean(valid), abs=1e-6) for row in rows if failed[row])
+    assert calls.stats.requests == 40
+
+
+def test_eight_identical_samples_are_one_call(judged: Any, tokenizer: Any, calls: Loopback) -> None:
+    result = judged.compute_rm_score(batch(tokenizer, ["answer 56"] * 8, uid=["a", "b"] * 4))
+    assert calls.stats.requests == 1
+    assert len(set(result.batch["rm_scores"].sum(dim=1).tolist())) == 1
+
+
+def test_a_single_bad_row_is_scored_like_any_other(judged: Any, tokenizer: Any, calls: Loopback) -> None:
+    """As the agent loop asks for it: one row to one worker, of a group that has no others."""
+    import ray
+
+    bad = [
+        batch(tokenizer, ["answer 1"], uid=None),
+        batch(tokenizer, [""], uid=None),
+        batch(tokenizer, ["answer 2"], validate=True, raw_prompt=None),
+        batch(tokenizer, ["answer 3"], validate=True, reward_model=None),
+        batch(tokenizer, ["answer 4"], validate=True, data_source=None),
+    ]
+    worker = judged.reward_loop_workers[0]
+    outputs = ray.get([worker.compute_score.remote(data) for data in bad])
+    assert len({tuple(output["reward_extra_info"]) for output in outputs}) == 1
+    assert all(output["reward_extra_info"]["plaudit/judge_valid"] == 1.0 for output in outputs)
+
+
+@pytest.mark.parametrize("name", ["compute_score", "acompute_score"])
+def test_plaudits_compute_score_runs_inside_verls_naive_manager(
+    folder: Path, tokenizer: Any, calls: Loopback, name: str
+) -> None:
+    config = configuration(
+        folder,
+        num_workers=1,
+        reward_manager={"source": "register", "name": "naive"},
+        custom_reward_function={"path": "pkg://plaudit.compute_score", "name": name},
+    )
+    infos = [{"question": "What is 7 times 8?", "uid": "q"}] * 4
+    data = batch(tokenizer, [f"{name} {row}" for row in range(4)], extra_info=infos)
+    with reward_loop(config) as manager:
+        result = manager.compute_rm_score(data)
+    rewards = last_tokens(result, data)
+    assert ((rewards >= 0.0) & (rewards <= 1.0)).all()
+    assert (result.non_tensor_batch["reward_valid"] == 1.0).all()
+    assert calls.stats.requests > 0

@@ -1,0 +1,104 @@
+"""From reward.plaudit to a judge and an engine, in messages that speak of its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import JUDGE, loopback, samples
+
+from plaudit import Group, Rubric
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.desk import LocalDesk, engine_arguments, judge_for, open_desk, resolve
+from plaudit.integrations.verl.settings import read_settings
+
+URL = "http://localhost:9/v1"
+
+
+def arguments(**table: Any) -> dict[str, Any]:
+    settings = read_settings(table)
+    return engine_arguments(settings, resolve(settings))
+
+
+def judge(**table: Any) -> Any:
+    settings = read_settings(table)
+    return judge_for(settings, resolve(settings))
+
+
+def test_limits_of_the_configuration_reach_the_engine() -> None:
+    given = arguments(base_url=URL, model="m", rpm=60, tpm=9000, max_concurrent=4, timeout=7, cache="memory")
+    assert (given["rpm"], given["tpm"], given["max_concurrent"], given["timeout"]) == (60, 9000, 4, 7.0)
+    assert given["cache"] == "memory"
+    (endpoint,) = given["endpoints"]
+    assert (endpoint.url, endpoint.model) == (URL, "m")
+
+
+@pytest.mark.parametrize("off", ["off", False])
+def test_the_cache_can_be_turned_off(off: str | bool) -> None:
+    assert arguments(base_url=URL, model="m", cache=off)["cache"] is None
+
+
+def test_what_the_configuration_leaves_out_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
+    monkeypatch.setenv("PLAUDIT_MODEL", "m")
+    monkeypatch.setenv("PLAUDIT_RPM", "30")
+    assert arguments()["rpm"] == 30
+    assert arguments(rpm=60)["rpm"] == 60
+
+
+def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", "sk-other")
+    tables = [{"url": URL, "model": "a"}, {"url": URL, "model": "b", "rpm": 5, "api_key_env": "OTHER_KEY"}]
+    first, second = arguments(endpoints=tables)["endpoints"]
+    assert (first.model, first.key) == ("a", None)
+    assert (second.model, second.rpm, second.key) == ("b", 5, "sk-other")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, "reward.plaudit.base_url: there is no judge's server; set it"),
+        ({"base_url": URL, "rpm": 0}, "reward.plaudit.rpm: rpm is 0, which allows no call at all"),
+        ({"base_url": "https://api.example.com/v1", "model": "m"}, "reward.plaudit.api_key_env"),
+        ({"endpoints": [{"url": URL, "api_key_env": "NO_SUCH"}]}, "export NO_SUCH=... before ray start"),
+        ({"base_url": f"{URL}/chat/completions"}, "is a single route"),
+        ({"base_url": URL, "judge": "rubrik"}, "there is no judge and no file 'rubrik'"),
+        ({"base_url": URL, "judge": {"kind": "rubrik"}}, "did you mean rubric?"),
+        ({"base_url": URL, "judge": {"criterion": "x"}}, "did you mean criteria?"),
+        ({"base_url": URL, "judge": "group", "scale": [5, 1]}, "reward.plaudit.scale: scale is"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        judge(**table)
+        arguments(**table)
+
+
+def test_a_judge_is_a_name_a_file_or_a_table(tmp_path: Path) -> None:
+    assert judge(rubric="Is it right?", scale=[1, 5]) == Rubric("Is it right?", (1, 5))
+    assert judge(judge="group", rubric="Is it right?") == Group("Is it right?")
+    assert judge(judge={"kind": "group", "criteria": "Is it right?"}) == Group("Is it right?")
+    file = tmp_path / "judge.toml"
+    file.write_text('kind = "rubric"\ncriteria = "Is it brief?"\n', encoding="utf-8")
+    assert judge(judge=str(file)) == Rubric("Is it brief?")
+
+
+def test_without_ray_a_process_has_an_engine_of_its_own_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def judged(desk: Any) -> tuple[list[Any], dict[str, int]]:
+        verdicts = await desk.ascore(samples(3), JUDGE, deadline=30.0)
+        return verdicts, await desk.gather("u1", "me", 1, size=1, timeout=1.0)
+
+    with loopback() as server:
+        settings = read_settings({"base_url": server.url, "cache": "off"})
+        with caplog.at_level(logging.WARNING, logger="plaudit"):
+            desk = open_desk(settings, resolve(settings))
+        assert isinstance(desk, LocalDesk)
+        with desk.engine:
+            verdicts, came = asyncio.run(judged(desk))
+    assert all(verdict.is_valid for verdict in verdicts)
+    assert came == {"me": 1}
+    assert "call ray.init() first" in caplog.text

@@ -1,0 +1,357 @@
+"""A row's way to its reward: judge, rule and group, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+from plaudit import Group, Monitor, Pairwise, Rubric
+from plaudit.errors import BatchFailed, ConfigError, EngineClosed
+from plaudit.integrations.meeting import Meeting
+from plaudit.integrations.verl.judged import JudgedReward
+from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.rule import Rule
+from plaudit.integrations.verl.settings import read_settings
+from plaudit.judges.base import Judge, Panel
+from plaudit.testing import run
+from plaudit.types import Sample, Status, Verdict
+
+T = TypeVar("T")
+JUDGE = Rubric("Is it right?", scale=(0, 10))
+DOWN = Verdict(None, Status.FAILED, error="no connection to http://judge")
+Outcome = tuple[float, dict[str, float | str]]
+
+
+class FakeDesk:
+    """Judges by a function of the sample; groups meet as they do in earnest."""
+
+    def __init__(self, verdict: Callable[[Sample], Verdict | Exception], *, takes: float = 1.0) -> None:
+        self._verdict = verdict
+        self._takes = takes
+        self._meeting = Meeting()
+        self.asked: list[tuple[str, ...]] = []
+        self.judges: list[Judge | Panel] = []
+        self.gathered: list[str] = []
+
+    async def ascore(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        self.asked.append(tuple(sample.response for sample in samples))
+        self.judges.append(judge)
+        await asyncio.sleep(self._takes)
+        verdicts = []
+        for sample in samples:
+            verdict = self._verdict(sample)
+            if isinstance(verdict, Exception):
+                raise verdict
+            verdicts.append(verdict)
+        return verdicts
+
+    async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
+        self.gathered.append(group)
+        return await self._meeting.gather(group, member, payload, size=size, timeout=timeout)
+
+
+def by_number(sample: Sample) -> Verdict:
+    """The response is its score, or the error of a failed call."""
+    try:
+        return Verdict(float(sample.response), Status.OK, "as it says")
+    except ValueError:
+        return Verdict(None, Status.FAILED, error=sample.response)
+
+
+async def right(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> float:
+    return float(solution_str == ground_truth)
+
+
+async def no_rule(**_: Any) -> float:
+    raise NotImplementedError("no such data source")
+
+
+def row(response: str, *, group: str | None = "u1", length: int = 100, **facts: Any) -> Row:
+    facts.setdefault("is_validation", False)
+    return Row(Sample("7 x 8?", response, group=group), length, data_source="own", ground_truth="9", **facts)
+
+
+def judged(
+    desk: FakeDesk,
+    *,
+    judge: Judge | Panel = JUDGE,
+    asks: Callable[..., Any] = no_rule,
+    n: int = 1,
+    **table: Any,
+) -> JudgedReward:
+    settings = read_settings(table, rollouts=n)
+    return JudgedReward(settings, judge, desk, Rule(asks, settings.rule_use))
+
+
+def score_all(reward: JudgedReward, rows: Sequence[Row], *, apart: float = 0.0) -> list[Outcome]:
+    async def scored() -> list[Outcome]:
+        async def later(number: int, one: Row) -> Outcome:
+            await asyncio.sleep(apart * number)
+            return await reward.score(one)
+
+        return list(await asyncio.gather(*(later(number, one) for number, one in enumerate(rows))))
+
+    return run(scored())
+
+
+def values(outcomes: Sequence[Outcome]) -> list[float]:
+    return [reward for reward, _ in outcomes]
+
+
+def test_the_judges_score_counts_from_0_to_1_whatever_its_scale() -> None:
+    outcomes = score_all(judged(FakeDesk(by_number)), [row("5")])
+    assert values(outcomes) == [0.5]
+    assert outcomes[0][1]["plaudit/reason"] == "as it says"
+
+
+def test_the_rule_and_the_judge_add_up() -> None:
+    reward = judged(FakeDesk(by_number), asks=right, coefficient=0.5, rule_coefficient=2.0)
+    assert values(score_all(reward, [row("9")])) == [2.45]
+
+
+def test_a_plain_rule_and_one_that_only_looks_plain_are_asked_alike() -> None:
+    def plain(**_: Any) -> dict[str, Any]:
+        return {"score": True, "pred": "9"}
+
+    class Callable_:
+        async def __call__(self, **_: Any) -> float:
+            return 1.0
+
+    for rule in (plain, Callable_()):
+        reward = judged(FakeDesk(by_number, takes=0.0), asks=rule)
+        earned, _ = asyncio.run(reward.score(row("10")))
+        assert earned == 2.0
+
+
+def test_without_a_rule_for_its_data_source_the_judge_alone_decides(caplog: pytest.LogCaptureFixture) -> None:
+    outcomes = score_all(judged(FakeDesk(by_number)), [row("5"), row("6")])
+    assert values(outcomes) == [0.5, 0.6]
+    assert outcomes[0][1]["plaudit/rule_valid"] == 0.0
+    told = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(told) == 1
+    assert "verl has no rule for 'own'" in told[0]
+    assert "reward.custom_reward_function.path" in told[0]
+
+
+def test_a_required_rule_that_is_missing_fails_its_row() -> None:
+    reward = judged(FakeDesk(by_number), failure=-1.0, rule="require")
+    assert values(score_all(reward, [row("5")])) == [-1.0]
+
+
+@pytest.mark.parametrize("bad", [ZeroDivisionError("oops"), math.nan, None, {"acc": 1}])
+def test_a_rule_that_breaks_costs_its_own_row(bad: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def rule(*, solution_str: str, **_: Any) -> Any:
+        if solution_str != "8":
+            return 1.0
+        if isinstance(bad, Exception):
+            raise bad
+        return bad
+
+    outcomes = score_all(judged(FakeDesk(by_number), asks=rule, n=3), [row("8"), row("0"), row("4")])
+    assert values(outcomes) == pytest.approx([1.2, 1.0, 1.4])
+    assert "the rule" in caplog.text
+
+
+def test_a_failed_row_gets_the_mean_of_its_group_and_no_advantage() -> None:
+    desk = FakeDesk(by_number)
+    rows = [row("10"), row("timeout"), row("0"), row("2"), row("8", group="u2"), row("8", group="u2")]
+    rows += [row("8", group="u2"), row("lost", group="u2")]
+    outcomes = score_all(judged(desk, n=4), rows)
+    assert values(outcomes) == pytest.approx([1.0, 0.4, 0.0, 0.2, 0.8, 0.8, 0.8, 0.8])
+    _, extra = outcomes[1]
+    assert (extra["plaudit/valid"], extra["plaudit/status"], extra["plaudit/reason"]) == (
+        0.0,
+        "failed",
+        "timeout",
+    )
+    assert len({tuple((key, type(value)) for key, value in extra.items()) for _, extra in outcomes}) == 1
+
+
+def test_a_length_penalty_sees_the_whole_group() -> None:
+    rows = [row("10", length=length) for length in (1000, 1000, 1000, 1400)]
+    outcomes = score_all(judged(FakeDesk(by_number), n=4, penalty={}), rows)
+    assert values(outcomes) == pytest.approx([1.0, 1.0, 1.0, 0.5])
+    assert outcomes[3][1]["plaudit/penalty"] == pytest.approx(-0.5)
+
+
+def test_a_reward_that_needs_no_group_waits_for_none() -> None:
+    desk = FakeDesk(by_number)
+    score_all(judged(desk, n=8, failure=0.0), [row("1")])
+    assert not desk.gathered
+
+
+def test_validation_waits_for_as_many_as_it_has() -> None:
+    desk = FakeDesk(by_number)
+    outcomes = score_all(judged(desk, n=8), [row("4", is_validation=True)])
+    assert values(outcomes) == [0.4]
+    assert not desk.gathered
+    two = judged(desk, n=8, val_group_size=2)
+    assert values(score_all(two, [row("4", is_validation=True), row("x", is_validation=True)])) == [0.4, 0.4]
+
+
+def test_a_group_that_never_comes_together_is_those_who_came(caplog: pytest.LogCaptureFixture) -> None:
+    async def scored() -> tuple[list[Outcome], float]:
+        reward = judged(FakeDesk(by_number), n=4, group_timeout=30.0)
+        outcomes = await asyncio.gather(*(reward.score(one) for one in (row("2"), row("4"), row("lost"))))
+        return outcomes, asyncio.get_running_loop().time()
+
+    outcomes, seconds = run(scored())
+    assert values(outcomes) == pytest.approx([0.2, 0.4, 0.3])
+    assert seconds == pytest.approx(31.0)
+    assert "3 of the 4 rows" in caplog.text
+    assert "reward.plaudit.group_timeout" in caplog.text
+
+
+def test_a_judged_row_that_may_be_validation_waits_for_nobody() -> None:
+    async def scored() -> tuple[list[float], float]:
+        reward = judged(FakeDesk(by_number), n=4)
+        lone = await reward.score(row("4", is_validation=None))
+        return [lone[0]], asyncio.get_running_loop().time()
+
+    assert run(scored()) == ([0.4], 1.0)
+
+
+def test_a_failed_row_that_may_be_validation_still_finds_the_others_of_its_group() -> None:
+    rows = [row(text, is_validation=None) for text in ("2", "4", "9", "lost")]
+    assert values(score_all(judged(FakeDesk(by_number), n=4), rows, apart=1.0)) == pytest.approx(
+        [0.2, 0.4, 0.9, 0.5]
+    )
+
+
+def test_where_nobody_says_what_a_row_is_a_comparison_waits_less_and_says_how_to_say_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scored() -> float:
+        reward = judged(FakeDesk(by_number), n=4, penalty={}, unsure_timeout=20.0)
+        await reward.score(row("4", is_validation=None))
+        return asyncio.get_running_loop().time()
+
+    assert run(scored()) == pytest.approx(21.0)
+    assert 'extra_info["split"]' in caplog.text
+
+
+def test_a_row_without_uid_is_a_group_of_its_own() -> None:
+    outcomes = score_all(judged(FakeDesk(by_number), n=8), [row("4", group=None)])
+    assert values(outcomes) == [0.4]
+
+
+def test_a_lone_row_that_fails_gets_the_mean_so_far_and_says_so() -> None:
+    reward = judged(FakeDesk(by_number))
+    outcomes = score_all(reward, [row("8"), row("6"), row("lost")], apart=2.0)
+    assert values(outcomes) == pytest.approx([0.8, 0.6, 0.7])
+    assert outcomes[2][1]["plaudit/valid"] == 0.0
+
+
+def test_a_group_judge_sees_the_whole_group_from_every_row_alike() -> None:
+    desk = FakeDesk(by_number)
+    outcomes = score_all(judged(desk, judge=Group("Is it right?"), n=3), [row("1"), row("2"), row("3")])
+    assert values(outcomes) == [0.1, 0.2, 0.3]
+    assert len(desk.asked) == 3
+    assert len(set(desk.asked)) == 1
+
+
+def test_a_lone_response_is_judged_by_the_criteria_of_the_group_judge() -> None:
+    desk = FakeDesk(by_number)
+    score_all(judged(desk, judge=Group("Is it right?", (1, 5))), [row("3")])
+    assert desk.judges == [Rubric("Is it right?", (1, 5))]
+
+
+def test_a_lone_response_cannot_be_compared() -> None:
+    desk = FakeDesk(by_number)
+    outcomes = score_all(judged(desk, judge=Pairwise("Which is right?", against="group")), [row("3")])
+    assert not desk.asked
+    assert "reward.plaudit.group_size" in str(outcomes[0][1]["plaudit/reason"])
+
+
+def test_what_the_judge_refuses_to_look_at_is_data() -> None:
+    desk = FakeDesk(lambda _: ConfigError("sample 0: there is no reference"))
+    outcomes = score_all(judged(desk, failure=-1.0), [row("3")])
+    assert values(outcomes) == [-1.0]
+    assert outcomes[0][1]["plaudit/reason"] == "sample 0: there is no reference"
+
+
+def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
+    async def scored() -> list[Outcome]:
+        reward = judged(FakeDesk(by_number), n=3)
+        broken = reward.score(row(""), broken="responses: the row has no such tensor")
+        return list(await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken))
+
+    outcomes = run(scored())
+    assert values(outcomes) == pytest.approx([0.2, 0.4, 0.3])
+    assert outcomes[2][1]["plaudit/reason"] == "responses: the row has no such tensor"
+
+
+def test_a_meeting_that_breaks_down_costs_no_row() -> None:
+    class Broken(FakeDesk):
+        async def gather(self, *_: Any, **__: Any) -> Any:
+            raise EngineClosed("the engine is closed; open a new one")
+
+    assert values(score_all(judged(Broken(by_number), n=4), [row("4")])) == [0.4]
+
+
+# -- a judge that is down ------------------------------------------------------------------------------------
+
+
+def outage(*, until: float, **settings: Any) -> tuple[list[float], float, list[tuple[str, ...]]]:
+    """Thirty rows while the judge is down up to a moment: rewards, seconds, what was asked."""
+
+    async def scored() -> tuple[list[float], float, list[tuple[str, ...]]]:
+        loop = asyncio.get_running_loop()
+        desk = FakeDesk(lambda _: DOWN if loop.time() < until else Verdict(7.0, Status.OK))
+        reward = judged(desk, **settings)
+        outcomes = await asyncio.gather(*(reward.score(row(str(number))) for number in range(30)))
+        return values(outcomes), loop.time(), desk.asked
+
+    return run(scored())
+
+
+def test_while_the_judge_is_down_rows_wait_for_it() -> None:
+    rewards, seconds, _ = outage(until=100.0, patience=600.0)
+    assert rewards.count(0.7) >= 25  # the first few failed before it was known to be an outage
+    assert 100.0 <= seconds < 130.0
+
+
+def test_when_patience_is_exhausted_training_goes_on_without_advantage() -> None:
+    rewards, seconds, asked = outage(until=math.inf, patience=60.0)
+    assert len(set(rewards)) == 1
+    assert seconds <= 70.0
+    assert len(asked) > 30
+
+
+def test_without_patience_nobody_asks_again() -> None:
+    rewards, seconds, asked = outage(until=math.inf, patience=0.0)
+    assert (len(asked), seconds, len(set(rewards))) == (30, 1.0, 1)
+
+
+def test_training_may_be_told_to_stop_instead() -> None:
+    with pytest.raises(
+        BatchFailed, match=r"seems to be down: .*exhausted=stop ends .* Last error: no connection"
+    ):
+        outage(until=math.inf, patience=60.0, exhausted="stop")
+
+
+def test_a_few_failures_are_no_outage() -> None:
+    desk = FakeDesk(by_number)
+    rows = [row("lost" if number % 10 == 0 else "5") for number in range(100)]
+    outcomes = score_all(judged(desk), rows)
+    assert len(desk.asked) == 100
+    assert sum(extra["plaudit/valid"] == 0.0 for _, extra in outcomes) == 10
+
+
+def test_a_judge_that_refuses_is_not_asked_again() -> None:
+    desk = FakeDesk(lambda _: Verdict(None, Status.REFUSED, error="I would rather not"))
+    score_all(judged(desk), [row(str(number)) for number in range(30)])
+    assert len(desk.asked) == 30
+
+
+def test_a_monitor_is_no_judge_to_be_rewarded_by() -> None:
+    with pytest.raises(ConfigError, match=r"reward\.plaudit\.coefficient negative"):
+        judged(FakeDesk(by_number), judge=Monitor("It cheats."))
+    judged(FakeDesk(by_number), judge=Monitor("It cheats."), coefficient=-1.0)

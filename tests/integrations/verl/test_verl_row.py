@@ -1,0 +1,106 @@
+"""A row of a verl batch is read as it is, and what is missing is named."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from verl_rows import Item, Words, item
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.row import read_row
+
+
+def test_a_row_is_read_with_its_task_response_truth_and_group() -> None:
+    row = read_row(item(), Words())
+    assert row.sample.prompt == [{"role": "user", "content": "What is 7 times 8?"}]
+    assert row.sample.response == "t5 t6 t7"
+    assert row.sample.reference == row.ground_truth == "56"
+    assert row.sample.group == "u1"
+    assert (row.length, row.data_source, row.is_validation) == (3, "openai/gsm8k", False)
+    assert read_row(item(extra_info={"index": 4}), Words()).is_validation is None
+    assert not row.missing
+
+
+def test_padding_is_no_part_of_the_response() -> None:
+    for padding in (0, 1, 9):
+        row = read_row(item((4, 4), padding=padding), Words())
+        assert (row.sample.response, row.length) == ("t4 t4", 2)
+
+
+@pytest.mark.parametrize("padding", [0, 4])
+def test_an_empty_response_is_empty(padding: int) -> None:
+    row = read_row(item((), padding=padding), Words())
+    assert (row.sample.response, row.length) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "key", "remedy"),
+    [
+        ("uid", None, "uid", 'non_tensor_batch["uid"]'),
+        ("raw_prompt", None, "raw_prompt", "data.return_raw_chat=True"),
+        ("raw_prompt", np.array([], dtype=object), "raw_prompt", "data.return_raw_chat=True"),
+        ("reward_model", None, "ground_truth", "reward.plaudit.rule=off"),
+        ("reward_model", {"style": "rule"}, "ground_truth", "reward.plaudit.rule=off"),
+        ("data_source", None, "data_source", "reward.plaudit.rule=off"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_key_the_row_and_the_remedy(
+    column: str, value: Any, key: str, remedy: str
+) -> None:
+    message = read_row(item(**{column: value}), Words(), number=17).missing[key]
+    assert key in message
+    assert "row 17" in message
+    assert "index 4" in message
+    assert remedy in message
+
+
+def test_without_raw_prompt_the_task_is_decoded_from_its_tokens() -> None:
+    assert read_row(item(raw_prompt=None), Words()).sample.prompt == "t1 t2 t3"
+
+
+def test_a_prompt_with_pictures_names_them() -> None:
+    content = [{"type": "image"}, {"type": "text", "text": "What is this?"}]
+    row = read_row(item(raw_prompt=np.array([{"role": "user", "content": content}], dtype=object)), Words())
+    assert row.sample.prompt == [{"role": "user", "content": "[image]What is this?"}]
+
+
+def test_a_truth_that_is_no_text_is_shown_to_the_judge_as_json() -> None:
+    row = read_row(item(reward_model={"ground_truth": np.array(["56", "fifty-six"])}), Words())
+    assert row.ground_truth == ["56", "fifty-six"]
+    assert row.sample.reference == '["56", "fifty-six"]'
+
+
+def test_the_row_itself_is_left_as_it_was() -> None:
+    given = item(tool_extra_fields={"tool": 1}, __num_turns__=3)
+    before = copy.deepcopy(given.non_tensor_batch["extra_info"])
+    row = read_row(given, Words())
+    assert row.extra_info["num_turns"] == 3
+    assert row.extra_info["tool"] == 1
+    assert given.non_tensor_batch["extra_info"] == before
+
+
+@pytest.mark.parametrize("split", ["test", "Validation", "val"])
+def test_a_row_of_a_held_out_split_is_validation(split: str) -> None:
+    assert read_row(item(extra_info={"split": split}), Words()).is_validation
+    assert read_row(item(), Words(), is_validation=True).is_validation
+    assert read_row(item(extra_info={"split": split}), Words(), is_validation=False).is_validation is False
+
+
+@pytest.mark.parametrize("key", ["responses", "attention_mask"])
+def test_a_row_without_a_response_says_which_tensor_is_missing(key: str) -> None:
+    given = item()
+    del given.batch[key]
+    with pytest.raises(ConfigError, match=rf"{key}: the row \(uid 'u1'.* no such tensor.*rollout"):
+        read_row(given, Words())
+    with pytest.raises(ConfigError, match="no such tensor"):
+        read_row(Item(None, given.non_tensor_batch), Words())  # type: ignore[arg-type]
+
+
+def test_tokens_that_cannot_be_decoded_say_whose_they_should_be() -> None:
+    with pytest.raises(
+        ConfigError, match=r"cannot be decoded \(OverflowError.*actor_rollout_ref\.model\.path"
+    ):
+        read_row(item((-1, 2)), Words())

@@ -1,0 +1,83 @@
+"""Keys of reward.plaudit are typed, and a wrong one is named with its value and the remedy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.settings import NAMES, EndpointTable, penalty_of, read_settings
+from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
+
+PAGE = (Path(__file__).parents[3] / "docs" / "verl.md").read_text(encoding="utf-8")
+
+
+def test_the_group_sizes_come_from_the_rollouts_unless_they_are_given() -> None:
+    assert read_settings({}, rollouts=8, val_rollouts=2).group_size == 8
+    assert read_settings({}, rollouts=8, val_rollouts=2).val_group_size == 2
+    assert read_settings({"group_size": 4}, rollouts=8).group_size == 4
+
+
+def test_values_that_came_as_text_are_read() -> None:
+    settings = read_settings({"rpm": "60", "coefficient": "0.5", "scale": ["0", "10"]})
+    assert (settings.rpm, settings.coefficient, settings.scale) == (60, 0.5, (0.0, 10.0))
+
+
+@pytest.mark.parametrize(("given", "meant"), [(True, "auto"), (False, "off"), ("require", "require")])
+def test_a_rule_may_be_on_or_off_as_yaml_reads_it(given: str | bool, meant: str) -> None:
+    assert read_settings({"rule": given}).rule_use == meant
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"rubrik": "x"}, "reward.plaudit.rubrik: there is no such key; did you mean reward.plaudit.rubric?"),
+        ({"max-concurrent": 3}, "did you mean reward.plaudit.max_concurrent?"),
+        ({"zzz": 1}, "there are judge, rubric"),
+        ({"api_key": "sk-secret"}, "reward.plaudit.api_key_env"),
+        ({"rpm": "many"}, "reward.plaudit.rpm is 'many': expected a whole number or nothing, got text"),
+        ({"deadline": 0}, "reward.plaudit.deadline is 0.0; use a number of 0.001 or more"),
+        ({"coefficient": float("nan")}, "reward.plaudit.coefficient is nan"),
+        ({"group_size": 0}, "reward.plaudit.group_size is 0; use a number of 1 or more"),
+        ({"failure": "mask"}, "reward.plaudit.failure is 'mask'"),
+        (
+            {"endpoints": [{"url": "http://a", "modle": "m"}]},
+            "reward.plaudit.endpoints[0].modle: there is no",
+        ),
+        ({"endpoints": [{"url": "http://a"}], "model": "m"}, "leave out reward.plaudit.base_url"),
+        ({"penalty": {"kind": "size"}}, "reward.plaudit.penalty.kind is 'size'; use length, overlong, kimi"),
+        ({"penalty": {"peek_ratio": 0.2}}, "did you mean reward.plaudit.penalty.peak_ratio?"),
+        (
+            {"penalty": {"outer_ratio": 0.1}},
+            "reward.plaudit.penalty: outer_ratio=0.1 must be above peak_ratio",
+        ),
+        ({"penalty": {"side": "left"}}, "reward.plaudit.penalty.side"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_remedy(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        read_settings(table)
+
+
+def test_a_key_in_the_configuration_is_refused_without_being_repeated() -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_settings({"api_key": "sk-secret"})
+    assert "sk-secret" not in str(raised.value)
+
+
+def test_a_penalty_is_made_of_its_kind_and_options() -> None:
+    def penalty(**options: Any) -> object:
+        return penalty_of(read_settings({"penalty": options}))
+
+    assert penalty(side="over", peak_ratio=0) == LengthPenalty(side="over", peak_ratio=0.0)
+    assert penalty(kind="overlong", max_length=100, cache=20) == SoftOverlong(100, 20)
+    assert penalty(kind="kimi") == KimiLength()
+    assert penalty_of(read_settings({})) is None
+
+
+@pytest.mark.parametrize("name", [*NAMES, *EndpointTable.__struct_fields__])
+def test_every_key_stands_in_the_users_guide(name: str) -> None:
+    assert f"`{name}`" in PAGE
