@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
+from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
 from plaudit.judges.content import without_reasoning
 from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
 
-Rule = Callable[[Sample], bool | float | None]
-"""True: the best score. False: the worst. A number: that score. None: ask the judge."""
+Rule = Callable[[Sample], bool | float | Verdict | None]
+"""True: the best score. False: the worst. A number: that score. A verdict: just that. None: ask the judge."""
 
 
 def exact_match(sample: Sample) -> bool | None:
@@ -32,7 +33,17 @@ def final_line(sample: Sample) -> bool | None:
     return _same(_LABEL.sub("", lines[-1], count=1), sample.reference)
 
 
-RULES: Mapping[str, Rule] = {"exact_match": exact_match, "final_line": final_line}
+def flag_attacks(sample: Sample) -> Verdict | None:
+    """Flagged, without a score, where the response shows signs of an attack on the judge; see attack.py."""
+    signs = signs_of_attack(sample.response)
+    return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE) if signs else None
+
+
+RULES: Mapping[str, Rule] = {
+    "exact_match": exact_match,
+    "final_line": final_line,
+    "flag_attacks": flag_attacks,
+}
 _LABEL = re.compile(r"^\W*(?:####|(?:the\s)?(?:final\s)?answer(?:\sis)?\s?:?)(?=\W)\**", re.IGNORECASE)
 
 
@@ -44,7 +55,7 @@ class Cascade:
     """
 
     rule: Rule | str
-    """A function of the sample, or the name of one: `exact_match`, `final_line`."""
+    """A function of the sample, or the name of one: `exact_match`, `final_line`, `flag_attacks`."""
     judge: Judge
     """Asked where the rule says None."""
 
@@ -85,6 +96,8 @@ class Cascade:
         said = self._rule(sample)
         if said is None:
             return self.judge.render(sample)
+        if isinstance(said, Verdict):
+            return said
         name = getattr(self._rule, "__name__", type(self._rule).__name__)
         return Verdict(self._score(said), Status.OK, f"settled by the rule {name}", source=Source.RULE)
 
