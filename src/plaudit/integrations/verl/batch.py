@@ -1,0 +1,232 @@
+"""BatchRewardManager, for users of `reward_manager: batch`: scores by plaudit, by a judge or by a function.
+
+    BatchRewardManager(tokenizer, 1)                        as plaudit.compute_score does: rules, else a judge
+    BatchRewardManager(tokenizer, 1, judge=Rubric("..."))   a judge alone
+    BatchRewardManager(tokenizer, 1, my_function)           a function of the user's, called once for a batch
+
+The function is called as verl calls it: compute_score(data_sources=, solution_strs=, ground_truths=,
+extra_infos=) gives a list of numbers or dictionaries. Each of extra_infos has `raw_prompt` and `uid`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.legacy import Collect, Earned, Handover
+from plaudit.integrations.verl.legacy_rule import (
+    ComputeScore,
+    Ruling,
+    check_is_plain,
+    is_verls_own,
+    ruling_of,
+)
+from plaudit.integrations.verl.length_penalty_config import LengthPenaltyConfig
+from plaudit.integrations.verl.length_reward import LengthReward
+from plaudit.integrations.verl.row import Row
+from plaudit.judges.base import Judge, Panel
+from plaudit.openai_manager import TIME_LIMIT
+from plaudit.rewards import Component, Reward, RewardRow
+from plaudit.rewards.failure import OnFailure
+from plaudit.scoring import Scoring
+from plaudit.settings import load
+from plaudit.types import Source, Status, Verdict
+
+T = TypeVar("T")
+SCORE = "score"
+
+
+class BatchRewardManager:
+    """Rewards a batch in one go. What has no score gets the mean of its group: no advantage."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        num_examine: int = 0,
+        compute_score: ComputeScore | None = None,
+        reward_fn_key: str = "data_source",
+        *,
+        judge: Judge | Panel | str | None = None,
+        use_async_io: bool = True,
+        time_limit: float = TIME_LIMIT,
+        on_failure: OnFailure = "group_mean",
+        max_failure_rate: float | None = 0.2,
+        **reward_kwargs: Any,
+    ) -> None:
+        """
+        num_examine     how many rows of each data source are printed
+        compute_score   a function for a batch; None, or verl's own for single rows: as plaudit scores
+        reward_fn_key   the column that names the data source
+        judge           a judge, the name of a kind or a file, in place of a function
+        use_async_io    False, for debugging: `submit` does everything, on the caller's thread
+        time_limit      seconds a batch may take
+        on_failure, max_failure_rate    as in LengthPenaltyConfig
+        reward_kwargs   what else the function gets
+        """
+        config = LengthPenaltyConfig(
+            model_name=load({}).model or LengthPenaltyConfig().model_name,
+            enable=False,
+            enable_rule=False,
+            judge=judge,
+            use_async_io=use_async_io,
+            time_limit=time_limit,
+            on_failure=on_failure,
+            max_failure_rate=max_failure_rate,
+        )
+        has_function = compute_score is not None and not is_verls_own(compute_score)
+        if has_function and judge is not None:
+            raise ConfigError("compute_score and judge are both given; leave out one of them")
+        if reward_kwargs and not has_function:
+            raise ConfigError(
+                f"{next(iter(reward_kwargs))!r} is for a compute_score of yours, and there is none; "
+                "give custom_reward_function.path, or leave it out"
+            )
+        self._scorer: _Scorer
+        if judge is not None:
+            self._scorer = LengthReward(config)
+        elif compute_score is not None and has_function:
+            self._scorer = _ByFunction(compute_score, reward_kwargs, config)
+        else:
+            self._scorer = _ByPlaudit(config)
+        self._handover = Handover(tokenizer, num_examine, reward_fn_key, self._scorer.send)
+
+    def __call__(self, data: Any, return_dict: bool = False) -> Any:
+        """The rewards of a DataProto; of the one that was submitted, without asking again."""
+        return self._handover.reward(data, return_dict)
+
+    def submit(self, data: Any) -> None:
+        """Begin to score a DataProto, and return at once."""
+        self._handover.submit(data)
+
+    def collect(self, return_dict: bool = False) -> Any:
+        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
+        return self._handover.collect(return_dict)
+
+    def shutdown_workers(self) -> None:
+        """Free what is running; the next batch starts it anew."""
+        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
+        self._scorer.shutdown()
+
+
+class _Scorer(Protocol):
+    """Sends batches off."""
+
+    def send(self, rows: Sequence[Row]) -> Collect: ...
+
+    def shutdown(self) -> None: ...
+
+
+class _ByPlaudit:
+    """As plaudit.compute_score does: a rule where the data source has one, else a judge, and a monitor."""
+
+    def __init__(self, config: LengthPenaltyConfig) -> None:
+        self._config = config
+        self._scoring: Scoring | None = None
+
+    def send(self, rows: Sequence[Row]) -> Collect:
+        scoring = self._scoring = self._scoring or Scoring(load({"deadline": self._config.time_limit}))
+        samples = [row.sample for row in rows]
+        future = begun(
+            lambda: scoring.rewards(
+                samples,
+                on_failure=self._config.on_failure,
+                max_failure_rate=self._config.max_failure_rate,
+            ),
+            use_async_io=self._config.use_async_io,
+        )
+
+        def collect() -> Sequence[Earned]:
+            return [_earned(row, row.flat()) for row in future.result().rows]
+
+        return collect
+
+    def shutdown(self) -> None:
+        self._scoring = None  # its engine stops once nobody refers to it
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_scoring": None}
+
+
+class _ByFunction:
+    """By one call of a function for the whole batch. What it does not say in time counts as missing."""
+
+    def __init__(self, fn: ComputeScore, kwargs: dict[str, Any], config: LengthPenaltyConfig) -> None:
+        check_is_plain(fn)
+        self._fn = fn
+        self._kwargs = kwargs
+        self._config = config
+        self._reward = Reward(
+            [Component(SCORE)], on_failure=config.on_failure, max_failure_rate=config.max_failure_rate
+        )
+
+    def send(self, rows: Sequence[Row]) -> Collect:
+        future = begun(lambda: self._call(rows), use_async_io=self._config.use_async_io)
+
+        def collect() -> Sequence[Earned]:
+            rulings = self._in_time(future) or [_LATE] * len(rows)
+            verdicts = {SCORE: [ruling.verdict for ruling in rulings]}
+            rewards = self._reward.combine([row.sample for row in rows], verdicts=verdicts)
+            pairs = zip(rewards.rows, rulings, strict=True)
+            return [
+                _earned(row, {**ruling.extra, "plaudit/valid": float(row.valid)}) for row, ruling in pairs
+            ]
+
+        return collect
+
+    def shutdown(self) -> None:
+        """A function has nothing to stop."""
+
+    def _call(self, rows: Sequence[Row]) -> list[Ruling]:
+        results = self._fn(
+            data_sources=[row.data_source for row in rows],
+            solution_strs=[row.sample.response for row in rows],
+            ground_truths=[row.ground_truth for row in rows],
+            extra_infos=[
+                {"raw_prompt": row.sample.prompt, "uid": row.sample.group, **row.extra_info} for row in rows
+            ],
+            **self._kwargs,
+        )
+        rulings = [ruling_of(result) for result in results]
+        if len(rulings) != len(rows):
+            raise ConfigError(
+                f"compute_score gave {len(rulings)} scores for {len(rows)} responses; give one for each"
+            )
+        return rulings
+
+    def _in_time(self, future: Future[list[Ruling]]) -> list[Ruling] | None:
+        try:
+            return future.result(self._config.time_limit)
+        except TimeoutError:
+            if future.done():  # it is the function's own
+                raise
+            return None
+
+
+_LATE = Ruling(
+    Verdict(None, Status.DEADLINE, source=Source.RULE, error="compute_score did not answer within time_limit")
+)
+
+
+def begun(work: Callable[[], T], *, use_async_io: bool) -> Future[T]:
+    """Work on a thread of its own, or, for debugging, done here and now."""
+    future: Future[T] = Future()
+    if not use_async_io:
+        future.set_result(work())
+        return future
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="plaudit-rewards", daemon=True).start()
+    return future
+
+
+def _earned(row: RewardRow, info: Mapping[str, Any]) -> Earned:
+    assert row.reward is not None, "no policy here leaves gaps"
+    return Earned(row.reward, {SCORE: row.reward, **info})

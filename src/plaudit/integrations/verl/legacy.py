@@ -1,0 +1,232 @@
+"""How verl calls a reward manager up to 0.7.0: a DataProto in, a tensor out, in one call or in two.
+
+    rewards = manager(data)                       # (rows, tokens), the reward on each last token
+    result = manager(data, return_dict=True)      # {"reward_tensor": ..., "reward_extra_info": ...}
+
+    manager.submit(data)                          # returns at once
+    ...                                           # old and reference log-probs
+    rewards = manager.collect()
+
+Neither verl nor torch is imported before the first tensor is made: the configuration works without them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.row import Row, read_row
+
+log = logging.getLogger("plaudit")
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What one row gets, and what is said about it."""
+
+    reward: float
+    info: Mapping[str, Any]
+
+
+Collect = Callable[[], Sequence[Earned]]
+Send = Callable[[Sequence[Row]], Collect]
+"""Sends a batch off, and gives what waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A batch under way."""
+
+    data: Any
+    rows: Sequence[Row]
+    collect: Collect
+
+
+class Handover:
+    """Where a trainer hands in a batch and fetches its rewards. One batch at a time."""
+
+    def __init__(self, tokenizer: Any, num_examine: int, reward_fn_key: str, send: Send) -> None:
+        """
+        num_examine     how many rows of each data source are printed, as verl's own managers do
+        reward_fn_key   the column that names the data source
+        """
+        self._tokenizer = tokenizer
+        self._num_examine = num_examine
+        self._key = reward_fn_key
+        self._send = send
+        self._sent: _Sent | None = None
+        self._called_off = ""
+        self._warned: set[str] = set()
+
+    def reward(self, data: Any, return_dict: bool) -> Any:
+        """Submit and collect. For a batch that is under way already: collect it."""
+        if self._sent is None or not _is_same(self._sent.data, data):
+            self.submit(data)
+        return self.collect(return_dict)
+
+    def submit(self, data: Any) -> None:
+        """Send a batch off."""
+        if self._sent is not None:
+            raise ConfigError(
+                f"a batch of {len(self._sent.data)} is under way already; collect() it before the next one"
+            )
+        self._called_off = ""
+        rows = [] if _has_rewards(data) else self._rows(data)
+        self._sent = _Sent(data, rows, self._send(rows) if rows else tuple)
+
+    def collect(self, return_dict: bool = False) -> Any:
+        """Wait for the batch that was submitted. Whatever it comes to, the next one may be submitted then."""
+        if self._sent is None:
+            raise ConfigError(self._called_off or "there is nothing to collect; submit(data) comes first")
+        sent, self._sent = self._sent, None
+        if _has_rewards(sent.data):
+            return _given_rewards(sent.data, return_dict)
+        since = time.monotonic()
+        earned = sent.collect()
+        log.info("rewards of %d responses; waited %.2f s for them", len(earned), time.monotonic() - since)
+        self._print(sent.rows, earned)
+        tensor = _tensor(sent.data, [row.length for row in sent.rows], [one.reward for one in earned])
+        return {"reward_tensor": tensor, "reward_extra_info": _columns(earned)} if return_dict else tensor
+
+    def call_off(self, why: str) -> None:
+        """Forget the batch under way, if there is one."""
+        if self._sent is not None:
+            self._sent = None
+            self._called_off = why
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a batch was submitted and not collected."""
+        return self._sent is not None
+
+    # -- rows ---------------------------------------------------------------------------------------------
+
+    def _rows(self, data: Any) -> list[Row]:
+        columns: Mapping[str, Any] = data.non_tensor_batch
+        if len(data) and self._key not in columns:
+            raise ConfigError(
+                f"{self._key}: row 0 has no such column; set data.reward_fn_key to the one with the source"
+            )
+        rows = []
+        for number in range(len(data)):
+            values = {name: column[number] for name, column in columns.items()}
+            item = _Item(data.batch[number], {**values, "data_source": values[self._key]})
+            rows.append(read_row(item, self._tokenizer, number=number))
+        if rows and any(row.sample.group is None for row in rows):
+            rows = [_grouped_by_prompt(row) for row in rows]
+            self._warn(
+                "uid",
+                f"uid: {rows[0].name} has none; rows with the same prompt are taken for a group. Set "
+                'non_tensor_batch["uid"] if they are not one',
+            )
+        if rows and "raw_prompt" in rows[0].missing:
+            self._warn("raw_prompt", rows[0].missing["raw_prompt"])
+        return rows
+
+    def _warn(self, key: str, message: str) -> None:
+        """Say once what holds for every batch."""
+        if key not in self._warned:
+            self._warned.add(key)
+            log.warning("%s", message)
+
+    def _print(self, rows: Sequence[Row], earned: Sequence[Earned]) -> None:
+        printed: Counter[str] = Counter()
+        for row, one in zip(rows, earned, strict=True):
+            if printed[row.data_source] < self._num_examine:
+                printed[row.data_source] += 1
+                print("[prompt]", _prompt_text(row))
+                print("[response]", row.sample.response)
+                print("[ground_truth]", row.ground_truth)
+                for name, value in one.info.items():
+                    print(f"[{name}]", value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._sent is not None:
+            raise TypeError("a batch is under way, and stays in this process; collect() it before pickling")
+        return self.__dict__
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One row of a DataProto."""
+
+    batch: Any
+    non_tensor_batch: Mapping[str, Any]
+
+
+# -- what verl has and wants --------------------------------------------------------------------------------
+
+
+def _has_rewards(data: Any) -> bool:
+    """Whether a reward model has spoken already."""
+    return data.batch is not None and "rm_scores" in data.batch.keys()  # noqa: SIM118 - a TensorDict
+
+
+def _given_rewards(data: Any, return_dict: bool) -> Any:
+    scores = data.batch["rm_scores"]
+    if not return_dict:
+        return scores
+    names = data.meta_info.get("reward_extra_keys", [])
+    return {
+        "reward_tensor": scores,
+        "reward_extra_info": {name: data.non_tensor_batch[name] for name in names},
+    }
+
+
+def _is_same(sent: Any, data: Any) -> bool:
+    """Whether these are the responses that were submitted; trainers add columns meanwhile."""
+    import torch
+
+    if sent is data:
+        return True
+    return len(sent) == len(data) and torch.equal(sent.batch["responses"], data.batch["responses"])
+
+
+def _tensor(data: Any, lengths: Sequence[int], rewards: Sequence[float]) -> Any:
+    """Zeros, with each reward on the last token of its response; on the first where the response is empty."""
+    import torch
+
+    tensor = torch.zeros_like(data.batch["responses"], dtype=torch.float32)  # (rows, tokens)
+    if rewards:
+        last = torch.tensor([max(length - 1, 0) for length in lengths], device=tensor.device)
+        tensor[torch.arange(len(rewards)), last] = torch.tensor(
+            rewards, dtype=torch.float32, device=tensor.device
+        )
+    return tensor
+
+
+def _columns(earned: Sequence[Earned]) -> dict[str, list[Any]]:
+    """The extra information in the order of the batch: every key has a value of one type for every row."""
+    names = dict.fromkeys(name for one in earned for name in one.info)
+    return {name: _column([one.info.get(name) for one in earned]) for name in names}
+
+
+def _column(values: Sequence[Any]) -> list[Any]:
+    if any(isinstance(value, str) for value in values):
+        return ["" if value is None else str(value) for value in values]
+    return [0.0 if value is None or _is_nan(value) else value for value in values]
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _prompt_text(row: Row) -> str:
+    prompt = row.sample.prompt
+    return (
+        prompt
+        if isinstance(prompt, str)
+        else "\n".join(f"{turn['role']}: {turn['content']}" for turn in prompt)
+    )
+
+
+def _grouped_by_prompt(row: Row) -> Row:
+    group = row.sample.group or json.dumps(row.sample.prompt, ensure_ascii=False)
+    return replace(row, sample=replace(row.sample, group=group))

@@ -1,0 +1,137 @@
+"""The judge behind a legacy manager: started by the first batch, in one of two modes, stopped with it.
+
+use_async_io=True     `send` returns at once; the calls run on a thread of the engine's own.
+use_async_io=False    one call at a time, and `send` comes back with all of them done. For debugging.
+
+Calls that fail are the engine's affair in both: it retries them, and what still has no verdict says why. The
+one trouble left is an engine whose thread is gone or does not answer, as in a forked child; then the batch is
+judged again the second way, and verdicts that were stored are not asked for again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from plaudit.engine import Engine
+from plaudit.errors import EngineClosed
+from plaudit.judges.base import Judge, Panel
+from plaudit.pending import Pending
+from plaudit.types import Sample, Verdict
+
+log = logging.getLogger("plaudit")
+
+OpenEngine = Callable[[int | None], Engine]
+"""Opens an engine that has at most so many calls under way at once; None: as many as it likes."""
+UNIT = (0.0, 1.0)
+
+
+class Workers:
+    """Judges batches. Pickled, it is a plan for the same: the other process starts its own."""
+
+    def __init__(
+        self,
+        open_engine: OpenEngine,
+        judge: Judge | Panel,
+        *,
+        time_limit: float,
+        use_async_io: bool = True,
+        max_concurrent: int | None = None,
+    ) -> None:
+        self.judge = judge
+        self._open = open_engine
+        self._time_limit = time_limit
+        self._is_async = use_async_io
+        self._max_concurrent = max_concurrent if use_async_io else 1
+        self._engine: Engine | None = self._open(self._max_concurrent)  # says now what is wrong
+
+    def start(self) -> None:
+        """Start the engine's thread, which the first batch does otherwise. Safe to call twice."""
+        self._running().submit([], self.judge)
+
+    def shutdown(self) -> None:
+        """Store what is finished, call off the rest, free thread and connections. Safe to call twice."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def send(self, samples: Sequence[Sample]) -> Flight:
+        """Hand a batch over."""
+        pending = self._running().submit(samples, self.judge, deadline=self._time_limit)
+        flight = Flight(pending, self._time_limit, lambda: self._one_at_a_time(samples), scale_of(self.judge))
+        if not self._is_async:
+            flight.wait()
+        return flight
+
+    def _running(self) -> Engine:
+        if self._engine is None:
+            self._engine = self._open(self._max_concurrent)
+        return self._engine
+
+    def _one_at_a_time(self, samples: Sequence[Sample]) -> list[Verdict]:
+        with self._open(1) as engine:
+            return engine.score(samples, self.judge, deadline=self._time_limit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_engine": None}
+
+
+class Flight:
+    """A batch on its way to the judge and back."""
+
+    def __init__(
+        self,
+        pending: Pending,
+        time_limit: float,
+        again: Callable[[], list[Verdict]],
+        scale: tuple[float, float],
+    ) -> None:
+        self._pending = pending
+        self._time_limit = time_limit
+        self._again = again
+        self._scale = scale
+        self._verdicts: list[Verdict] | None = None
+
+    def wait(self) -> list[Verdict]:
+        """Every verdict in order, scores from 0 to 1; what is missing at the time limit says `deadline`."""
+        if self._verdicts is None:
+            try:
+                arrived = self._pending.result(self._time_limit)
+            except EngineClosed as trouble:
+                log.warning("%s; judging the batch again, one request at a time", trouble)
+                arrived = self._again()
+            except BaseException:  # Ctrl-C
+                self._pending.cancel()
+                raise
+            self._verdicts = [on_unit_scale(verdict, self._scale) for verdict in arrived]
+            _report(self._verdicts)
+        return self._verdicts
+
+
+def _report(verdicts: Sequence[Verdict]) -> None:
+    failed = [verdict for verdict in verdicts if not verdict.is_valid]
+    if failed:
+        by_status = ", ".join(
+            f"{n} {status}" for status, n in Counter(v.status.value for v in failed).items()
+        )
+        error, _ = Counter(verdict.error for verdict in failed).most_common(1)[0]
+        log.warning(
+            "%d of %d responses have no verdict (%s): %s", len(failed), len(verdicts), by_status, error
+        )
+
+
+def scale_of(judge: Judge | Panel) -> tuple[float, float]:
+    """The worst and the best score of a judge; one that does not say is taken to give 0 to 1."""
+    low, high = getattr(judge, "scale", UNIT)
+    return float(low), float(high)
+
+
+def on_unit_scale(verdict: Verdict, scale: tuple[float, float]) -> Verdict:
+    """The same verdict with its score from 0 (worst) to 1 (best)."""
+    if verdict.score is None:
+        return verdict
+    low, high = scale
+    return replace(verdict, score=(verdict.score - low) / (high - low))

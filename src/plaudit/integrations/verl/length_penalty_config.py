@@ -1,0 +1,171 @@
+"""LengthPenaltyConfig: what a LengthPenaltyRewardManager rewards by, and how it reaches its judge."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from plaudit.caches import Cache
+from plaudit.cli.endpoint import require_keys
+from plaudit.cli.judge import judge_of
+from plaudit.config import Secret
+from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.outcome import JUDGE, PENALTY, RULE
+from plaudit.integrations.verl.progress import PercentLog
+from plaudit.judges import Monitor
+from plaudit.judges.base import Judge, Panel
+from plaudit.observers.log import Log
+from plaudit.openai_manager import ROUTE, TIME_LIMIT
+from plaudit.rewards import Component, LengthPenalty, Reward
+from plaudit.rewards.failure import OnFailure
+from plaudit.settings import load
+
+log = logging.getLogger("plaudit")
+
+
+@dataclass(frozen=True, slots=True)
+class LengthPenaltyConfig:
+    """reward = rule + reward_coefficient x judge - length penalty, where the judge's score is from 0 to 1.
+
+    LengthPenaltyConfig(model_name="deepseek-v3", api_endpoint="https://host/v1", reward_coefficient=0.5)
+    """
+
+    api_key: Secret | str | None = None
+    """The endpoint's key; better left to $OPENAI_API_KEY: trainers print their configuration."""
+    model_name: str = "deepseek-v3"
+    api_endpoint: str | None = None
+    """Like https://host/v1; without it, $OPENAI_BASE_URL."""
+    use_async_io: bool = True
+    """False, for debugging: one request at a time, and `submit` waits for all of them."""
+    max_concurrent_requests: int | None = None
+    """Requests at once, never crossed; None: as many as the endpoint bears."""
+    reward_coefficient: float = 1.0
+    """What the judge's score, from 0 (worst) to 1 (best), is multiplied by."""
+    enable_openai_reward: bool = True
+    """Whether a judge is asked at all."""
+    enable: bool = True
+    """Whether length is penalised."""
+    penalty_scale: float = 1.0
+    max_penalty: float = 1.0
+    peak_ratio: float = 0.3
+    """Relative distance from the group's median length up to which nothing is charged."""
+    outer_ratio: float = 0.5
+    """Relative distance from which on everything is charged."""
+    judge: Judge | Panel | str | None = field(default=None, kw_only=True)
+    """A judge, the name of a kind, or a file that describes one; None: $PLAUDIT_JUDGE, else a rubric."""
+    rubric: str | None = field(default=None, kw_only=True)
+    """What to judge by, in words, or a file that holds them; for a judge that is not given as an object."""
+    enable_rule: bool = field(default=True, kw_only=True)
+    """Whether verl's rule, or the user's own compute_score, counts."""
+    time_limit: float = field(default=TIME_LIMIT, kw_only=True)
+    """Seconds a batch may take; what is missing then is a failure."""
+    on_failure: OnFailure = field(default="group_mean", kw_only=True)
+    """What a row without a verdict gets: `group_mean` (no advantage), `raise`, or a number."""
+    max_failure_rate: float | None = field(default=0.2, kw_only=True)
+    """A larger share of failures raises BatchFailed; None: never."""
+    cache: Cache | str | os.PathLike[str] | None = field(default=DEFAULT_CACHE, kw_only=True)
+    """Where verdicts are kept, as for Engine; None: nowhere."""
+
+    def __post_init__(self) -> None:
+        for name in ("use_async_io", "enable_openai_reward", "enable", "enable_rule"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name}={getattr(self, name)!r} should be True or False")
+        if isinstance(self.api_key, str):
+            object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
+        if not _is_number(self.time_limit) or not self.time_limit > 0:
+            raise ConfigError(f"time_limit={self.time_limit!r} leaves no time at all; give seconds, above 0")
+        limit = self.max_concurrent_requests
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise ConfigError(
+                f"max_concurrent_requests={limit!r} is no number of requests; use 1 or more, or leave it out"
+            )
+        if self.on_failure == "mask":
+            raise ConfigError(
+                "on_failure='mask' leaves gaps, and verl's reward tensor has none; use 'group_mean', which "
+                "gives no advantage, 'raise', or a number"
+            )
+        if not (self.enable_rule or self.enable_openai_reward):
+            raise ConfigError(
+                "enable_rule=False and enable_openai_reward=False leave nothing to reward by; enable one"
+            )
+        self.reward()  # says now what is wrong with its numbers
+
+    @classmethod
+    def of(cls, given: LengthPenaltyConfig | Mapping[str, Any] | None) -> LengthPenaltyConfig:
+        """The configuration itself, or the one that a table in the trainer's configuration describes."""
+        if isinstance(given, LengthPenaltyConfig):
+            return given
+        names = [item.name for item in fields(cls)]
+        if given is not None and not hasattr(given, "items"):
+            raise ConfigError(
+                f"length_penalty_config is {type(given).__name__}; give a LengthPenaltyConfig, or a table of "
+                f"{', '.join(names)}"
+            )
+        table = {str(name): value for name, value in given.items()} if given is not None else {}
+        for name in table:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+                raise ConfigError(f"length_penalty_config has no {name!r}; {hint}")
+        if table.get("api_key"):
+            log.warning(
+                "length_penalty_config.api_key stands in the trainer's configuration, which verl prints and "
+                "saves; leave it out and set OPENAI_API_KEY"
+            )
+        return cls(**table)
+
+    def reward(self, *, has_rule: bool = True) -> Reward:
+        """How a batch's scores become rewards; `has_rule`: whether there is a rule for such rows."""
+        penalty = LengthPenalty(self.penalty_scale, self.max_penalty, self.peak_ratio, self.outer_ratio)
+        components = [
+            (self.enable_rule and has_rule, Component(RULE)),
+            (self.enable_openai_reward, Component(JUDGE, weight=self.reward_coefficient)),
+            (self.enable, Component(PENALTY, penalty)),
+        ]
+        return Reward(
+            [component for is_on, component in components if is_on],
+            on_failure=self.on_failure,
+            max_failure_rate=self.max_failure_rate,
+        )
+
+    def chosen_judge(self) -> Judge | Panel:
+        """The judge, made from its name or file where it is not one already."""
+        if self.judge is not None and not isinstance(self.judge, str):
+            judge: Judge | Panel = self.judge
+        else:
+            judge = judge_of(load({"judge": self.judge, "rubric": self.rubric}))
+        if isinstance(judge, Monitor):
+            raise ConfigError(
+                "judge: a monitor's score is a suspicion, and would be rewarded; choose another judge"
+            )
+        return judge
+
+    def open_engine(self, max_concurrent: int | None) -> Engine:
+        """An engine for the judge's endpoint. ConfigError where there is no endpoint, or no key to it."""
+        url = self.api_endpoint
+        settings = load({})
+        if not url and not settings.base_url:
+            raise ConfigError(
+                "no endpoint for the judge: set api_endpoint in length_penalty_config, like https://host/v1, "
+                "or run: export OPENAI_BASE_URL=..."
+            )
+        engine = Engine(
+            url.rstrip("/").removesuffix(ROUTE) if url else None,
+            model=self.model_name,
+            api_key=self.api_key,
+            max_concurrent=max_concurrent,
+            cache=self.cache,
+            observers=[Log(), PercentLog()],
+        )
+        require_keys(engine.endpoints, settings)
+        return engine
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)

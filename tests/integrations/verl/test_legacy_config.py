@@ -1,0 +1,135 @@
+"""LengthPenaltyConfig: the user's names and defaults, what it refuses, and what becomes of the key."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pickle
+from typing import Any
+
+import pytest
+
+from plaudit import Group, Monitor, Rubric
+from plaudit.config import Secret
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl import LengthPenaltyConfig
+
+KEY = "sk-never-shown"
+
+
+def test_the_users_names_come_first_in_their_order_with_their_defaults() -> None:
+    fields = {item.name: item.default for item in dataclasses.fields(LengthPenaltyConfig) if not item.kw_only}
+    assert fields == {
+        "api_key": None,
+        "model_name": "deepseek-v3",
+        "api_endpoint": None,
+        "use_async_io": True,
+        "max_concurrent_requests": None,
+        "reward_coefficient": 1.0,
+        "enable_openai_reward": True,
+        "enable": True,
+        "penalty_scale": 1.0,
+        "max_penalty": 1.0,
+        "peak_ratio": 0.3,
+        "outer_ratio": 0.5,
+    }
+
+
+def test_a_batch_has_300_seconds_and_a_failure_gets_the_mean_of_its_group() -> None:
+    config = LengthPenaltyConfig()
+    assert (config.time_limit, config.on_failure, config.max_failure_rate) == (300.0, "group_mean", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"outer_ratio": 0.3}, "outer_ratio=0.3 must be above peak_ratio=0.3"),
+        ({"penalty_scale": -1.0}, "penalty_scale=-1.0 should be a finite number, 0 or more"),
+        ({"reward_coefficient": float("nan")}, "weight of 'judge'=nan should be a finite number"),
+        ({"use_async_io": "false"}, "use_async_io='false' should be True or False"),
+        ({"enable": 1}, "enable=1 should be True or False"),
+        ({"max_concurrent_requests": 0}, "max_concurrent_requests=0 is no number of requests"),
+        ({"max_concurrent_requests": True}, "max_concurrent_requests=True is no number of requests"),
+        ({"time_limit": 0}, "time_limit=0 leaves no time at all"),
+        ({"on_failure": "mask"}, "on_failure='mask' leaves gaps.*use 'group_mean'"),
+        ({"on_failure": "zero"}, "on_failure='zero' is unknown"),
+        ({"enable_rule": False, "enable_openai_reward": False}, "nothing to reward by; enable one"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        LengthPenaltyConfig(**given)
+
+
+def test_a_table_of_the_trainers_configuration_will_do() -> None:
+    config = LengthPenaltyConfig.of({"model_name": "m", "reward_coefficient": 0.5})
+    assert config == LengthPenaltyConfig(model_name="m", reward_coefficient=0.5)
+    assert LengthPenaltyConfig.of(None) == LengthPenaltyConfig()
+    assert LengthPenaltyConfig.of(config) is config
+
+
+def test_a_misspelt_key_is_named_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfigError, match=r"no 'reward_coeficient'; did you mean reward_coefficient\?"):
+        LengthPenaltyConfig.of({"reward_coeficient": 0.5})
+    with pytest.raises(ConfigError, match="no 'zebra'; known are api_key, model_name"):
+        LengthPenaltyConfig.of({"zebra": 1})
+    with pytest.raises(ConfigError, match="length_penalty_config is float; give a LengthPenaltyConfig"):
+        LengthPenaltyConfig.of(0.5)
+
+
+def test_the_key_is_neither_shown_nor_lost() -> None:
+    config = LengthPenaltyConfig(api_key=KEY)
+    assert KEY not in repr(config)
+    assert KEY not in str(dataclasses.replace(config, enable=False))
+    copy = pickle.loads(pickle.dumps(config))
+    assert copy == config
+    assert copy.api_key == Secret(KEY)
+    assert KEY not in repr(copy)
+
+
+def test_a_key_from_the_environment_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    config = LengthPenaltyConfig(api_endpoint="https://judge.example/v1")
+    with config.open_engine(None) as engine:
+        assert engine.endpoints[0].key == KEY
+    assert KEY.encode() not in pickle.dumps(config)
+
+
+def test_a_key_in_the_trainers_configuration_is_advised_against(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="plaudit"):
+        assert LengthPenaltyConfig.of({"api_key": KEY}).api_key == Secret(KEY)
+    assert "set OPENAI_API_KEY" in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_no_key_says_how_to_set_it() -> None:
+    with pytest.raises(ConfigError, match=r"judge\.example needs a key.*export OPENAI_API_KEY="):
+        LengthPenaltyConfig(api_endpoint="https://judge.example/v1").open_engine(None)
+
+
+def test_no_endpoint_says_how_to_set_it() -> None:
+    with pytest.raises(ConfigError, match=r"set api_endpoint.*export OPENAI_BASE_URL="):
+        LengthPenaltyConfig(api_key=KEY).open_engine(None)
+
+
+@pytest.mark.parametrize("written", ["http://host/v1", "http://host/v1/", "http://host/v1/chat/completions"])
+def test_an_endpoint_may_be_written_with_its_route(written: str) -> None:
+    with LengthPenaltyConfig(api_endpoint=written).open_engine(3) as engine:
+        assert engine.endpoints[0].url == "http://host/v1"
+        assert engine.model == "deepseek-v3"
+
+
+def test_the_judge_may_be_an_object_a_name_or_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    rubric = Rubric("Is it kind?", scale=(1, 5))
+    assert LengthPenaltyConfig(judge=rubric).chosen_judge() is rubric
+    assert isinstance(LengthPenaltyConfig(judge="group").chosen_judge(), Group)
+    words = LengthPenaltyConfig(rubric="Is it kind?").chosen_judge()
+    assert isinstance(words, Rubric)
+    assert words.criteria == "Is it kind?"
+    monkeypatch.setenv("PLAUDIT_RUBRIC", "Is it short?")
+    assert LengthPenaltyConfig().chosen_judge() == Rubric("Is it short?")
+
+
+def test_a_monitor_is_no_judge_to_be_rewarded_by() -> None:
+    with pytest.raises(ConfigError, match="suspicion"):
+        LengthPenaltyConfig(judge=Monitor("It cheats.")).chosen_judge()

@@ -1,0 +1,195 @@
+"""The judge behind a legacy manager: two modes, one time limit, and nothing left running."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from held import Held
+from legacy_rows import RUBRIC
+from loopback import HANGING, INSTANT, loopback, samples, taking
+
+from plaudit import Endpoint, Engine, Status
+from plaudit.integrations.verl import LengthPenaltyConfig
+from plaudit.integrations.verl.legacy_workers import Workers
+from plaudit.simulator import Fault
+
+
+def workers(
+    url: str, *, use_async_io: bool = True, time_limit: float = 30.0, max_concurrent: int | None = None
+) -> Workers:
+    config = LengthPenaltyConfig(model_name="m", api_endpoint=url)
+    return Workers(
+        config.open_engine,
+        RUBRIC,
+        time_limit=time_limit,
+        use_async_io=use_async_io,
+        max_concurrent=max_concurrent,
+    )
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "plaudit"]
+
+
+def eventually(is_so: Callable[[], bool]) -> bool:
+    for _ in range(500):
+        if is_so():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+# -- two modes --------------------------------------------------------------------------------------------
+
+
+def test_sending_returns_at_once_and_waiting_gives_every_verdict_in_order() -> None:
+    held = Held()
+    endpoint = Endpoint("http://localhost:1/v1", model="m")
+    team = Workers(
+        lambda limit: Engine(endpoints=[endpoint], cache=None, transport=lambda _: held),
+        RUBRIC,
+        time_limit=30.0,
+    )
+    flight = team.send(samples(8))  # comes back though nobody has answered yet
+    held.all.set()
+    verdicts = flight.wait()
+    assert [verdict.score for verdict in verdicts] == [0.7] * 8
+    assert flight.wait() is verdicts
+    team.shutdown()
+
+
+def test_both_modes_give_the_same_scores() -> None:
+    with loopback() as server:
+        fast, slow = workers(server.url), workers(server.url, use_async_io=False)
+        scores = [verdict.score for verdict in fast.send(samples(12)).wait()]
+        assert scores == [verdict.score for verdict in slow.send(samples(12)).wait()]
+        assert len(set(scores)) > 3
+        assert all(score is not None and 0.0 <= score <= 1.0 for score in scores)
+        fast.shutdown()
+        slow.shutdown()
+
+
+def test_the_synchronous_mode_has_one_call_at_a_time_and_is_done_when_send_returns() -> None:
+    with loopback(INSTANT.replace(latency=taking(0.002))) as server:
+        team = workers(server.url, use_async_io=False, max_concurrent=60)
+        flight = team.send(samples(10))
+        assert server.stats.answered == 10
+        assert server.stats.peak_in_flight == 1
+        assert all(verdict.is_valid for verdict in flight.wait())
+        team.shutdown()
+
+
+def test_the_synchronous_mode_retries_as_the_other_one_does() -> None:
+    with loopback(INSTANT.replace(faults=(Fault("error", requests=(0, 2)),))) as server:
+        team = workers(server.url, use_async_io=False)
+        assert all(verdict.is_valid for verdict in team.send(samples(3)).wait())
+        team.shutdown()
+
+
+def test_the_ceiling_on_requests_is_never_crossed() -> None:
+    with loopback(INSTANT.replace(latency=taking(0.005))) as server:
+        team = workers(server.url, max_concurrent=3)
+        team.send(samples(30)).wait()
+        assert server.stats.peak_in_flight == 3
+        team.shutdown()
+
+
+# -- time -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("use_async_io", [True, False])
+def test_after_the_time_limit_what_is_missing_says_so_once_for_the_batch(
+    use_async_io: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with loopback(HANGING) as server:
+        team = workers(server.url, use_async_io=use_async_io, time_limit=0.2)
+        start = time.monotonic()
+        verdicts = team.send(samples(16)).wait()
+        assert time.monotonic() - start < 2.0  # for four groups, once
+        assert {(verdict.status, verdict.score) for verdict in verdicts} == {(Status.DEADLINE, None)}
+        assert "16 of 16 responses have no verdict (16 deadline)" in caplog.text
+        team.shutdown()
+
+
+# -- starting and stopping --------------------------------------------------------------------------------
+
+
+def test_the_first_batch_starts_them_and_dropping_them_stops_them() -> None:
+    gc.collect()
+    assert eventually(lambda: not threads())
+    with loopback() as server:
+        team = workers(server.url)
+        assert not threads()
+        team.send(samples(2)).wait()
+        assert len(threads()) == 1
+        del team
+        gc.collect()
+        assert eventually(lambda: not threads())
+
+
+def test_they_start_and_stop_when_told_to_and_then_start_again_by_themselves() -> None:
+    with loopback() as server:
+        team = workers(server.url)
+        team.start()
+        team.start()
+        assert len(threads()) == 1
+        team.shutdown()
+        team.shutdown()
+        assert not threads()
+        assert all(verdict.is_valid for verdict in team.send(samples(2)).wait())
+        team.shutdown()
+
+
+def test_a_pickled_team_is_a_plan_for_the_same() -> None:
+    with loopback() as server:
+        team = workers(server.url)
+        scores = [verdict.score for verdict in team.send(samples(4)).wait()]
+        other = pickle.loads(pickle.dumps(team))
+        assert [verdict.score for verdict in other.send(samples(4)).wait()] == scores
+        assert server.stats.answered == 4  # the second time from the cache that both know
+        team.shutdown()
+        other.shutdown()
+
+
+# -- trouble ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_batch_whose_engine_is_gone_is_judged_again_one_request_at_a_time() -> None:
+    with loopback(INSTANT.replace(latency=taking(0.002))) as server:
+        team = workers(server.url)
+        scores = [verdict.score for verdict in team.send(samples(4)).wait()]
+        held = Held()
+        endpoint = Endpoint(server.url, model="m")
+        opened: list[int | None] = []
+
+        def open_engine(limit: int | None) -> Engine:
+            opened.append(limit)
+            if len(opened) == 1:
+                return Engine(endpoints=[endpoint], cache=None, transport=lambda _: held)
+            return Engine(endpoints=[endpoint], cache=None, max_concurrent=limit)
+
+        lost = Workers(open_engine, RUBRIC, time_limit=30.0)
+        flight = lost.send(samples(4))
+        child = os.fork()  # which has no thread of the engine's
+        if child == 0:
+            status = 1
+            try:
+                logging.disable()
+                is_right = [verdict.score for verdict in flight.wait()] == scores
+                status = 0 if is_right and opened == [None, 1] else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert server.stats.answered == 8
+        held.all.set()
+        assert len(flight.wait()) == 4  # and the parent has lost nothing
+        lost.shutdown()
+        team.shutdown()
