@@ -25,7 +25,7 @@ def test_all_leave_with_the_same_when_the_last_one_has_come() -> None:
     async def main() -> None:
         meeting = Meeting()
         left = await asyncio.gather(at(0, meeting, "c", 3), at(2, meeting, "a", 1), at(5, meeting, "b", 2))
-        assert left == [({"a": 1, "b": 2, "c": 3}, 5.0)] * 3
+        assert list(left) == [({"a": 1, "b": 2, "c": 3}, 5.0)] * 3
         assert [list(found) for found, _ in left] == [
             ["a", "b", "c"]
         ] * 3  # so that sums agree to the last bit
@@ -38,7 +38,7 @@ def test_nobody_waits_longer_than_the_first_ones_patience() -> None:
     async def main() -> None:
         meeting = Meeting()
         left = await asyncio.gather(at(0, meeting, "a", 1), at(9, meeting, "b", 2))
-        assert left == [({"a": 1, "b": 2}, 10.0)] * 2
+        assert list(left) == [({"a": 1, "b": 2}, 10.0)] * 2
 
     run(main())
 
@@ -62,7 +62,7 @@ def test_a_member_that_comes_again_counts_once() -> None:
         left = await asyncio.gather(
             at(0, meeting, "a", 1), at(1, meeting, "a", 7), at(2, meeting, "b", 2), at(3, meeting, "c", 3)
         )
-        assert left == [({"a": 7, "b": 2, "c": 3}, 3.0)] * 4
+        assert list(left) == [({"a": 7, "b": 2, "c": 3}, 3.0)] * 4
 
     run(main())
 

@@ -49,7 +49,8 @@ class Rope:
     def forget(self) -> None:
         """The desk takes the process for dead."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(lambda: self._desk and self._desk.forget("me"))
+        assert self._desk is not None
+        self._loop.call_soon_threadsafe(self._desk.forget, "me")
 
     def _lose(self) -> None:
         self._desk = None

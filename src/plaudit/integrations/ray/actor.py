@@ -176,13 +176,13 @@ class RayWire:
         """End the actor for everybody; what is finished is stored first."""
         if self._actor is None or not ray.is_initialized():
             return
-        actor, self._actor, self._own = self._actor, None, None
         try:
             async with asyncio.timeout(STOP_WITHIN):
-                await actor.stop.remote()
+                await self._actor.stop.remote()
         except (RayActorError, TimeoutError) as error:
             log.warning("the shared engine did not stop by itself: %s", error)
-        ray.kill(actor)
+        ray.kill(self._actor)
+        self._actor = self._own = None  # not before: without its owner's handle, the actor dies at once
 
     async def close(self) -> None:
         if self._own is not None and not self._is_detached:

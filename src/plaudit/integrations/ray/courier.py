@@ -163,7 +163,7 @@ class Courier:
         now = asyncio.get_running_loop().time()
         # A member that has left its group may be missed by one whose answer was lost: it comes once more.
         parted = [joined for joined in self._parted if joined.due > now]
-        items = [*self._asks.values(), *parted, *self._joins.values()]
+        items: list[Asked | Joined] = [*self._asks.values(), *parted, *self._joins.values()]
         self._spawn(self._send_all([item.parcel(now=now) for item in items]))
         self._listen()
 
@@ -205,8 +205,10 @@ class Courier:
         self._epoch += 1
         self._is_connected = False
         log.warning("the shared engine was lost and is sought again: %s", _first_line(error))
-        for item in (*self._asks.values(), *self._joins.values()):
-            item.losses += 1
+        for asked in self._asks.values():
+            asked.losses += 1
+        for joined in self._joins.values():
+            joined.losses += 1
         why = f"the shared engine was lost {LOSSES + 1} times over this request: {_first_line(error)}"
         self._fail([asked for asked in self._asks.values() if asked.losses > LOSSES], why)
         for join in [join for join, joined in self._joins.items() if joined.losses > LOSSES]:

@@ -81,7 +81,7 @@ class Terms:
     @property
     def is_limited(self) -> bool:
         """Whether requests or tokens a minute are limited."""
-        return any(one.rpm or one.tpm for one in (self, *self.endpoints))
+        return bool(self.rpm or self.tpm or any(one.rpm or one.tpm for one in self.endpoints))
 
     def open(self, *observers: Observer, spent: float = 0.0) -> Engine:
         """The engine that was agreed on, less what another has `spent` in its place."""
