@@ -1,4 +1,4 @@
-"""Warnings of the heavy frameworks' own are theirs to mend."""
+"""The heavy frameworks' own warnings are theirs to mend; their processes may take a while to start."""
 
 from __future__ import annotations
 
@@ -9,3 +9,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("trainers") and "/verl/" in item.path.as_posix():
             item.add_marker(pytest.mark.filterwarnings("ignore"))
+            item.add_marker(pytest.mark.timeout(300))

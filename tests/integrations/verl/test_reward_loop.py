@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def tokenizer(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
-    """A judge, and a Ray whose workers know it from their environment."""
+    """A judge, and a Ray to judge on."""
     import ray
 
     with loopback() as server:
@@ -41,34 +40,18 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
             include_dashboard=False,
             log_to_driver=False,
             runtime_env={
-                "env_vars": {
-                    "OPENAI_BASE_URL": server.url,
-                    "PLAUDIT_HOME": str(tmp_path_factory.mktemp("home")),
-                    "HF_HUB_OFFLINE": "1",
-                }
+                "env_vars": {"PLAUDIT_HOME": str(tmp_path_factory.mktemp("home")), "HF_HUB_OFFLINE": "1"}
             },
         )
         yield server
         ray.shutdown()
 
 
-@contextmanager
-def reward_loop(config: Any) -> Iterator[Any]:
-    import ray
+@pytest.fixture(scope="module")
+def judged(folder: Path, judge: Loopback) -> Any:
     from verl.experimental.reward_loop.reward_loop import RewardLoopManager
 
-    manager = RewardLoopManager(config)
-    try:
-        yield manager
-    finally:
-        for worker in manager.reward_loop_workers:
-            ray.kill(worker)
-
-
-@pytest.fixture(scope="module")
-def judged(folder: Path, judge: Loopback) -> Iterator[Any]:
-    with reward_loop(configuration(folder, plaudit={"base_url": judge.url, "cache": "memory"})) as manager:
-        yield manager
+    return RewardLoopManager(configuration(folder, plaudit={"base_url": judge.url, "cache": "memory"}))
 
 
 @pytest.fixture
@@ -132,23 +115,3 @@ def test_a_single_bad_row_is_scored_like_any_other(judged: Any, tokenizer: Any, 
     outputs = ray.get([worker.compute_score.remote(data) for data in bad])
     assert len({tuple(output["reward_extra_info"]) for output in outputs}) == 1
     assert all(output["reward_extra_info"]["plaudit/judge_valid"] == 1.0 for output in outputs)
-
-
-@pytest.mark.parametrize("name", ["compute_score", "acompute_score"])
-def test_plaudits_compute_score_runs_inside_verls_naive_manager(
-    folder: Path, tokenizer: Any, calls: Loopback, name: str
-) -> None:
-    config = configuration(
-        folder,
-        num_workers=1,
-        reward_manager={"source": "register", "name": "naive"},
-        custom_reward_function={"path": "pkg://plaudit.compute_score", "name": name},
-    )
-    infos = [{"question": "What is 7 times 8?", "uid": "q"}] * 4
-    data = batch(tokenizer, [f"{name} {row}" for row in range(4)], extra_info=infos)
-    with reward_loop(config) as manager:
-        result = manager.compute_rm_score(data)
-    rewards = last_tokens(result, data)
-    assert ((rewards >= 0.0) & (rewards <= 1.0)).all()
-    assert (result.non_tensor_batch["reward_valid"] == 1.0).all()
-    assert calls.stats.requests > 0

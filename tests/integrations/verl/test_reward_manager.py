@@ -209,3 +209,28 @@ def test_verl_finds_the_manager_by_name_and_by_path(tokenizer: Any) -> None:
     )
     assert resolve_reward_manager_cls(by_path) is RewardManager
     assert resolve_reward_manager_cls(by_name) is RewardManager
+
+
+@pytest.mark.parametrize("name", ["compute_score", "acompute_score"])
+def test_plaudits_compute_score_runs_inside_verls_naive_manager(
+    tokenizer: Any, judge: Loopback, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from verl.trainer.ppo.reward import load_reward_manager
+
+    monkeypatch.setenv("OPENAI_BASE_URL", judge.url)
+    config = configuration(
+        Path(tokenizer.name_or_path),
+        reward_manager={"source": "register", "name": "naive"},
+        custom_reward_function={"path": "pkg://plaudit.compute_score", "name": name},
+    )
+    infos = [{"question": "What is 7 times 8?", "uid": "q"}] * 4
+    data = batch(tokenizer, [f"answer {number}" for number in range(4)], extra_info=infos)
+
+    async def all_of() -> list[dict[str, Any]]:
+        manager = load_reward_manager(config, tokenizer)  # which keeps the loop that it is made on
+        return list(await asyncio.gather(*(manager.run_single(data[row : row + 1]) for row in range(4))))
+
+    outputs = asyncio.run(all_of())
+    assert all(0.0 <= reward <= 1.0 for reward in rewards(outputs))
+    assert all(output["reward_extra_info"]["reward_valid"] == 1.0 for output in outputs)
+    assert judge.stats.requests == 4
