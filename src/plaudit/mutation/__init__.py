@@ -4,6 +4,9 @@ The batch functions need no extra package but their encoder's; environments and 
 `pip install plaudit[mutation]`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from plaudit.mutation.ask import Text
 from plaudit.mutation.batch import (
     DEFAULT_REPLY,
@@ -15,26 +18,43 @@ from plaudit.mutation.batch import (
     batch_mutate_queries,
     batch_query_target_model,
 )
+from plaudit.mutation.chain import Models
 from plaudit.mutation.check import Check
 from plaudit.mutation.encoders import Encoded, Encoder, EndpointEncoder, StaticEncoder, default_encoder
+from plaudit.mutation.episode import Rules
+from plaudit.mutation.game import Game
 from plaudit.mutation.offline import embedded_engine, offline_engine
 from plaudit.mutation.operators import KEEP, Operator, builtin_operators, check_operators, load_operators
 from plaudit.mutation.questions import Item, builtin_questions, load_questions
 from plaudit.mutation.rewrite import Mutated
+from plaudit.mutation.training import Training
+
+if TYPE_CHECKING:
+    from plaudit.mutation.adapter import VectorAdapter
+    from plaudit.mutation.env import QueryMutationEnv
+    from plaudit.mutation.trainer import train
+    from plaudit.mutation.vector_env import BatchedQueryMutationEnv
 
 __all__ = [
     "DEFAULT_REPLY",
     "KEEP",
     "Answer",
+    "BatchedQueryMutationEnv",
     "Check",
     "Encoded",
     "Encoder",
     "EndpointEncoder",
+    "Game",
     "Item",
+    "Models",
     "Mutated",
     "Operator",
+    "QueryMutationEnv",
+    "Rules",
     "StaticEncoder",
     "Text",
+    "Training",
+    "VectorAdapter",
     "abatch_encode_queries",
     "abatch_mutate_queries",
     "abatch_query_target_model",
@@ -49,4 +69,19 @@ __all__ = [
     "load_operators",
     "load_questions",
     "offline_engine",
+    "train",
 ]
+
+_LATER = {
+    "BatchedQueryMutationEnv": "vector_env",
+    "QueryMutationEnv": "env",
+    "VectorAdapter": "adapter",
+    "train": "trainer",
+}
+"""What needs Gymnasium or torch is imported when it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

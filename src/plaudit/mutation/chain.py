@@ -1,0 +1,123 @@
+"""From an operator to a judged answer, for one environment: rewrite, answer, judge, each as soon as it can.
+
+Every environment awaits a chain of its own, so nobody waits for the slowest of a stage: one is being judged
+while another is still being rewritten. What fails ends the chain, and says at which stage and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+
+from plaudit.audit.probe import scale_of
+from plaudit.engine import Engine
+from plaudit.judges.base import Judge, Panel
+from plaudit.mutation.batch import (
+    DEADLINE,
+    Answer,
+    abatch_encode_queries,
+    abatch_mutate_queries,
+    abatch_query_target_model,
+)
+from plaudit.mutation.encoders import Encoder
+from plaudit.mutation.episode import Attempt, Scored
+from plaudit.mutation.operators import Operator
+from plaudit.mutation.questions import Item
+from plaudit.mutation.trouble import explain, report
+from plaudit.types import Sample, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Who rewrites, who answers, who judges and who embeds. One engine may do the first three."""
+
+    rewriter: Engine
+    target: Engine
+    grader: Engine
+    """Through which the judge asks."""
+    judge: Judge | Panel
+    encoder: Encoder
+    rewrite_tokens: int = 256
+    answer_tokens: int = 512
+    deadline: float | None = DEADLINE
+    """Seconds for one stage of one chain, after which it counts as failed."""
+
+
+class Chain:
+    """The calls behind a step. Any number of environments may await it at once."""
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self._low, self._high = scale_of(models.judge)
+        self._starts: dict[Item, Scored] = {}
+
+    async def start(self, item: Item) -> Attempt:
+        """How well the question is answered as it stands: asked once, then remembered."""
+        known = self._starts.get(item)
+        if known is not None:
+            return Attempt(known)
+        attempt = await self._scored(item, item.question)
+        if attempt.after is not None:
+            self._starts[item] = attempt.after
+        return attempt
+
+    async def follow(self, item: Item, now: Scored, operator: Operator) -> Attempt:
+        """Rewrite the present query, and see how well the target answers it then."""
+        if operator.is_keep:
+            return Attempt(now)
+        models = self._models
+        [mutated] = await abatch_mutate_queries(
+            [now.query],
+            operator,
+            models.rewriter,
+            references=[item.reference],
+            max_tokens=models.rewrite_tokens,
+            deadline=models.deadline,
+        )
+        if mutated.is_fallback:
+            return Attempt(None, failed_at="mutate", error=mutated.error or "")
+        written = len(now.query) + len(mutated.query)
+        if mutated.query == now.query:
+            return Attempt(now, characters=written)
+        return await self._scored(item, mutated.query, written=written)
+
+    async def _scored(self, item: Item, query: str, *, written: int = 0) -> Attempt:
+        """Answer, then judge; the embedding is made meanwhile."""
+        encoding = asyncio.ensure_future(abatch_encode_queries([query], self._models.encoder))
+        try:
+            [answer] = await abatch_query_target_model(
+                [query],
+                self._models.target,
+                max_tokens=self._models.answer_tokens,
+                deadline=self._models.deadline,
+            )
+            if answer.is_fallback:
+                return Attempt(None, failed_at="answer", error=answer.error or "")
+            quality, error = await self._judged(item, answer)
+            if error is not None:
+                return Attempt(None, failed_at="judge", error=error)
+            encoded = await encoding
+        finally:
+            encoding.cancel()
+        if encoded.errors[0] is not None:
+            return Attempt(None, failed_at="encode", error=encoded.errors[0])
+        embedding = np.ascontiguousarray(encoded.vectors[0], dtype=np.float32)
+        return Attempt(Scored(query, embedding, quality), characters=written + len(query) + len(answer.text))
+
+    async def _judged(self, item: Item, answer: Answer) -> tuple[float, str | None]:
+        """The quality of an answer to the question as it was asked at first, whatever was made of it."""
+        sample = Sample(item.question, answer.text, reference=item.reference)
+        deadline = self._models.deadline
+        pending = self._models.grader.submit([sample], self._models.judge, deadline=deadline)
+        try:
+            verdict: Verdict = (await pending)[0]
+        except BaseException:  # called off: nobody waits for the verdict any more
+            pending.cancel()
+            raise
+        if verdict.score is None:
+            error = explain(verdict, deadline) or f"no verdict ({verdict.status})"
+            report("judging", [error], "the step earns nothing")
+            return 0.0, error
+        return (verdict.score - self._low) / (self._high - self._low), None

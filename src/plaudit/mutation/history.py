@@ -1,0 +1,118 @@
+"""What a training has brought so far: the curve of rewards, the best rewrites, what failed. Plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from plaudit.mutation.episode import Info
+
+BEST_KEPT = 1000
+ERRORS_KEPT = 20
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One rollout."""
+
+    steps: int
+    """Steps of all environments together, up to its end."""
+    reward: float | None
+    """The mean over the episodes that ended in it; None where none did."""
+    gain: float | None
+    """Quality gained in these episodes, on average, with drift and cost not counted."""
+    failed: float
+    """The share of its steps in which a call failed."""
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """The best that was made of a question."""
+
+    before: str
+    after: str
+    quality_before: float
+    quality_after: float
+    total: float
+    """The episode's reward."""
+
+
+class History(msgspec.Struct):
+    """Everything that the report shows; part of every checkpoint."""
+
+    points: list[Point] = []
+    best: dict[str, Rewrite] = {}
+    """By question."""
+    episodes: int = 0
+    steps: int = 0
+    failures: dict[str, int] = {}
+    """Failed steps by stage."""
+    errors: dict[str, int] = {}
+    """The most frequent messages."""
+
+    def steps_failed(self) -> int:
+        """How many steps earned nothing because a call failed."""
+        return sum(self.failures.values())
+
+    def top(self, count: int) -> list[Rewrite]:
+        """The rewrites that gained most, best first."""
+        ranked = sorted(self.best.values(), key=lambda one: (-one.total, one.before))
+        return [one for one in ranked if one.quality_after > one.quality_before][:count]
+
+
+class Recorder:
+    """Writes the history as steps come in."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._rewards: list[float] = []
+        self._gains: list[float] = []
+        self._steps = self._failed = 0
+
+    def turn(self, info: Info, is_over: bool) -> None:
+        """One step of one environment."""
+        self._steps += 1
+        self.history.steps += 1
+        if info["failed"]:
+            self._failed += 1
+            self._count(info)
+        if not is_over:
+            return
+        self.history.episodes += 1
+        self._rewards.append(float(info["total"]))
+        if "gain" in info:
+            self._gains.append(float(info["gain"]))
+            self._remember(info)
+
+    def close_rollout(self) -> Point:
+        """The point of the rollout that has just ended."""
+        point = Point(
+            self.history.steps, _mean(self._rewards), _mean(self._gains), self._failed / max(1, self._steps)
+        )
+        self.history.points.append(point)
+        self._rewards, self._gains = [], []
+        self._steps = self._failed = 0
+        return point
+
+    def _count(self, info: Info) -> None:
+        stage = info["failed_at"]
+        self.history.failures[stage] = self.history.failures.get(stage, 0) + 1
+        counted = Counter(self.history.errors)
+        counted[f"{stage}: {info['error']}"] += 1
+        self.history.errors = dict(counted.most_common(ERRORS_KEPT))
+
+    def _remember(self, info: Info) -> None:
+        question, total, query = str(info["question"]), float(info["total"]), str(info["query"])
+        known = self.history.best.get(question)
+        if known is not None and (known.total, query) >= (total, known.after):
+            return  # of equals the first in the alphabet: the same, whoever came first
+        quality, gain = float(info["quality"]), float(info["gain"])
+        if known is None and len(self.history.best) >= BEST_KEPT:
+            worst = min(self.history.best, key=lambda name: self.history.best[name].total)
+            if self.history.best[worst].total >= total:
+                return
+            del self.history.best[worst]
+        self.history.best[question] = Rewrite(question, query, quality - gain, quality, total)
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(sorted(values)) / len(values) if values else None

@@ -1,0 +1,155 @@
+"""PPO whose rollouts need not wait for the slowest environment, and are the same at every pace.
+
+stable-baselines3 steps all environments together. Here each environment acts when it has finished, in one of
+three paces, and fills its own column of the rollout. Its actions depend on the policy, on its own past and on
+(seed, environment, step), never on the order in which replies came in: one by one, together, or each for
+itself, the rollout is the same, and so is the curve.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import set_random_seed
+
+from plaudit.mutation.adapter import VectorAdapter, last_row, rows_of
+from plaudit.mutation.episode import Info
+from plaudit.mutation.training import Pace
+
+log = logging.getLogger("plaudit")
+
+TOO_MANY_FAILED = 0.5
+"""The share of failed steps past which a rollout says more about the servers than about the policy."""
+
+
+class PacedPPO(PPO):  # type: ignore[misc]
+    """stable-baselines3's PPO over a VectorAdapter of a BatchedQueryMutationEnv."""
+
+    pace: Pace = "together"
+    failed_share: float = 0.0
+    """Of the last rollout's steps."""
+    on_turn: Callable[[Info, bool], None] | None = None
+    """Called with the info of every step, and whether it ended an episode."""
+
+    def collect_rollouts(
+        self,
+        env: VectorAdapter,
+        callback: BaseCallback,
+        rollout_buffer: RolloutBuffer,
+        n_rollout_steps: int,
+    ) -> bool:
+        """Fill the buffer, each environment its own column. False where the callback wants to stop."""
+        self.policy.set_training_mode(False)
+        rollout_buffer.reset()
+        callback.on_rollout_start()
+        rollout = _Rollout(self, env, rollout_buffer, first=self.num_timesteps // env.num_envs)
+        width = 1 if self.pace == "one-by-one" else env.num_envs
+        waiting = deque(range(env.num_envs))
+        flying = 0
+        while waiting or flying:
+            while waiting and flying < width:
+                rollout.act(waiting.popleft())
+                flying += 1
+            for number in rollout.settle(flying if self.pace == "together" else 1):
+                flying -= 1
+                self.num_timesteps += 1
+                if rollout.taken[number] < n_rollout_steps:
+                    waiting.append(number)
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return False
+        self.failed_share = rollout.failures / (n_rollout_steps * env.num_envs)
+        self._last_obs, self._last_episode_starts = rollout.observations, rollout.starts
+        rollout.finish()
+        callback.update_locals(locals())
+        callback.on_rollout_end()
+        return True
+
+    def train(self) -> None:
+        """Update the policy, unless most of the rollout failed: that would teach it about the outage."""
+        if self.failed_share > TOO_MANY_FAILED:
+            log.warning(
+                "%.0f%% of the steps up to %d failed: the policy is left as it is",
+                100 * self.failed_share,
+                self.num_timesteps,
+            )
+            return
+        # The mini-batches are drawn from numpy's global generator: the same for the same seed and step.
+        set_random_seed((self.seed or 0) + self.num_timesteps)
+        super().train()
+
+    def choose(self, observation: NDArray[np.float32], key: tuple[int, int]) -> tuple[int, float, float]:
+        """An action drawn by the policy, the value of the state, and the action's log-probability.
+
+        One observation at a time: in a batch, its result would depend on its neighbours in the last digits.
+        """
+        with torch.no_grad():
+            state = torch.as_tensor(observation, device=self.device).unsqueeze(0)
+            logits = self.policy.get_distribution(state).distribution.logits[0].cpu().numpy()
+            value = float(self.policy.predict_values(state)[0])
+        noise = np.random.default_rng([self.seed or 0, *key]).gumbel(size=logits.shape)
+        action = int(np.argmax(logits + noise))
+        return action, value, float(logits[action])
+
+
+class _Rollout:
+    """One rollout being filled. Arrays are (steps, envs), as in stable-baselines3's buffer."""
+
+    def __init__(self, model: PacedPPO, env: VectorAdapter, buffer: RolloutBuffer, *, first: int) -> None:
+        self.taken = np.zeros(env.num_envs, dtype=np.int64)
+        """Steps that each environment has taken."""
+        self.failures = 0
+        self.observations: NDArray[Any] = np.array(model._last_obs)  # (envs, size)
+        self.starts: NDArray[np.bool_] = np.array(model._last_episode_starts, dtype=np.bool_)
+        self._model = model
+        self._vector = env.vector
+        self._buffer = buffer
+        self._first = first
+
+    def act(self, number: int) -> None:
+        """Choose an action for an environment, note it, and send it."""
+        at, buffer = (self.taken[number], number), self._buffer
+        observation = self.observations[number]
+        action, value, log_prob = self._model.choose(observation, (number, self._first + int(at[0])))
+        buffer.observations[at] = observation
+        buffer.episode_starts[at] = self.starts[number]
+        buffer.actions[at] = action
+        buffer.values[at] = value
+        buffer.log_probs[at] = log_prob
+        self._vector.send([action], [number])
+
+    def settle(self, at_least: int) -> list[int]:
+        """Wait for so many environments, note what their steps brought, and tell which they were."""
+        observations, rewards, ended, cut, infos = self._vector.recv(at_least)
+        numbers = [int(number) for number in infos["env_id"]]
+        rows = rows_of(infos, len(numbers))
+        for row, number in enumerate(numbers):
+            is_over = bool(ended[row] or cut[row])
+            info = last_row(rows[row], is_cut=bool(cut[row])) if is_over else rows[row]
+            self.failures += bool(info["failed"])
+            self._buffer.rewards[self.taken[number], number] = rewards[row]
+            self.observations[number] = observations[row]
+            self.starts[number] = is_over
+            self.taken[number] += 1
+            if self._model.on_turn is not None:
+                self._model.on_turn(info, is_over)
+        return numbers
+
+    def finish(self) -> None:
+        """Complete the buffer: what is still to come, and the advantages."""
+        values = torch.zeros(len(self.taken))
+        with torch.no_grad():
+            for number, observation in enumerate(self.observations):
+                state = torch.as_tensor(observation, device=self._model.device).unsqueeze(0)
+                values[number] = float(self._model.policy.predict_values(state)[0])
+        self._buffer.pos, self._buffer.full = self._buffer.buffer_size, True
+        self._buffer.compute_returns_and_advantage(last_values=values, dones=self.starts)

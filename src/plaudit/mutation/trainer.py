@@ -1,0 +1,182 @@
+"""Training a query mutator: PPO by stable-baselines3, with checkpoints that give the same curve again.
+
+A training lives in a folder: `checkpoint.zip` after every rollout, TensorBoard's files, and at the end
+`policy.zip` (for `PPO.load`), `history.json` and `report.html`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+
+from plaudit.errors import ConfigError
+from plaudit.mutation import checkpoint
+from plaudit.mutation.adapter import VectorAdapter
+from plaudit.mutation.conductor import Conductor
+from plaudit.mutation.game import Game
+from plaudit.mutation.history import History, Point, Recorder
+from plaudit.mutation.ppo import PacedPPO
+from plaudit.mutation.report import write_report
+from plaudit.mutation.training import Training, flag
+from plaudit.mutation.vector_env import BatchedQueryMutationEnv
+
+
+def train(
+    game: Game,
+    training: Training,
+    folder: Path,
+    *,
+    resume: bool = False,
+    conductor: Conductor | None = None,
+    on_progress: Callable[[int, Point | None], bool] = lambda *_: True,
+    facts: tuple[tuple[str, str], ...] = (),
+) -> History:
+    """Train a policy, and leave everything about it in a folder.
+
+    resume       go on from the folder's checkpoint; the curve is the one it would have been without a stop
+    conductor    runs the calls; by default on a thread of their own
+    on_progress  told the steps after every step, and the point after every rollout; False stops the training
+    facts        names and values that the report is to show
+    """
+    started = (folder / checkpoint.NAME).exists()
+    if started and not resume:
+        raise ConfigError(f"{folder} holds a training already; go on with --resume, or name another folder")
+    saved = checkpoint.load(folder) if resume else None
+    settings = _settings(game, training)
+    if saved is not None:
+        checkpoint.check_same(saved[0].settings, settings, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # for two small layers, more threads only wait for one another
+    vector = BatchedQueryMutationEnv(
+        game, training.num_processes, conductor=conductor, looks_ahead=training.pace != "one-by-one"
+    )
+    try:
+        model = _model(training, VectorAdapter(vector))
+        model.set_logger(configure(str(folder / "tensorboard"), ["tensorboard"]))
+        history = saved[0].history if saved else History()
+        if saved is not None:
+            _restore(model, vector, *saved)
+        keeper = _Keeper(folder, settings, vector, Recorder(history), on_progress)
+        model.on_turn = keeper.recorder.turn
+        remaining = training.steps - model.num_timesteps
+        if remaining > 0:
+            model.learn(remaining, callback=keeper, reset_num_timesteps=False)
+        if not keeper.is_stopped:
+            keeper.save()
+            model.save(folder / "policy.zip", exclude=["on_turn"])
+    finally:
+        vector.close()
+        torch.set_num_threads(threads)
+    (folder / "history.json").write_bytes(msgspec.json.format(msgspec.json.encode(history), indent=1))
+    write_report(folder / "report.html", history, facts)
+    return history
+
+
+class _Keeper(BaseCallback):  # type: ignore[misc]
+    """Keeps the history and the checkpoints, and tells how it goes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: dict[str, Any],
+        vector: BatchedQueryMutationEnv,
+        recorder: Recorder,
+        on_progress: Callable[[int, Point | None], bool],
+    ) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.is_stopped = False
+        self._folder = folder
+        self._settings = settings
+        self._vector = vector
+        self._on_progress = on_progress
+
+    def save(self) -> None:
+        """Write a checkpoint: between two rollouts, when no call is under way."""
+        model: PacedPPO = self.model
+        state = checkpoint.State(
+            settings=self._settings,
+            steps=model.num_timesteps,
+            updates=model._n_updates,
+            episode_starts=[bool(start) for start in model._last_episode_starts],
+            environments=self._vector.snapshot(),
+            history=self.recorder.history,
+        )
+        checkpoint.save(self._folder, state, model.get_parameters())
+
+    def _on_rollout_start(self) -> None:
+        if self.recorder.history.points:
+            self.save()
+
+    def _on_step(self) -> bool:
+        self.is_stopped = not self._on_progress(self.num_timesteps, None)
+        return not self.is_stopped
+
+    def _on_rollout_end(self) -> None:
+        point = self.recorder.close_rollout()
+        self.logger.record("rollout/failed", point.failed)
+        if point.reward is not None:
+            self.logger.record("rollout/ep_rew_mean", point.reward)
+        if point.gain is not None:
+            self.logger.record("rollout/quality_gain", point.gain)
+        self._on_progress(point.steps, point)
+
+
+def _model(training: Training, env: VectorAdapter) -> PacedPPO:
+    with warnings.catch_warnings():  # the last mini-batch of a rollout may be smaller, and that is fine
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size")
+        model = PacedPPO(
+            "MlpPolicy",
+            env,
+            learning_rate=training.lr,
+            n_steps=training.num_steps,
+            batch_size=math.ceil(training.rollout / training.num_mini_batch),
+            n_epochs=training.ppo_epoch,
+            gamma=training.gamma,
+            gae_lambda=training.gae_lambda,
+            clip_range=training.clip_param,
+            ent_coef=training.entropy_coef,
+            vf_coef=training.value_loss_coef,
+            max_grad_norm=training.max_grad_norm,
+            seed=training.seed,
+            device="cpu",  # a policy of two small layers is faster there
+        )
+    model.pace = training.pace
+    return model
+
+
+def _restore(
+    model: PacedPPO, vector: BatchedQueryMutationEnv, state: checkpoint.State, parameters: dict[str, Any]
+) -> None:
+    model.set_parameters(parameters, exact_match=True, device="cpu")
+    model.num_timesteps, model._n_updates = state.steps, state.updates
+    model._last_obs = vector.restore(state.environments)
+    model._last_episode_starts = np.array(state.episode_starts, dtype=bool)
+
+
+def _settings(game: Game, training: Training) -> dict[str, Any]:
+    """What a checkpoint holds a training to; the pace and the number of steps are free to change."""
+    kept = {name: value for name, value in asdict(training).items() if name not in ("pace", "num_env_steps")}
+    return {
+        **{flag(name): value for name, value in kept.items()},
+        "rules": asdict(game.rules),
+        "operators": _digest([(one.name, one.instruction) for one in game.operators]),
+        "questions": _digest(list(game.questions)),
+        "numbers in an observation": game.size,
+    }
+
+
+def _digest(value: Any) -> str:
+    return sha256(msgspec.json.encode(value)).hexdigest()[:16]

@@ -1,0 +1,71 @@
+"""How to train a query mutator, as plain data, checked before anything is loaded or asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from plaudit.errors import ConfigError
+
+Pace = Literal["one-by-one", "together", "free"]
+"""One chain at a time; all at once, then wait for all; or each environment for itself within a rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How to train. The names are those of the command's flags."""
+
+    num_processes: int = 16
+    """Environments."""
+    num_steps: int = 32
+    """Steps of each environment in a rollout."""
+    ppo_epoch: int = 4
+    num_mini_batch: int = 4
+    num_env_steps: int = 10_000
+    """Steps of all environments together, rounded up to whole rollouts."""
+    pace: Pace = "together"
+    """Changes how long it takes, and nothing else."""
+    seed: int = 0
+    lr: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip_param: float = 0.2
+    entropy_coef: float = 0.01
+    value_loss_coef: float = 0.5
+    max_grad_norm: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("num_processes", "num_steps", "ppo_epoch", "num_mini_batch", "num_env_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{flag(name)} {getattr(self, name)} is too small; use 1 or more")
+        if self.num_mini_batch * 2 > self.rollout:
+            raise ConfigError(
+                f"--num-mini-batch {self.num_mini_batch} is more than {self.rollout} samples can fill "
+                f"(--num-processes {self.num_processes} x --num-steps {self.num_steps}), at two samples or "
+                f"more each; use {self.rollout // 2} or fewer, or more steps"
+            )
+        for name in ("lr", "clip_param", "max_grad_norm"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{flag(name)} {getattr(self, name)} is no use; give a number above 0")
+        for name in ("gamma", "gae_lambda"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"{flag(name)} {getattr(self, name)} should be from 0 to 1")
+        for name in ("entropy_coef", "value_loss_coef", "seed"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{flag(name)} {getattr(self, name)} should be 0 or more")
+
+    @property
+    def rollout(self) -> int:
+        """Samples between two updates of the policy."""
+        return self.num_processes * self.num_steps
+
+    @property
+    def steps(self) -> int:
+        """What there will be at the end: whole rollouts."""
+        return math.ceil(self.num_env_steps / self.rollout) * self.rollout
+
+
+def flag(name: str) -> str:
+    """A setting as it is written on the command line."""
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,213 @@
+"""`BatchedQueryMutationEnv`: many environments whose calls are under way at the same time.
+
+`step` (or `batch_step`) waits for all of them. `send` and `recv` do not: whoever has finished may go on,
+while the others are still being answered. An episode that ends is followed by the next in the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from plaudit.errors import ConfigError
+from plaudit.mutation.conductor import Conductor, ThreadConductor
+from plaudit.mutation.env import observation_space
+from plaudit.mutation.episode import Info, Vector
+from plaudit.mutation.game import Game, Player, generator
+
+Array = NDArray[Any]
+Result = tuple[Array, Array, Array, Array, Info]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """What one environment has come to: a step, or only the beginning of an episode."""
+
+    observation: Vector
+    info: Info
+    reward: float = 0.0
+    is_over: bool = False
+    final_observation: Vector | None = None
+    final_info: Info | None = None
+
+
+class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[misc]
+    """Many `QueryMutationEnv`s that take as long as the servers need, not as long as their sum.
+
+    The same seed and the same actions give the same trajectories as the environments one by one: environment
+    i is seeded with seed + i.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def __init__(
+        self,
+        game: Game,
+        num_envs: int = 16,
+        *,
+        conductor: Conductor | None = None,
+        looks_ahead: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """`looks_ahead`: ask about an environment's next question while its last step is under way."""
+        if num_envs < 1:
+            raise ConfigError(f"num_envs={num_envs} leaves nobody to play; use 1 or more")
+        self.game = game
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self.single_observation_space = observation_space(game)
+        self.single_action_space = gymnasium.spaces.Discrete(len(game.operators))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._conductor = conductor or ThreadConductor()
+        self._players = [Player(game, generator(None), looks_ahead=looks_ahead) for _ in range(num_envs)]
+        self._in_flight: set[int] = set()
+
+    # -- all together ---------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, Info]:
+        """Begin an episode in every environment, or in those of `options["reset_mask"]`."""
+        chosen = self._chosen(options)
+        seeds = self._seeds(seed)
+        self._collect(len(self._in_flight))  # what was sent and never received
+        for number in chosen:
+            if seeds[number] is not None:
+                self._players[number].reseed(generator(seeds[number]))
+            self._begin(number, self._open(self._players[number]))
+        turns = self._collect(len(chosen))
+        infos = self._infos(turns)
+        return np.stack([player.observe() for player in self._players]), infos  # (envs, size)
+
+    def step(self, actions: Array | Sequence[int]) -> Result:
+        """One step of every environment; returns when the slowest is done."""
+        if self._in_flight:
+            raise ConfigError(
+                f"{len(self._in_flight)} environments are under way; collect them with recv() before step()"
+            )
+        self.send(actions)
+        result = self.recv(self.num_envs)
+        result[4].pop("env_id")
+        return result
+
+    batch_reset = reset
+    batch_step = step
+
+    # -- each at its own pace -------------------------------------------------------------------------------
+
+    def send(self, actions: Array | Sequence[int], env_id: Iterable[int] | None = None) -> None:
+        """Start a step in these environments (default: all), and return at once."""
+        numbers = list(range(self.num_envs)) if env_id is None else [int(number) for number in env_id]
+        if len(actions) != len(numbers):
+            raise ConfigError(
+                f"there are {len(actions)} actions for {len(numbers)} environments; give one each"
+            )
+        for number, action in zip(numbers, actions, strict=True):
+            if number in self._in_flight:
+                raise ConfigError(f"environment {number} is still under way; send again once recv() gave it")
+            self._begin(number, self._turn(self._players[number], int(action)))
+
+    def recv(self, at_least: int = 1) -> Result:
+        """Wait for so many environments to finish; their rows, in the order of `infos["env_id"]`."""
+        if not 1 <= at_least <= len(self._in_flight):
+            raise ConfigError(
+                f"recv({at_least}) would wait for ever: {len(self._in_flight)} environments are under way"
+            )
+        turns = self._collect(at_least)
+        ids = np.array(sorted(turns), dtype=np.int64)
+        rows = [turns[number] for number in ids]
+        over = np.array([turn.is_over for turn in rows], dtype=np.bool_)
+        infos = _rows(self._infos(turns), ids) | {"env_id": ids}
+        return (
+            np.stack([turn.observation for turn in rows]),  # (ids, size)
+            np.array([turn.reward for turn in rows], dtype=np.float64),
+            over,
+            np.zeros_like(over),
+            infos,
+        )
+
+    # -- what a checkpoint needs ----------------------------------------------------------------------------
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """Every environment's state as plain data, when none is under way."""
+        if self._in_flight:
+            raise ConfigError("environments are under way; collect them with recv() before a snapshot")
+        return [player.snapshot() for player in self._players]
+
+    def restore(self, saved: Sequence[dict[str, Any]]) -> Array:
+        """Go on where a snapshot was taken, and give the observations. (envs, size)"""
+        for player, state in zip(self._players, saved, strict=True):
+            player.restore(state)
+        return np.stack([player.observe() for player in self._players])
+
+    def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium's signature
+        """End the thread behind it. The engines stay open: they belong to whoever opened them."""
+        self._conductor.close()
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    async def _open(self, player: Player) -> Turn:
+        return Turn(*await player.reset())
+
+    async def _turn(self, player: Player, action: int) -> Turn:
+        moved = await player.step(action)
+        if not moved.is_over:
+            return Turn(player.observe(), moved.info, moved.reward)
+        final = player.observe()
+        observation, info = await player.reset()
+        return Turn(observation, info, moved.reward, True, final, moved.info)
+
+    def _begin(self, number: int, work: Any) -> None:
+        self._in_flight.add(number)
+        self._conductor.start(number, work)
+
+    def _collect(self, count: int) -> dict[int, Turn]:
+        turns: dict[int, Turn] = {}
+        while len(turns) < count:
+            number, turn = self._conductor.finished()
+            self._in_flight.discard(number)
+            turns[number] = turn
+        return turns
+
+    def _infos(self, turns: dict[int, Turn]) -> Info:
+        """Arrays over all environments, each with a mask `_key`: Gymnasium's form."""
+        infos: Info = {}
+        for number in sorted(turns):
+            turn = turns[number]
+            if turn.is_over:
+                final = {"final_obs": turn.final_observation, "final_info": turn.final_info}
+                infos = self._add_info(infos, final, number)
+            infos = self._add_info(infos, turn.info, number)
+        return infos
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None or isinstance(seed, int | np.integer):
+            return [None if seed is None else int(seed) + number for number in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise ConfigError(
+                f"there are {len(seed)} seeds for {self.num_envs} environments; give one for each"
+            )
+        return list(seed)
+
+    def _chosen(self, options: dict[str, Any] | None) -> list[int]:
+        if not options or "reset_mask" not in options:
+            return list(range(self.num_envs))
+        mask = np.asarray(options["reset_mask"])
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+            raise ConfigError(
+                f"reset_mask should be {self.num_envs} booleans, at least one of them true, not {mask!r}"
+            )
+        return [int(number) for number in np.flatnonzero(mask)]
+
+
+def _rows(infos: Info, ids: Array) -> Info:
+    """The same infos for these environments only."""
+    return {key: _rows(value, ids) if isinstance(value, dict) else value[ids] for key, value in infos.items()}

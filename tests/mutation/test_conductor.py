@@ -1,0 +1,98 @@
+"""Chains started in any order and handed back as they finish, on a thread or on a loop of the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from plaudit.errors import EngineClosed
+from plaudit.mutation.conductor import Conductor, LoopConductor, ThreadConductor
+from plaudit.testing import VirtualLoop
+
+
+@contextmanager
+def on_a_thread() -> Iterator[Conductor]:
+    conductor = ThreadConductor()
+    with closing(conductor):
+        yield conductor
+
+
+@contextmanager
+def on_a_loop() -> Iterator[Conductor]:
+    with closing(VirtualLoop()) as loop:
+        conductor = LoopConductor(loop)
+        with closing(conductor):
+            yield conductor
+
+
+MAKERS = pytest.mark.parametrize("make", [on_a_thread, on_a_loop])
+
+
+async def after(seconds: float, result: str) -> str:
+    await asyncio.sleep(seconds)
+    return result
+
+
+async def broken() -> None:
+    raise ValueError("a bug")
+
+
+@MAKERS
+def test_whoever_finishes_first_is_handed_back_first(make: Callable[[], Iterator[Conductor]]) -> None:
+    with make() as conductor:  # type: ignore[attr-defined]
+        conductor.start(0, after(0.03, "slow"))
+        conductor.start(1, after(0.0, "fast"))
+        assert conductor.finished() == (1, "fast")
+        assert conductor.finished() == (0, "slow")
+
+
+@MAKERS
+def test_a_bug_in_a_chain_reaches_whoever_waits(make: Callable[[], Iterator[Conductor]]) -> None:
+    with make() as conductor:  # type: ignore[attr-defined]
+        conductor.start(0, broken())
+        with pytest.raises(ValueError, match="a bug"):
+            conductor.finished()
+        conductor.start(0, after(0.0, "goes on"))
+        assert conductor.finished() == (0, "goes on")
+
+
+@MAKERS
+def test_closing_calls_off_what_is_under_way(make: Callable[[], Iterator[Conductor]]) -> None:
+    ended: list[str] = []
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("called off")
+
+    async def short() -> None:
+        await asyncio.sleep(0)
+
+    with make() as conductor:  # type: ignore[attr-defined]
+        conductor.start(0, long())
+        conductor.start(1, short())
+        assert conductor.finished()[0] == 1
+        conductor.close()
+        conductor.close()
+    assert ended == ["called off"]
+
+
+def test_on_a_thread_chains_go_on_while_the_caller_computes() -> None:
+    went_on = threading.Event()
+
+    async def chain() -> None:
+        went_on.set()
+
+    with on_a_thread() as conductor:
+        conductor.start(0, chain())
+        assert went_on.wait(10)  # and nobody has asked for its result
+
+
+def test_on_a_loop_to_wait_for_nothing_is_an_error_and_no_hang() -> None:
+    with on_a_loop() as conductor, pytest.raises(EngineClosed, match="start one first"):
+        conductor.finished()

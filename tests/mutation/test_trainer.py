@@ -1,0 +1,122 @@
+"""Training: the same curve at every pace and after a kill, failures that earn nothing, and that it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.trainers
+
+import numpy as np  # noqa: E402
+from stable_baselines3 import PPO  # noqa: E402
+
+from plaudit.errors import ConfigError  # noqa: E402
+from plaudit.mutation.episode import Rules  # noqa: E402
+from plaudit.mutation.history import History, Point  # noqa: E402
+from plaudit.mutation.practice import Practice, Trouble, optimum  # noqa: E402
+from plaudit.mutation.trainer import train  # noqa: E402
+from plaudit.mutation.training import Training  # noqa: E402
+
+SMALL = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=3)
+
+
+def small(folder: Path, *, trouble: Trouble | None = None, **changes: object) -> History:
+    settings = {name: getattr(SMALL, name) for name in Training.__dataclass_fields__} | changes
+    with Practice(trouble=trouble or Trouble()) as practice:
+        return train(practice.game, Training(**settings), folder)
+
+
+def test_one_by_one_together_and_free_give_the_same_training(tmp_path: Path) -> None:
+    paces = ("one-by-one", "together", "free")
+    curves = [small(tmp_path / pace, pace=pace) for pace in paces]
+    assert curves[0] == curves[1] == curves[2]
+    assert len(curves[0].points) == 4
+    assert curves[0].points != small(tmp_path / "other", seed=4).points
+
+
+def test_killed_and_resumed_it_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    whole = small(tmp_path / "whole")
+
+    def killed(steps: int, point: Point | None) -> bool:
+        if steps > 70:
+            raise KeyboardInterrupt
+        return True
+
+    with Practice() as practice:
+        with pytest.raises(KeyboardInterrupt):
+            train(practice.game, SMALL, tmp_path / "cut", on_progress=killed)
+        with pytest.raises(ConfigError, match="go on with --resume"):
+            train(practice.game, SMALL, tmp_path / "cut")
+        resumed = train(practice.game, SMALL, tmp_path / "cut", resume=True)
+    assert resumed == whole
+
+
+def test_a_training_can_be_made_longer(tmp_path: Path) -> None:
+    whole = small(tmp_path / "whole")
+    small(tmp_path / "half", num_env_steps=64)
+    with Practice() as practice:
+        longer = train(practice.game, SMALL, tmp_path / "half", resume=True)
+    assert longer == whole
+
+
+def test_other_settings_do_not_go_on_with_a_training(tmp_path: Path) -> None:
+    small(tmp_path)
+    other = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=4)
+    with Practice() as practice, pytest.raises(ConfigError, match="--seed=3, and this one 4"):
+        train(practice.game, other, tmp_path, resume=True)
+    with Practice(rules=Rules(max_steps=5)) as practice, pytest.raises(ConfigError, match="rules"):
+        train(practice.game, SMALL, tmp_path, resume=True)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.zip").write_bytes(b"not a zip")
+    with Practice() as practice:
+        with pytest.raises(ConfigError, match=r"checkpoint\.zip is no checkpoint"):
+            train(practice.game, SMALL, tmp_path, resume=True)
+        with pytest.raises(ConfigError, match="leave out --resume"):
+            train(practice.game, SMALL, tmp_path / "nowhere", resume=True)
+
+
+def test_the_folder_holds_what_it_promises(tmp_path: Path) -> None:
+    history = small(tmp_path)
+    assert list((tmp_path / "tensorboard").glob("events.*"))
+    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "history.json").exists()
+    policy = PPO.load(tmp_path / "policy.zip", device="cpu")
+    action, _ = policy.predict(np.zeros(policy.observation_space.shape, np.float32), deterministic=True)
+    assert action in policy.action_space
+    assert history.episodes > 0
+
+
+def test_with_some_calls_failing_it_goes_on_and_flags_them(tmp_path: Path) -> None:
+    history = small(tmp_path, trouble=Trouble(refused=0.05))
+    assert history.steps == 128
+    assert 0 < history.steps_failed() < 64
+    assert set(history.failures) <= {"mutate", "answer", "judge"}
+    assert all(point.reward is None or abs(point.reward) < 1 for point in history.points)
+
+
+def test_a_server_that_dies_half_way_stops_nothing_and_earns_nothing(tmp_path: Path) -> None:
+    trouble = Trouble()
+
+    def dies(steps: int, point: Point | None) -> bool:
+        trouble.refused = 1.0 if steps >= 64 else 0.0
+        return True
+
+    with Practice(trouble=trouble) as practice:
+        history = train(practice.game, SMALL, tmp_path, on_progress=dies)
+    assert history.steps == 128
+    assert history.points[0].failed == 0.0
+    assert history.points[-1].failed > 0.5
+    assert abs(history.points[-1].reward or 0.0) < 0.05, "what little was earned came from the cache"
+
+
+def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:
+    training = Training(num_env_steps=12_000, seed=1, pace="free")
+    with Practice() as practice:
+        best = optimum(practice.game)
+        history = train(practice.game, training, tmp_path)
+    rewards = [point.reward for point in history.points if point.reward is not None]
+    assert rewards[0] < 0.3 * best
+    assert np.mean(rewards[-3:]) >= 0.8 * best

@@ -1,0 +1,183 @@
+"""Many environments at once: Gymnasium's form, the same trajectories as one by one, and no barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.trainers
+
+import gymnasium  # noqa: E402
+import numpy as np  # noqa: E402
+from gymnasium.utils.env_checker import data_equivalence  # noqa: E402
+from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
+from gymnasium.wrappers.vector import RecordEpisodeStatistics  # noqa: E402
+from stable_baselines3 import PPO  # noqa: E402
+
+from plaudit.errors import ConfigError  # noqa: E402
+from plaudit.mutation.adapter import VectorAdapter, rows_of  # noqa: E402
+from plaudit.mutation.env import ID, QueryMutationEnv  # noqa: E402
+from plaudit.mutation.practice import Practice, Trouble  # noqa: E402
+from plaudit.mutation.vector_env import BatchedQueryMutationEnv  # noqa: E402
+
+ENVS = 5
+
+
+@pytest.fixture
+def practice() -> Iterator[Practice]:
+    with Practice(trouble=Trouble(refused=0.05)) as world:
+        yield world
+
+
+@pytest.fixture
+def batched(practice: Practice) -> Iterator[BatchedQueryMutationEnv]:
+    with closing(BatchedQueryMutationEnv(practice.game, num_envs=ENVS)) as env:
+        yield env
+
+
+def actions(steps: int, seed: int = 1) -> Any:
+    return np.random.default_rng(seed).integers(0, 6, size=(steps, ENVS))
+
+
+def test_it_gives_the_same_trajectories_as_gymnasiums_own_one_by_one(
+    practice: Practice, batched: BatchedQueryMutationEnv
+) -> None:
+    makers = [lambda: QueryMutationEnv(practice.game)] * ENVS
+    with closing(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)) as one_by_one:
+        assert data_equivalence(batched.reset(seed=11), one_by_one.reset(seed=11), exact=True)
+        failures = 0
+        for chosen in actions(40):
+            ours, theirs = batched.batch_step(chosen), one_by_one.step(chosen)
+            assert data_equivalence(ours, theirs, exact=True)
+            for number, info in enumerate(rows_of(ours[4], ENVS)):
+                last = info.get("final_info", info)
+                failures += bool(last["failed"])
+                assert not last["failed"] or ours[1][number] == 0.0
+    assert failures > 0, "failures must be the same on both sides, too, and earn nothing"
+
+
+def test_its_form_is_that_of_a_vector_environment(batched: BatchedQueryMutationEnv) -> None:
+    assert batched.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert batched.observation_space.shape == (ENVS, *batched.single_observation_space.shape)
+    observations, infos = batched.batch_reset(seed=1)
+    assert observations in batched.observation_space
+    assert observations.dtype == np.float32
+    assert infos["_query"].all()
+    ended = 0
+    for chosen in actions(12):
+        observations, rewards, over, cut, infos = batched.step(chosen)
+        assert observations in batched.observation_space
+        assert rewards.shape == (ENVS,) and rewards.dtype == np.float64
+        assert over.dtype == np.bool_ and cut.dtype == np.bool_
+        assert not cut.any()
+        if over.any():
+            assert (infos["_final_obs"] == over).all() and (infos["_final_info"] == over).all()
+            for number in np.flatnonzero(over):
+                assert infos["final_obs"][number] in batched.single_observation_space
+            ended += int(over.sum())
+    assert ended > 0
+
+
+def test_what_it_returned_is_not_written_over(batched: BatchedQueryMutationEnv) -> None:
+    first, _ = batched.reset(seed=1)
+    kept = first.copy()
+    for chosen in actions(4):
+        batched.step(chosen)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_it_is_registered_and_works_under_gymnasiums_wrappers(practice: Practice) -> None:
+    env = gymnasium.make_vec(f"plaudit.mutation.env:{ID}", num_envs=3, game=practice.game)
+    assert isinstance(env.unwrapped, BatchedQueryMutationEnv)
+    with closing(RecordEpisodeStatistics(env)) as wrapped:
+        wrapped.reset(seed=0)
+        for _ in range(4):
+            _, _, over, _, infos = wrapped.step(np.array([0, 1, 2]))
+        assert over[0] and "episode" in infos
+
+
+def test_without_a_barrier_each_goes_its_own_way_and_arrives_at_the_same(
+    practice: Practice, batched: BatchedQueryMutationEnv
+) -> None:
+    plan = actions(9, seed=4)
+    batched.reset(seed=2)
+    together = [batched.step(chosen)[1] for chosen in plan]
+    batched.reset(seed=2)
+    free = np.full((9, ENVS), np.nan)
+    taken = [0] * ENVS
+    batched.send(plan[0])
+    for _ in range(9 * ENVS):
+        _, rewards, _, _, infos = batched.recv()
+        [number] = infos["env_id"]
+        free[taken[number], number] = rewards[0]
+        taken[number] += 1
+        if taken[number] < 9:
+            batched.send([plan[taken[number], number]], [number])
+    np.testing.assert_array_equal(free, together)
+
+
+def test_some_can_be_reset_alone(batched: BatchedQueryMutationEnv) -> None:
+    before, _ = batched.reset(seed=1)
+    mask = np.array([False, True, False, False, False])
+    after, infos = batched.reset(seed=9, options={"reset_mask": mask})
+    assert (infos["_query"] == mask).all()
+    np.testing.assert_array_equal(before[~mask], after[~mask])
+    with pytest.raises(ConfigError, match="reset_mask"):
+        batched.reset(options={"reset_mask": ~mask & mask})
+
+
+def test_a_snapshot_brings_everybody_back(practice: Practice, batched: BatchedQueryMutationEnv) -> None:
+    batched.reset(seed=6)
+    for chosen in actions(5):
+        batched.step(chosen)
+    saved = batched.snapshot()
+    plan = actions(8, seed=3)
+    first = [batched.step(chosen)[1] for chosen in plan]
+    with closing(BatchedQueryMutationEnv(practice.game, num_envs=ENVS)) as other:
+        other.restore(saved)
+        np.testing.assert_array_equal([other.step(chosen)[1] for chosen in plan], first)
+
+
+def test_misuse_is_named_and_hangs_nobody(batched: BatchedQueryMutationEnv) -> None:
+    batched.reset(seed=0)
+    with pytest.raises(ConfigError, match="0 environments are under way"):
+        batched.recv()
+    with pytest.raises(ConfigError, match="2 actions for 5"):
+        batched.step([0, 0])
+    batched.send([0], [3])
+    with pytest.raises(ConfigError, match="still under way"):
+        batched.send([0], [3])
+    with pytest.raises(ConfigError, match="recv"):
+        batched.step([0] * ENVS)
+    with pytest.raises(ConfigError, match="recv"):
+        batched.snapshot()
+    batched.recv()
+    with pytest.raises(ConfigError, match="3 seeds for 5"):
+        batched.reset(seed=[1, 2, 3])
+
+
+def test_plain_stable_baselines3_learns_on_it(batched: BatchedQueryMutationEnv) -> None:
+    adapter = VectorAdapter(batched)
+    model = PPO("MlpPolicy", adapter, n_steps=8, batch_size=20, n_epochs=1, seed=0, device="cpu")
+    model.learn(80)
+    assert model.num_timesteps == 80
+    adapter.seed(4)
+    adapter.reset()
+    dones, infos = np.zeros(ENVS, dtype=bool), list[Any]()
+    while not dones.any():
+        _, rewards, dones, infos = adapter.step(np.zeros(ENVS, dtype=int))
+    assert rewards.dtype == np.float32
+    ended = infos[int(np.flatnonzero(dones)[0])]
+    assert ended["terminal_observation"] in batched.single_observation_space
+    assert ended["TimeLimit.truncated"] is False
+
+
+def test_the_adapter_wants_a_reset_within_the_step(practice: Practice) -> None:
+    with (
+        closing(SyncVectorEnv([lambda: QueryMutationEnv(practice.game)])) as late,
+        pytest.raises(ConfigError, match="SAME_STEP"),
+    ):
+        VectorAdapter(late)
