@@ -45,7 +45,7 @@ class Check:
             return "the rewrite repeats the instruction"
         if _DECLINES.match(rewrite):
             return "the model declined to rewrite"
-        if _ANSWERS.match(rewrite) or (not self.may_state and asks(query) and not asks(rewrite)):
+        if _answers(rewrite) or (not self.may_state and asks(query) and not asks(rewrite)):
             return "the rewrite is an answer, not a question"
         if reference is not None and _gives(rewrite, reference) and not _gives(query, reference):
             return "the rewrite gives the answer away"
@@ -67,7 +67,7 @@ def tidy(reply: str) -> str:
 
 def asks(text: str) -> bool:
     """Whether a text asks for something: a question mark, or a sentence that opens like a request."""
-    return "?" in text or "？" in text or any(_ASKING.match(part) for part in _SENTENCE_END.split(text))
+    return "?" in text or "？" in text or any(map(_ASKING.match, _sentences(text)))
 
 
 ECHO = 8
@@ -78,7 +78,7 @@ _LABEL = re.compile(
     r"(?:(?:sure|certainly|of course|okay|ok)[,!.]?\s+)?"
     r"(?:here(?:['’]s| is)\s[^:\n]{0,60}:"
     r"|\**(?:the\s|my\s)?(?:(?:rewritten|revised|improved|clarified|simplified|rephrased|new|better)\s)?"
-    r"(?:question|query|version|rewrite)\**\s?:\**)\s*",
+    r"(?:question|query|version|rewrite)(?:\sis)?\**\s?:\**)\s*",
     re.IGNORECASE,
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
@@ -88,9 +88,10 @@ _DECLINES = re.compile(
     re.IGNORECASE,
 )
 _ANSWERS = re.compile(
-    r"\W*(?:(?:the|my|final|short|correct|right)\s){0,2}(?:answer|solution|result)\s?(?:is\b|:|=)"
-    r"|\W*(?:yes|no|true|false)\s?[,.;:!]"
-    r"|\W*(?:yes|no|true|false|[-+]?[\d.,]+\s?%?)\W*$",
+    r"\W*(?:yes|no|true|false)\s?[,.;:!]|\W*(?:yes|no|true|false|[-+]?[\d.,]+\s?%?)\W*$", re.IGNORECASE
+)
+_ANNOUNCES = re.compile(
+    r"\W*(?:(?:the|my|final|short|correct|right)\s){0,2}(?:answer|solution|result)\s?(?:is\b|to\b|:|=)",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -101,7 +102,7 @@ _ASKING = re.compile(
     r"|multiply|divide|summari[sz]e|outline|answer|choose|pick|decide|complete|use|express|spell|take)\b(?!\s?:)",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=[.!;:\n])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;:\n])[\s\"”’]+")
 _WORD = re.compile(r"\w+(?:['’.,]\w+)*")
 _NUMBERING = re.compile(r"(?:^|(?<=[.?!:;]))\s*\d{1,2}[.)]\s", re.MULTILINE)
 _REMARK = re.compile(r"\([^()]*\)")
@@ -110,23 +111,31 @@ _UNTELLING = {"yes", "no", "true", "false"}
 """References that a rewrite may well name: "Answer yes or no" gives nothing away."""
 
 
+def _sentences(text: str) -> list[str]:
+    return _SENTENCE_END.split(text)
+
+
+def _answers(rewrite: str) -> bool:
+    """Whether it opens like an answer, or announces one anywhere."""
+    return bool(_ANSWERS.match(rewrite)) or any(map(_ANNOUNCES.match, _sentences(rewrite)))
+
+
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _has_run(words: list[str], run: list[str]) -> bool:
-    return f" {' '.join(run)} " in f" {' '.join(words)} "
+def _spaced(words: list[str]) -> str:
+    """Words in a form in which a run of them can be looked for."""
+    return f" {' '.join(words)} "
 
 
 def _echoes(rewrite: str, instruction: str, query: str) -> bool:
-    told, said, asked = _words(instruction), _words(rewrite), _words(query)
-    if not told:
-        return False
+    told, said, asked = _words(instruction), _spaced(_words(rewrite)), _spaced(_words(query))
     size = min(ECHO, len(told))
-    if size < 3:
-        return said == told != asked  # two words prove nothing unless they are all there is
-    runs = (told[start : start + size] for start in range(len(told) - size + 1))
-    return any(_has_run(said, run) and not _has_run(asked, run) for run in runs)
+    if size < 3:  # so few words prove nothing unless they are all there is
+        return bool(told) and said == _spaced(told) != asked
+    runs = (_spaced(told[start : start + size]) for start in range(len(told) - size + 1))
+    return any(run in said and run not in asked for run in runs)
 
 
 def _gives(text: str, reference: str) -> bool:
@@ -134,6 +143,6 @@ def _gives(text: str, reference: str) -> bool:
     answer = _words(_REMARK.sub("", reference))
     if answer[:1] and answer[0] in _ARTICLES:
         del answer[0]
-    return (
-        bool(answer) and answer[0] not in _UNTELLING and _has_run(_words(_NUMBERING.sub(" ", text)), answer)
-    )
+    if not answer or answer[0] in _UNTELLING:
+        return False
+    return _spaced(answer) in _spaced(_words(_NUMBERING.sub(" ", text)))
