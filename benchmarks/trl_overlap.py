@@ -1,0 +1,146 @@
+"""What overlap() saves of a step of TRL's GRPOTrainer and RLOOTrainer.
+
+    .venv-trainers/bin/python benchmarks/trl_overlap.py [--steps 12] [--judge 0.6]
+
+A real trainer, a small random policy, a simulated judge in a process of its own (log-normal calls, 64 at
+once). Every other step is overlapped, in one and the same run, so that whatever else the machine does falls
+on both alike. The first step of each kind is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import table
+import transformers
+import trl
+from datasets import Dataset
+from simulated import simulators
+
+from plaudit import Rubric
+from plaudit.integrations.trl import overlap, reward_function
+from plaudit.simulator import Latency, Queue, Scenario
+from plaudit.testing.tiny_policy import save_tiny_policy
+
+ROWS, GENERATIONS, TOKENS = 64, 8, 64
+GOAL = 0.9
+"""Step time with overlap over step time without, at most."""
+
+
+def switched(trainer_class: Any) -> Any:
+    """The trainer with every other step overlapped, and a note of what each took."""
+    overlapped = overlap(trainer_class)
+
+    class Switched(overlapped):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.took: list[dict[str, float]] = []
+
+        def _generate(self, prompts: Any) -> Any:
+            chosen = overlapped if self.state.global_step % 2 else trainer_class
+            generated = chosen._generate(self, prompts)
+            self.generated_at = time.perf_counter()
+            return generated
+
+        def _calculate_rewards(self, *args: Any) -> Any:
+            start = time.perf_counter()
+            rewards = super()._calculate_rewards(*args)
+            self.took[-1] |= {
+                "logprobs": start - self.generated_at,
+                "wait": time.perf_counter() - start,
+            }
+            return rewards
+
+        def training_step(self, *args: Any, **options: Any) -> Any:
+            self.took.append({"overlapped": float(self.state.global_step % 2)})
+            start = time.perf_counter()
+            loss = super().training_step(*args, **options)
+            self.took[-1]["step"] = time.perf_counter() - start
+            return loss
+
+    Switched.__name__ = trainer_class.__name__
+    return Switched
+
+
+def train(
+    trainer_class: Any, config: Any, policy: str, url: str, steps: int, folder: str
+) -> list[dict[str, float]]:
+    """One run; what each step took."""
+    judge = Rubric("Is it correct and brief?", scale=(0, 10))
+    prompts = [f"Tell me what you know about the number {number}." for number in range(ROWS)]
+    trainer = switched(trainer_class)(
+        model=policy,
+        reward_funcs=reward_function(judge, url=url, model="simulated", cache=None),
+        args=config(
+            output_dir=folder,
+            max_steps=steps,
+            per_device_train_batch_size=ROWS,
+            num_generations=GENERATIONS,
+            max_completion_length=TOKENS,
+            beta=0.04,  # so that there are reference log-probs to compute
+            num_iterations=1,
+            logging_steps=steps,
+            save_strategy="no",
+            report_to=[],
+            use_cpu=True,
+            bf16=False,
+            disable_tqdm=True,
+        ),
+        train_dataset=Dataset.from_dict({"prompt": prompts}),
+    )
+    trainer.train()
+    return list(trainer.took)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--judge", type=float, default=0.6, help="seconds of an average call")
+    parser.add_argument("--hidden", type=int, default=256, help="width of the policy")
+    parser.add_argument("--layers", type=int, default=8)
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    server = Scenario(latency=Latency().scaled_to(options.judge), capacity=Queue(slots=ROWS))
+    rows, misses = [], 0
+    with tempfile.TemporaryDirectory() as folder, simulators([server]) as (judge,):
+        policy = save_tiny_policy(f"{folder}/policy", hidden=options.hidden, layers=options.layers)
+        for trainer_class, config in ((trl.GRPOTrainer, trl.GRPOConfig), (trl.RLOOTrainer, trl.RLOOConfig)):
+            took = train(trainer_class, config, policy, judge.url, options.steps, folder)[2:]
+            medians = [
+                {
+                    part: statistics.median(step[part] for step in took if step["overlapped"] == kind)
+                    for part in ("step", "logprobs", "wait")
+                }
+                for kind in (0.0, 1.0)
+            ]
+            ratios = [
+                after["step"] / before["step"] for before, after in zip(took[::2], took[1::2], strict=False)
+            ]
+            ratio = statistics.median(ratios)
+            misses += ratio > GOAL
+            for words, found in zip(("without", "with overlap"), medians, strict=True):
+                seconds = (f"{found[part]:.2f} s" for part in ("logprobs", "wait", "step"))
+                rows.append(
+                    (trainer_class.__name__, words, *seconds, f"{ratio:.2f}" if words != "without" else "")
+                )
+    table.show(
+        f"TRL {trl.__version__}, {ROWS} completions of {TOKENS} tokens a step, a judge of "
+        f"{options.judge:g} s a call, median of {(options.steps - 2) // 2} steps each",
+        ("trainer", "", "log-probs", "wait for rewards", "step", "ratio"),
+        rows,
+    )
+    return 1 if misses else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

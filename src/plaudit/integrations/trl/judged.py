@@ -1,0 +1,238 @@
+"""A judge at work in a trainer: completions in, rewards out, None where there is no verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from plaudit.engine import Engine
+from plaudit.errors import BatchFailed, ConfigError
+from plaudit.integrations.trl.asked import Asked, Judges
+from plaudit.integrations.trl.batch import samples_of
+from plaudit.integrations.trl.shared_engine import shared_engine
+from plaudit.integrations.trl.trainer import generations_of, trainer_of, warn_of_others, warn_of_split
+from plaudit.integrations.trl.watch import Watch
+from plaudit.judges import Group, Pairwise
+from plaudit.observers.metrics import metrics
+from plaudit.rewards import Reward, Rewards
+from plaudit.types import Sample, Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
+"""A reward function as TRL knows them: `f(prompts=, completions=, completion_ids=, **columns) -> list`."""
+JUDGE, MONITOR, LENGTH = "judge", "monitor", "length"
+
+
+class RewardFunction(Protocol):
+    """What TRL calls."""
+
+    async def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        **columns: Any,
+    ) -> list[float | None]: ...
+
+
+class JudgedReward:
+    """What is behind the function. Goes to other processes by pickle, unless it was given a live engine."""
+
+    def __init__(
+        self,
+        judges: Judges,
+        rules: Mapping[str, Rule],
+        reward: Reward,
+        *,
+        reference: str | None,
+        num_generations: int | None,
+        deadline: float | None,
+        max_failure_rate: float | None,
+        engine: Engine | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        if engine is not None and options:
+            raise ConfigError(f"engine= comes with its own {', '.join(options)}; leave out one or the other")
+        self._judges = judges
+        self._rules = rules
+        self._reward = reward
+        self._reference = reference
+        self._num_generations = num_generations
+        self._deadline = deadline
+        self._max_failure_rate = max_failure_rate
+        self._options = options
+        self._given = engine
+        self._has_penalty = any(component.name == LENGTH for component in reward.components)
+        self._needs_groups = self._has_penalty or any(
+            isinstance(judge, Group | Pairwise) for judge in judges.values()
+        )
+        self._start()
+
+    def _start(self) -> None:
+        """What belongs to this process alone."""
+        self._engine = self._given or shared_engine(self._options)
+        self._watch = Watch(self._max_failure_rate)
+        self._early: Asked | None = None
+        self._has_begun = False
+        self._has_warned_of_split = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._given is not None:
+            raise TypeError(
+                "this reward function was given a live engine, which cannot go to another process; "
+                "give reward_function url= and model= (or endpoints=) in place of engine="
+            )
+        own = ("_engine", "_watch", "_early", "_has_begun", "_has_warned_of_split")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    # -- what TRL calls, and what overlap() does ----------------------------------------------------------
+
+    async def judged_reward(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """A reward for each completion, in order; None where there is no verdict.
+
+        Raises BatchFailed where too many verdicts are missing. Those that arrived are stored by then.
+        """
+        if completion_ids is None and self._has_penalty:
+            raise ConfigError(
+                "completion_ids are missing, and a length penalty counts them; pass them, or no penalty="
+            )
+        asked = self._collected(self._samples(prompts, completions, columns, trainer_of(columns)))
+        start = asyncio.get_running_loop().time()
+        try:
+            verdicts = await self._by_rule(
+                prompts=prompts, completions=completions, completion_ids=completion_ids, **columns
+            )
+            verdicts |= await asked.verdicts()
+        except BaseException:
+            asked.cancel()
+            raise
+        waited = asyncio.get_running_loop().time() - start
+        lengths = None if completion_ids is None else [len(ids) for ids in completion_ids]
+        rewards = self._reward.combine(asked.samples, verdicts=verdicts, lengths=lengths)
+        numbers = metrics(
+            verdicts=verdicts[JUDGE], summary=asked.summary(JUDGE), rewards=rewards, lengths=lengths
+        )
+        self._show(columns, verdicts, {**numbers, "judge/wait_s": waited})
+        self._check(rewards, verdicts)
+        return rewards.values
+
+    def submit(
+        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any], trainer: Any
+    ) -> None:
+        """Ask the judges now; `judged_reward` collects when it is called for the same completions."""
+        self.call_off()
+        self._early = self._ask(self._samples(prompts, completions, columns, trainer))
+
+    def call_off(self) -> None:
+        """Forget what was submitted and never collected."""
+        if self._early is not None:
+            self._early.cancel()
+            self._early = None
+
+    # -- how ----------------------------------------------------------------------------------------------
+
+    def _samples(
+        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any], trainer: Any
+    ) -> list[Sample]:
+        if not self._has_begun:
+            warn_of_others(trainer, self)
+        generations = self._num_generations or generations_of(trainer)
+        samples = samples_of(
+            prompts, completions, columns, reference=self._reference, num_generations=generations
+        )
+        if self._needs_groups and not self._has_warned_of_split:
+            self._has_warned_of_split = warn_of_split([str(sample.group) for sample in samples], generations)
+        return samples
+
+    def _ask(self, samples: Sequence[Sample]) -> Asked:
+        asked = Asked(self._engine, self._judges, samples, deadline=self._deadline)
+        if not self._has_begun and (complaint := asked.complaint()):
+            asked.cancel()
+            columns = ", ".join(samples[0].extra) or "none"
+            raise ConfigError(
+                f"the judge can judge none of these {len(samples)} completions: {complaint}; "
+                "reference= of reward_function names the column with the right answers "
+                f"(there are: {columns})"
+            )
+        self._has_begun = True
+        return asked
+
+    def _collected(self, samples: Sequence[Sample]) -> Asked:
+        """What was submitted early, if it was for these samples; else they are submitted now."""
+        early, self._early = self._early, None
+        if early is not None and early.is_about(samples):
+            return early
+        if early is not None:
+            early.cancel()
+            log.warning(
+                "what overlap() submitted is not what the trainer wants rewards for, so it is judged anew; "
+                "does the trainer change completions after _generate?"
+            )
+        return self._ask(samples)
+
+    async def _by_rule(self, **batch: Any) -> dict[str, list[Verdict]]:
+        found = {}
+        for name, rule in self._rules.items():
+            given = rule(**batch)
+            values = await given if inspect.isawaitable(given) else given
+            if len(values) != len(batch["completions"]):
+                raise ConfigError(
+                    f"the rule {name!r} gave {len(values)} values for {len(batch['completions'])} "
+                    "completions; it should give one for each, in order"
+                )
+            found[name] = [_verdict(name, value) for value in values]
+        return found
+
+    def _show(
+        self, columns: Mapping[str, Any], verdicts: Mapping[str, list[Verdict]], numbers: Mapping[str, float]
+    ) -> None:
+        """Metrics into TRL's log, the judges' words into its table of completions."""
+        if (log_metric := columns.get("log_metric")) is not None:
+            for name, value in numbers.items():
+                log_metric(name, value)
+        if (log_extra := columns.get("log_extra")) is not None:
+            for name in self._judges:
+                given = verdicts[name]
+                log_extra(f"{name}_status", [verdict.status.value for verdict in given])
+                log_extra(f"{name}_reason", [verdict.reason or verdict.error or "" for verdict in given])
+
+    def _check(self, rewards: Rewards, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
+        """Say what failed; raise once it is too much."""
+        rows, failed = len(rewards.rows), sum(rewards.failures.values())
+        judged = sum(verdict.status is Status.OK for verdict in verdicts[JUDGE])
+        complaint = self._watch.complaint(rows=rows, failed=failed, judged=judged)
+        if not failed:
+            return
+        errors = Counter(
+            v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
+        )
+        error = errors.most_common(1)[0][0] if errors else "no error was given"
+        if complaint:
+            raise BatchFailed(
+                f'{complaint}; the commonest error is "{error}"; what was judged is stored, so resuming from '
+                "the last checkpoint pays for nothing twice; max_failure_rate= of reward_function allows more"
+            )
+        by_status = ", ".join(f"{count} {status}" for status, count in rewards.failures.items())
+        log.warning("%d of %d completions have no verdict (%s): %s", failed, rows, by_status, error)
+
+
+def _verdict(rule: str, value: float | None) -> Verdict:
+    """A rule's number, in the form in which rewards are combined."""
+    if value is None:
+        return Verdict(None, Status.FAILED, error=f"the rule {rule!r} gave no number", source=Source.RULE)
+    return Verdict(float(value), Status.OK, source=Source.RULE)

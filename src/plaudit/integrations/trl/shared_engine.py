@@ -1,0 +1,62 @@
+"""The engine of this process: reward functions with the same options share one, and with it its limits."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from plaudit.engine import Engine
+from plaudit.errors import ConfigError
+from plaudit.observers.log import Log
+
+log = logging.getLogger("plaudit")
+
+CEILINGS = ("max_concurrent", "rpm", "tpm", "budget")
+ENGINE_OPTIONS = tuple(name for name in inspect.signature(Engine).parameters if name != "self")
+_engines: list[tuple[dict[str, Any], Engine]] = []
+
+
+def check_options(options: Mapping[str, Any], *, own: Callable[..., Any]) -> None:
+    """Raise ConfigError for a name that is neither an option of `own` nor of Engine."""
+    named = [
+        parameter.name
+        for parameter in inspect.signature(own).parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    known = [*named, *ENGINE_OPTIONS]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+            raise ConfigError(f"{own.__name__} has no option {name!r}; {hint}")
+
+
+def shared_engine(options: Mapping[str, Any]) -> Engine:
+    """The process's engine for these options. It starts with its first batch, and is closed at exit."""
+    wanted = dict(options)
+    for known, engine in _engines:
+        if known == wanted:
+            return engine
+    _warn_of_processes(wanted)
+    engine = Engine(**{"observers": [Log()], **wanted})
+    _engines.append((wanted, engine))
+    return engine
+
+
+def _warn_of_processes(options: Mapping[str, Any]) -> None:
+    """A ceiling holds in each process, and a trainer may have several."""
+    count = int(os.environ.get("WORLD_SIZE") or 1)
+    for name in CEILINGS:
+        if count > 1 and options.get(name) is not None:
+            log.warning(
+                "%s=%s holds in each of the %d training processes, which makes %s in all; divide it by %d",
+                name,
+                options[name],
+                count,
+                options[name] * count,
+                count,
+            )

@@ -1,0 +1,364 @@
+"""reward_function without a trainer: what it gives, what it logs, what it says when something is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import pickle
+import re
+from typing import Any
+
+import pytest
+from loopback import INSTANT, loopback
+
+from plaudit import Engine, Group, Monitor, Reference, Rubric, Sample
+from plaudit.errors import BatchFailed, ConfigError, RequestRefused
+from plaudit.integrations.trl import overlap, reward_function
+from plaudit.integrations.trl.trainer import check_version, warn_of_split
+from plaudit.rewards import Component, LengthPenalty, RuleReward
+from plaudit.rewards.failure import OnFailure
+from plaudit.types import ChatRequest, Reply, Request
+
+JUDGE = Rubric("Is it correct and brief?", scale=(0, 10))
+
+
+class Wishing:
+    """A judge's server that gives what a response wishes for (`worth 7`); nothing to one that says `lost`."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def send(self, request: Request) -> Reply:
+        assert isinstance(request, ChatRequest)
+        text = request.messages[-1]["content"]
+        self.asked.append(text)
+        if "lost" in text:
+            raise RequestRefused("the request is too long")
+        worth = re.search(r"worth (\d+)", text)
+        number = worth[1] if worth else "5"
+        is_right = "true" if number > "4" else "false"
+        return Reply(
+            f'{{"reason": "as wished", "score": {number}, "equivalent": {is_right}, "suspicion": 8}}'
+        )
+
+    async def close(self) -> None:
+        """Nothing to free."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": "http://judge/v1", "model": "m", "cache": None, "transport": lambda _endpoint: self}
+
+
+class Trainer:
+    """As much of a trainer as a reward function gets to see."""
+
+    def __init__(self, *reward_funcs: Any, num_generations: int = 4) -> None:
+        self.reward_funcs = list(reward_funcs)
+        self.num_generations = num_generations
+        self.metrics: dict[str, float] = {}
+        self.extra: dict[str, list[Any]] = {}
+
+    def log_metric(self, name: str, value: float) -> None:
+        self.metrics[name] = value
+
+    def log_extra(self, column: str, values: list[Any]) -> None:
+        self.extra[column] = values
+
+    def rewards(self, completions: list[Any], **columns: Any) -> list[float | None]:
+        rewards: list[float | None] = asyncio.run(
+            self.reward_funcs[0](
+                prompts=["What is 7 x 8?"] * len(completions),
+                completions=completions,
+                completion_ids=[[1] * 10] * len(completions),
+                trainer_state=None,
+                log_metric=self.log_metric,
+                log_extra=self.log_extra,
+                **columns,
+            )
+        )
+        return rewards
+
+
+def worth(*scores: int) -> list[str]:
+    return [f"answer {number}, worth {score}" for number, score in enumerate(scores)]
+
+
+# -- what it is -------------------------------------------------------------------------------------------
+
+
+def test_it_is_an_async_function_with_a_name_and_trls_signature() -> None:
+    function = reward_function(JUDGE, **Wishing().options)
+    assert inspect.iscoroutinefunction(function)
+    assert function.__name__ == "judged_reward"  # type: ignore[attr-defined]
+    assert list(inspect.signature(function).parameters) == [
+        "prompts", "completions", "completion_ids", "columns",
+    ]  # fmt: skip
+
+
+def test_it_works_without_anything_but_prompts_and_completions() -> None:
+    function = reward_function(JUDGE, **Wishing().options)
+    assert asyncio.run(function(["q"], ["worth 3"])) == [0.3]
+
+
+def test_it_works_on_one_event_loop_after_another() -> None:
+    function = reward_function(JUDGE, **Wishing().options)
+    assert [asyncio.run(function(["q"], [text])) for text in worth(3, 9)] == [[0.3], [0.9]]
+
+
+def test_it_crosses_processes_as_its_settings() -> None:
+    with loopback(INSTANT) as judge:
+        function = reward_function(JUDGE, penalty=LengthPenalty(), url=judge.url, model="m", cache=None)
+        again = pickle.loads(pickle.dumps(function))
+        assert inspect.iscoroutinefunction(again)
+        first, second = (asyncio.run(f(["q"] * 4, worth(1, 2, 3, 4), [[1]] * 4)) for f in (function, again))
+        assert first == second
+
+
+def test_a_live_engine_does_not_cross_and_the_error_says_what_does() -> None:
+    with Engine(**Wishing().options) as engine:
+        function = reward_function(JUDGE, engine=engine)
+        with pytest.raises(TypeError, match="url= and model="):
+            pickle.dumps(function)
+
+
+def test_equal_options_share_an_engine_and_what_it_remembers() -> None:
+    wishing = Wishing()
+    options = wishing.options | {"cache": "memory"}
+    for function in (reward_function(JUDGE, **options), reward_function(JUDGE, **options)):
+        assert asyncio.run(function(["q"], ["worth 3"])) == [0.3]
+    assert len(wishing.asked) == 1
+
+
+# -- rewards ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_without_a_verdict_is_none_and_its_neighbours_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    trainer = Trainer(reward_function(JUDGE, **Wishing().options))
+    assert trainer.rewards([*worth(9, 5, 1), "lost"]) == [0.9, 0.5, 0.1, None]
+    assert "1 of 4 completions have no verdict (1 failed)" in caplog.text
+
+
+def test_judge_rules_and_penalty_add_up() -> None:
+    def accuracy(completions: list[str], solution: list[str], **_: Any) -> list[float]:
+        return [float(answer in text) for text, answer in zip(completions, solution, strict=True)]
+
+    def tone(sample: Sample) -> float:
+        return 0.0 if sample.extra["solution"] == "never" else 0.01
+
+    function = reward_function(
+        JUDGE,
+        weight=0.5,
+        rules=[accuracy, Component("tone", RuleReward(tone))],
+        penalty=LengthPenalty(side="over"),
+        **Wishing().options,
+    )
+    rewards = asyncio.run(
+        function(
+            ["q"] * 4,
+            worth(8, 6, 4, 2),
+            [[1] * n for n in (10, 10, 10, 20)],
+            solution=["answer 0", "no", "no", "never"],
+        )
+    )
+    assert rewards == pytest.approx([0.4 + 1 + 0.01, 0.3 + 0.01, 0.2 + 0.01, 0.1 - 1])
+
+
+def test_rules_have_weights_may_be_async_and_may_be_silent() -> None:
+    async def length(completions: list[str], **_: Any) -> list[float | None]:
+        await asyncio.sleep(0)
+        return [1.0, None, 1.0, 1.0]
+
+    trainer = Trainer(reward_function(JUDGE, rules=[length], rule_weights=[0.1], **Wishing().options))
+    assert trainer.rewards(worth(4, 4, 4, 4)) == pytest.approx([0.5, None, 0.5, 0.5])
+
+
+def test_groups_follow_the_trainers_size_so_that_a_median_is_of_one_prompt() -> None:
+    trainer = Trainer(reward_function(JUDGE, penalty=LengthPenalty(), **Wishing().options), num_generations=2)
+    call = trainer.reward_funcs[0]
+    lengths = [[1] * n for n in (10, 10, 30, 30)]
+    columns = {"log_metric": trainer.log_metric}
+    assert asyncio.run(call(["q"] * 4, worth(5, 5, 5, 5), lengths, **columns)) == [0.5] * 4
+
+
+def test_an_empty_completion_is_settled_without_a_call() -> None:
+    wishing = Wishing()
+    trainer = Trainer(reward_function(JUDGE, **wishing.options))
+    assert trainer.rewards(["", " ", "worth 4", "worth 6"]) == [0.0, 0.0, 0.4, 0.6]
+    assert len(wishing.asked) == 2
+    assert trainer.extra["judge_status"] == ["empty", "empty", "ok", "ok"]
+
+
+def test_a_failure_can_be_the_mean_of_its_group_a_number_or_an_error() -> None:
+    texts = [*worth(8, 6, 4), "lost"]
+    cases: list[tuple[OnFailure, float]] = [("group_mean", 0.6), (-1.0, -1.0)]
+    for on_failure, expected in cases:
+        trainer = Trainer(reward_function(JUDGE, on_failure=on_failure, **Wishing().options))
+        assert trainer.rewards(texts)[3] == pytest.approx(expected)
+    with pytest.raises(BatchFailed, match="1 of 4"):
+        Trainer(reward_function(JUDGE, on_failure="raise", **Wishing().options)).rewards(texts)
+
+
+def test_too_many_failures_raise_with_the_error_after_the_good_ones_are_stored() -> None:
+    wishing = Wishing()
+    options = wishing.options | {"cache": "memory"}
+    trainer = Trainer(reward_function(JUDGE, **options))
+    texts = [*worth(*[5] * 100), *(f"lost {number}" for number in range(100))]
+    with pytest.raises(BatchFailed, match=r"100 of the last 200 .*request is too long.*max_failure_rate="):
+        trainer.rewards(texts)
+    asked = len(wishing.asked)
+    tolerant = Trainer(reward_function(JUDGE, max_failure_rate=None, **options))
+    assert tolerant.rewards(texts)[:100] == [0.5] * 100
+    assert len(wishing.asked) == asked + 100
+
+
+def test_a_judge_that_never_answers_is_stopped_at_the_first_batch() -> None:
+    trainer = Trainer(reward_function(JUDGE, **Wishing().options))
+    with pytest.raises(BatchFailed, match="no verdict at all, on 8 completions"):
+        trainer.rewards([f"lost {number}" for number in range(8)])
+
+
+def test_a_monitor_penalises_and_speaks_in_the_table() -> None:
+    monitor = Monitor("It games the score.", use="penalise")
+    trainer = Trainer(reward_function(JUDGE, monitor=monitor, **Wishing().options))
+    assert trainer.rewards(worth(9, 8)) == pytest.approx([0.1, 0.0])
+    assert trainer.extra["monitor_reason"] == ["as wished"] * 2
+
+
+# -- what is logged ---------------------------------------------------------------------------------------
+
+
+def test_metrics_and_the_judges_words_reach_the_trainer() -> None:
+    trainer = Trainer(reward_function(JUDGE, **Wishing().options))
+    trainer.rewards([*worth(9, 5, 1), "lost"])
+    assert trainer.metrics["judge/score_mean"] == pytest.approx(0.5)
+    assert trainer.metrics["judge/failure_rate/failed"] == 0.25
+    assert trainer.metrics["judge/wait_s"] >= 0.0
+    assert trainer.extra["judge_status"] == ["ok", "ok", "ok", "failed"]
+    assert trainer.extra["judge_reason"][0] == "as wished"
+    assert "too long" in trainer.extra["judge_reason"][3]
+
+
+def test_other_reward_functions_beside_it_are_warned_of_with_the_arithmetic(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def brevity(completions: list[str], **_: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    trainer = Trainer(reward_function(JUDGE, **Wishing().options), brevity)
+    trainer.rewards(worth(1, 2))
+    trainer.rewards(worth(3, 4))
+    (record,) = [record for record in caplog.records if "brevity" in record.getMessage()]
+    assert "+0.5, +0.5, +0.5, -1.5" in record.getMessage()
+    assert "rules=[...]" in record.getMessage()
+
+
+def test_alone_it_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    Trainer(reward_function(JUDGE, penalty=LengthPenalty(), **Wishing().options)).rewards(worth(1, 2, 3, 4))
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_group_that_is_split_over_processes_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    assert warn_of_split(["0", "0", "1"], 2)
+    assert "only 1 of them in this process" in caplog.text
+    assert not warn_of_split(["0", "0"], 2)
+    assert not warn_of_split(["0"], None)
+
+
+def test_ceilings_in_several_processes_are_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    reward_function(JUDGE, rpm=60, **Wishing().options)
+    assert "rpm=60 holds in each of the 8 training processes, which makes 480 in all" in caplog.text
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"penality": LengthPenalty()}, "no option 'penality'; did you mean penalty?"),
+        ({"max_concurent": 3}, "no option 'max_concurent'; did you mean max_concurrent?"),
+        ({"judge": "Is it good?"}, "Is it good"),
+        ({"judge": Rubric}, "is no judge"),
+        ({"judge": Monitor("It lies.")}, "pass it as monitor="),
+        ({"rules": ["accuracy"]}, r"rules\[0\]='accuracy' is no rule"),
+        ({"rules": [len], "rule_weights": [1, 2]}, "rule_weights has 2 entries for 1 rules"),
+        ({"rules": [Component("a", RuleReward(lambda _: 1.0))], "rule_weights": [2.0]}, "weight of its own"),
+        ({"on_failure": "maks"}, "on_failure='maks' is unknown"),
+        ({"url": "judge:8000"}, "is not a usable URL"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        reward_function(**{"judge": JUDGE, **Wishing().options, **options})
+
+
+def test_an_engine_and_its_options_exclude_each_other() -> None:
+    with (
+        Engine(**Wishing().options) as engine,
+        pytest.raises(ConfigError, match="engine= comes with its own rpm"),
+    ):
+        reward_function(JUDGE, engine=engine, rpm=3)
+
+
+def test_a_judge_that_compares_asks_for_the_column() -> None:
+    trainer = Trainer(reward_function(Reference(), **Wishing().options))
+    with pytest.raises(ConfigError, match=r"row 0: reference=None.*reference= of .* \(there are: solution\)"):
+        trainer.rewards(worth(9, 9), solution=["56", "56"])
+
+
+def test_one_row_without_a_reference_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    trainer = Trainer(reward_function(Reference(), reference="solution", **Wishing().options))
+    assert trainer.rewards(worth(9, 9, 9, 1), solution=["56", None, "56", "56"]) == [1.0, None, 1.0, 0.0]
+    assert "row 1: reference=None cannot be compared with" in caplog.text
+
+
+def test_a_rule_that_gives_too_few_is_named() -> None:
+    def short(**_: Any) -> list[float]:
+        return [1.0]
+
+    with pytest.raises(ConfigError, match="the rule 'short' gave 1 values for 2 completions"):
+        Trainer(reward_function(JUDGE, rules=[short], **Wishing().options)).rewards(worth(1, 2))
+
+
+def test_a_penalty_without_lengths_names_what_is_missing() -> None:
+    function = reward_function(JUDGE, penalty=LengthPenalty(), **Wishing().options)
+    with pytest.raises(ConfigError, match="completion_ids"):
+        asyncio.run(function(["q"], ["worth 1"]))
+
+
+@pytest.mark.parametrize("version", ["0.29.0", "1.5.1"])
+def test_a_trl_that_would_train_on_failures_is_refused(version: str) -> None:
+    with pytest.raises(ConfigError, match=rf"TRL {version} .*pip install 'trl>=1.6'"):
+        check_version("mask", version)
+
+
+def test_an_old_trl_will_do_where_no_row_is_none() -> None:
+    check_version("group_mean", "1.5.1")
+    check_version("mask", "1.16.0")
+    check_version("mask", "2.0.0.dev0")
+
+
+def test_a_class_that_is_built_otherwise_is_given_back_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Other:
+        """No trainer of TRL's."""
+
+    assert overlap(Other) is Other
+    assert "knows TRL 1.6 to 1.16" in caplog.text
+    assert "Other has no method _generate" in caplog.text
+
+
+def test_a_group_judge_compares_the_completions_of_one_prompt() -> None:
+    with loopback(INSTANT) as judge:
+        function = reward_function(
+            Group("Which is best?"), num_generations=4, url=judge.url, model="m", cache=None
+        )
+        rewards = asyncio.run(function(["q"] * 8, worth(*range(8))))
+        assert judge.stats.requests == 2
+    assert len(rewards) == 8
+    assert None not in rewards
