@@ -11,7 +11,7 @@ from plaudit import Engine, Pending, Sample
 from plaudit.events import Observer
 from plaudit.integrations.ray.client import Client
 from plaudit.integrations.ray.desk import Desk
-from plaudit.integrations.ray.errand import Joined, asked_of
+from plaudit.integrations.ray.errand import Joined, asked_of, packed
 from plaudit.integrations.ray.parcel import Answers, Ask, Parcel
 from plaudit.judges.base import Judge
 from plaudit.scheduler.batch import Batch
@@ -119,7 +119,7 @@ def submit(
     client: Client, samples: Sequence[Sample], judge: Judge, *, deadline: float | None = None
 ) -> Pending:
     batch = Batch(samples, judge, model="m", deadline=deadline)
-    client.start(batch, asked_of(batch, judge, dumps=pickle.dumps))
+    client.start(batch, asked_of(batch, packed(judge, dumps=pickle.dumps), dumps=pickle.dumps))
     return Pending(batch, client)
 
 

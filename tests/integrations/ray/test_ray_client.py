@@ -16,7 +16,7 @@ from rope import Rope, client_over, join, submit
 
 from plaudit import ConfigError, Group, Rubric, Sample, Source, Status, Verdict
 from plaudit.errors import EngineClosed
-from plaudit.integrations.ray.errand import asked_of
+from plaudit.integrations.ray.errand import asked_of, packed
 from plaudit.integrations.ray.parcel import Answers
 from plaudit.scheduler.batch import Batch
 from plaudit.testing import ScriptedTransport
@@ -195,11 +195,12 @@ def test_a_judge_that_cannot_be_loaded_there_fails_its_own_samples() -> None:
 
 
 def test_what_cannot_travel_is_told_before_anything_is_sent() -> None:
-    batch = Batch(samples(2), Unpicklable("x"), model="m")
-    with pytest.raises(
-        ConfigError, match=r"cannot travel to the shared engine: TypeError.*use a plaudit\.Engine"
-    ):
-        asked_of(batch, batch.judge, dumps=pickle.dumps)
+    with pytest.raises(ConfigError, match=r"the judge cannot travel.*TypeError.*use a plaudit\.Engine"):
+        packed(Unpicklable("x"), dumps=pickle.dumps)
+    judge = packed(JUDGE, dumps=pickle.dumps)
+    batch = Batch([Sample("Q", "A", extra={"lock": threading.Lock()})], JUDGE, model="m")
+    with pytest.raises(ConfigError, match=r"a sample cannot travel.*cannot pickle '_thread\.lock'"):
+        asked_of(batch, judge, dumps=pickle.dumps)
 
 
 def test_groups_of_two_callers_are_judged_apart() -> None:

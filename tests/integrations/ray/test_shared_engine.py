@@ -106,7 +106,13 @@ Worker: Any = ray.remote(num_cpus=0, max_restarts=0)(_Worker)
 
 
 @pytest.fixture(scope="module")
-def crew(cluster: Cluster) -> list[Any]:
+def doomed(cluster: Cluster) -> Any:
+    """A node that will be killed."""
+    return cluster.add_node(num_cpus=1, object_store_memory=STORE, include_dashboard=False)
+
+
+@pytest.fixture(scope="module")
+def crew(cluster: Cluster, doomed: Any) -> list[Any]:  # doomed: well known by the time it dies
     """Three worker processes on two nodes."""
     return [Worker.remote(), Worker.options(**ON_SECOND).remote(), Worker.options(**ON_SECOND).remote()]
 
@@ -347,12 +353,10 @@ def test_the_death_of_the_actor_costs_no_sample_and_no_paid_verdict(cluster: Clu
 
 
 def test_the_death_of_its_node_moves_the_engine_to_another(
-    cluster: Cluster, crew: list[Any], tmp_path: Path
+    cluster: Cluster, doomed: Any, crew: list[Any], tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"model": "m", "max_concurrent": 6, "hedge": False, "share": "nomad"}
     options["cache"] = str(tmp_path / "verdicts.sqlite")  # on a disk that all nodes see
-    doomed = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-    cluster.wait_for_nodes()
     with (
         loopback(SLOW) as server,
         SharedEngine(server.url, node=doomed.node_id, **options) as shared,

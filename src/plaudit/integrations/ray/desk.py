@@ -46,7 +46,7 @@ class Desk:
         self._engine = open_engine(self._on_event)
         self._meeting = Meeting()
         self._visitors: dict[str, _Visitor] = {}
-        self._judges: dict[bytes, Judge | Panel] = {}
+        self._judges: dict[bytes, tuple[Judge | Panel, bool]] = {}
         self._is_harvest_due = False
 
     # -- what the processes call --------------------------------------------------------------------------
@@ -74,14 +74,14 @@ class Desk:
                     if deadline is not None:
                         deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
                     try:
-                        judge = self._judge(parcel.judge)
+                        judge, is_panel = self._judge(parcel.judge)
                         samples = pickle.loads(parcel.samples)  # noqa: S301 - from the training itself
                     except Exception as error:  # noqa: BLE001 - a class that is not installed here, or worse
                         host.refuse(
                             parcel, f"the engine's process cannot load the judge or a sample: {error!r}"
                         )
                         continue
-                    if isinstance(judge, Panel):  # one batch each: groups of two callers must not mix
+                    if is_panel:  # one batch each: groups of two callers must not mix
                         alone = _Round(host, judge)
                         alone.add(parcel, samples)
                         self._submit(alone, deadline)
@@ -126,13 +126,16 @@ class Desk:
 
     # -- at work ------------------------------------------------------------------------------------------
 
-    def _judge(self, pickled: bytes) -> Judge | Panel:
-        """The judge in these bytes: read once, as long as it is in use."""
-        judge = self._judges.pop(pickled, None) or pickle.loads(pickled)  # noqa: S301
-        self._judges[pickled] = judge
+    def _judge(self, pickled: bytes) -> tuple[Judge | Panel, bool]:
+        """The judge in these bytes and whether it is a panel: read once, as long as it is in use."""
+        found = self._judges.pop(pickled, None)
+        if found is None:
+            judge = pickle.loads(pickled)  # noqa: S301 - as above
+            found = (judge, isinstance(judge, Panel))
+        self._judges[pickled] = found
         if len(self._judges) > JUDGES_KEPT:
             del self._judges[next(iter(self._judges))]
-        return judge
+        return found
 
     def _submit(self, batch: _Round, deadline: float | None) -> None:
         if (wait := self._opens_at - self._loop.time()) > 0:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from plaudit.errors import ConfigError, PlauditError
@@ -18,10 +20,25 @@ CHUNK = 256
 """Samples of a batch that travel together. A panel sees its whole batch, so that travels whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A judge ready to travel. Judges are pure, so one packing serves for as long as the judge is used."""
+
+    judge: Judge | Panel
+    pickled: bytes
+    is_panel: bool
+
+
+def packed(judge: Judge | Panel, *, dumps: Dumps) -> Packed:
+    """Pack a judge. ConfigError where it cannot travel."""
+    with _telling("the judge"):
+        return Packed(judge, dumps(judge), isinstance(judge, Panel))
+
+
 class Asked:
     """Samples of one batch that travel together."""
 
-    def __init__(self, batch: Batch, places: Sequence[int], *, judge: bytes, dumps: Dumps) -> None:
+    def __init__(self, batch: Batch, places: Sequence[int], judge: Packed, *, dumps: Dumps) -> None:
         self.id = 0
         self.batch = batch
         self.due: float | None = None
@@ -35,13 +52,13 @@ class Asked:
 
     def parcel(self, *, now: float) -> Ask:
         """What to send, the second time as the first: of a plain judge's samples, those without a verdict."""
-        places = self._places if isinstance(self.batch.judge, Panel) else tuple(self.missing)
+        places = self._places if self._judge.is_panel else tuple(self.missing)
         samples = self._samples
         if samples is None:
             samples = self._dumps([self.batch.samples[place] for place in places])
         self._samples = None  # rarely needed again, and then often not all of them
         deadline = None if self.due is None else max(self.due - now, 0.05)
-        return Ask(self.id, self._judge, samples, places, deadline)
+        return Ask(self.id, self._judge.pickled, samples, places, deadline)
 
     def deliver(self, items: list[tuple[int, Verdict]]) -> None:
         for place, verdict in items:
@@ -88,17 +105,22 @@ class Joined:
             self.found.set_exception(error)
 
 
-def asked_of(batch: Batch, judge: Judge | Panel, *, dumps: Dumps) -> list[Asked]:
-    """A batch in parts that can travel. ConfigError where the judge or a sample cannot."""
-    size = max(len(batch.samples), 1) if isinstance(judge, Panel) else CHUNK
-    try:
-        pickled = dumps(judge)
+def asked_of(batch: Batch, judge: Packed, *, dumps: Dumps) -> list[Asked]:
+    """A batch in parts that can travel. ConfigError where a sample cannot."""
+    size = max(len(batch.samples), 1) if judge.is_panel else CHUNK
+    with _telling("a sample"):
         return [
-            Asked(batch, range(start, min(start + size, len(batch.samples))), judge=pickled, dumps=dumps)
+            Asked(batch, range(start, min(start + size, len(batch.samples))), judge, dumps=dumps)
             for start in range(0, len(batch.samples), size)
         ]
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         raise ConfigError(
-            f"the judge or a sample cannot travel to the shared engine: {error!r}; "
+            f"{what} cannot travel to the shared engine: {error!r}; "
             "leave out what cannot be pickled (files, locks, clients), or use a plaudit.Engine right here"
         ) from error

@@ -17,7 +17,7 @@ from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.actor import RayWire, check_running, default_name
 from plaudit.integrations.ray.client import Client
-from plaudit.integrations.ray.errand import Joined, asked_of
+from plaudit.integrations.ray.errand import Joined, Packed, asked_of, packed
 from plaudit.integrations.ray.terms import EngineOptions, Terms
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
@@ -67,6 +67,7 @@ class SharedEngine:
         self._terms = terms
         self._node = node
         self._is_detached = detached
+        self._packed: Packed | None = None
         self._lock = threading.Lock()
         self._is_closed = False
         self._wire: RayWire | None = None
@@ -90,12 +91,15 @@ class SharedEngine:
             deadline = None
         samples = list(samples)
         check_samples(judge, enumerate(samples))
-        if isinstance(judge, Panel):
-            convene(samples, judge, model=self.model)  # says now what it would say over there
+        pack = self._packed
+        if pack is None or pack.judge is not judge:
+            pack = self._packed = packed(judge, dumps=ray.cloudpickle.dumps)
+        if pack.is_panel:
+            convene(samples, cast(Panel, judge), model=self.model)  # says now what it would say over there
         batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
         client = self._client_at_work()
         if samples:
-            client.start(batch, asked_of(batch, judge, dumps=ray.cloudpickle.dumps))
+            client.start(batch, asked_of(batch, pack, dumps=ray.cloudpickle.dumps))
         return Pending(batch, client)
 
     def score(
