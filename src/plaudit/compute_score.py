@@ -74,7 +74,7 @@ def compute_score(
     max_failure_rate   share of missing verdicts past which BatchFailed is raised; by default 0.2
     """
     asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring, neutral = _current()
+    scoring, neutral = current()
     limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
     if asked.is_batch:
         batch = scoring.rewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
@@ -95,7 +95,7 @@ async def acompute_score(
 ) -> Any:
     """compute_score for callers with an event loop, which stays free meanwhile."""
     asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring, neutral = _current()
+    scoring, neutral = current()
     limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
     if asked.is_batch:
         batch = await scoring.arewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
@@ -155,7 +155,7 @@ def _sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] | N
     return Sample(
         prompt=_task(extra),
         response=response,
-        reference=_reference(truth),
+        reference=reference_of(truth),
         group=_group(extra, source),
         extra={**extra, SOURCE: source},
     )
@@ -173,7 +173,8 @@ def _task(extra: Mapping[str, Any]) -> str | list[Message]:
     return NO_TASK
 
 
-def _reference(truth: Any) -> str | None:
+def reference_of(truth: Any) -> str | None:
+    """A ground truth as text, whatever a data set keeps it in; None where it says nothing."""
     if truth is None or isinstance(truth, str):
         return truth if truth and truth.strip() else None
     if hasattr(truth, "tolist"):
@@ -216,8 +217,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def _current() -> tuple[Scoring, Neutral]:
-    """What the environment asks for, made anew when it changes."""
+def current() -> tuple[Scoring, Neutral]:
+    """The process's own scoring, as the environment asks for it; made anew when that changes."""
     global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
     from plaudit.rewards.neutral import Neutral
 

@@ -58,9 +58,12 @@ class _Asked:
 class Scoring:
     """Scores samples as the settings say. Nothing is opened before a sample needs it."""
 
-    def __init__(self, settings: Settings, *, engine: Engine | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, engine: Engine | None = None, judge: Judge | Panel | None = None
+    ) -> None:
         self.settings = settings
         self._engine = engine
+        self._given = judge
         self._judges: dict[bool, Judge | Panel] = {}
         self._reported: set[str] = set()
 
@@ -126,7 +129,7 @@ class Scoring:
         if has_reference not in self._judges:
             is_chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
             by_reference = has_reference and not is_chosen
-            judge = Reference() if by_reference else judge_of(self.settings)
+            judge = self._given or (Reference() if by_reference else judge_of(self.settings))
             if isinstance(judge, Monitor):
                 raise ConfigError(
                     "judge: a monitor's score is a suspicion, and would be rewarded; "

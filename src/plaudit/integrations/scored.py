@@ -1,0 +1,144 @@
+"""A reward for every row, however a framework calls: one engine a process, and a number whatever failed.
+
+Rewards lie between 0 and 1, whatever the judge's scale. A row whose verdict is missing gets the mean of its
+group, else of the groups before it, and its score says so: `score.valid` is False. What becomes of such a
+row is for each framework's own file to say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plaudit.compute_score import Score, current, reference_of
+from plaudit.engine import Engine
+from plaudit.errors import BatchFailed, JudgeError
+from plaudit.judges.base import Judge, Panel
+from plaudit.rewards import Rewards
+from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP
+from plaudit.rewards.neutral import WINDOW, Neutral
+from plaudit.scoring import NO_TASK, SOURCE, Scoring
+from plaudit.settings import load
+from plaudit.types import Message, Sample
+
+_END_OF_TEXT = re.compile(
+    r"(?:\s*(?:<[|｜](?:im_end|endoftext|eot_id|end_of_text|end|return|end▁of▁sentence)[|｜]>"
+    r"|</s>|<eos>|<end_of_turn>))+\s*$"
+)
+
+
+class Scored:
+    """Scores rows, from any thread and event loop. Opens nothing early; crosses processes as its arguments.
+
+    judge             by default what the settings name: PLAUDIT_JUDGE, PLAUDIT_RUBRIC, plaudit.toml
+    max_failure_rate  share of the last 200 rows without a verdict past which BatchFailed is raised; 0.2
+    options           of plaudit.Engine: url=, model=, rpm=, ...; by default those of the settings
+    """
+
+    def __init__(
+        self, judge: Judge | Panel | None = None, *, max_failure_rate: float | None = None, **options: Any
+    ) -> None:
+        self._arguments = {"judge": judge, "max_failure_rate": max_failure_rate, **options}
+        self._limit = max_failure_rate
+        self._own: tuple[Scoring, Neutral] | None = None
+        if judge is not None or options:
+            engine = Engine(**options) if options else None
+            self._own = Scoring(load({}), engine=engine, judge=judge), Neutral()
+        self._has_rules = judge is None
+
+    def rewards(self, samples: Sequence[Sample]) -> list[Score]:
+        """A score for each row, in order. Blocks the thread, not the engine."""
+        scoring, neutral = self._own or current()
+        asked = self._asked(samples)
+        found = scoring.rewards(asked, on_failure="group_mean", max_failure_rate=None)
+        return self._scores(asked, found, scoring, neutral)
+
+    async def arewards(self, samples: Sequence[Sample]) -> list[Score]:
+        """The same, with the caller's event loop left free. It may be another one at every call."""
+        scoring, neutral = self._own or current()
+        asked = self._asked(samples)
+        found = await scoring.arewards(asked, on_failure="group_mean", max_failure_rate=None)
+        return self._scores(asked, found, scoring, neutral)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (self._arguments,)
+
+    def _asked(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        """The rows; a judge that was passed in judges all of them, mathematics too."""
+        if self._has_rules:
+            return samples
+        return [Sample(s.prompt, s.response, s.reference, s.group) for s in samples]
+
+    def _scores(
+        self, samples: Sequence[Sample], found: Rewards, scoring: Scoring, neutral: Neutral
+    ) -> list[Score]:
+        has_any = any(row.status in (OK, THIN_GROUP) for row in found.rows)
+        scores = []
+        misses = 0
+        for sample, row in zip(samples, found.rows, strict=True):
+            source = str(sample.extra.get(SOURCE, ""))
+            if row.valid and row.reward is not None:
+                neutral.add(row.reward, group=sample.group, source=source)
+            elif row.status not in (SCREENED, THIN_GROUP):
+                misses = neutral.miss()
+            value = row.reward if has_any else neutral.value(group=sample.group, source=source)
+            assert value is not None, "on_failure is group_mean"
+            scores.append(Score(value, row))
+        limit = scoring.settings.max_failure_rate if self._limit is None else self._limit
+        if misses > limit * WINDOW:
+            raise BatchFailed(
+                f"{misses} of the last {WINDOW} rows have no verdict, more than the {limit:.0%} allowed; the "
+                "log says why. What was judged is stored. PLAUDIT_MAX_FAILURE_RATE allows more"
+            )
+        return scores
+
+
+class NoVerdict(JudgeError):
+    """A row without a verdict, for frameworks that leave out what raises."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__(f"the judge gave no verdict ({score.status}); plaudit's log says why")
+
+
+def sample_of(
+    prompt: Any, response: str | None, label: Any = None, *, group: Any = None, source: Any = None
+) -> Sample:
+    """A row as judges read it. The prompt is text or a conversation; equal prompts are a group by default."""
+    task = task_of(prompt)
+    if group is None or group == "":
+        group = hashlib.sha256(repr(task).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return Sample(
+        prompt=task,
+        response=_END_OF_TEXT.sub("", response or ""),
+        reference=reference_of(label),
+        group=str(group),
+        extra={SOURCE: "" if source is None else str(source)},
+    )
+
+
+def task_of(prompt: Any) -> str | list[Message]:
+    """What was asked: the text, or the turns of a conversation, as mappings or as objects."""
+    if prompt is None or isinstance(prompt, str):
+        return prompt if prompt and prompt.strip() else NO_TASK
+    turns: list[Message] = [
+        {"role": str(_field(turn, "role")), "content": text_of(_field(turn, "content"))} for turn in prompt
+    ]
+    return turns or NO_TASK
+
+
+def text_of(content: Any) -> str:
+    """The text of a turn; of one with pictures, the text between them."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = (_field(part, "text") for part in content)
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def _field(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _remade(arguments: dict[str, Any]) -> Scored:
+    return Scored(**arguments)

@@ -1,0 +1,47 @@
+"""slime: the reward model that `--custom-rm-path` names, with `--group-rm` or without.
+
+    --custom-rm-path plaudit.integrations.slime.custom_rm --group-rm
+
+    # or, with a judge of your own, in a module of yours
+    custom_rm = reward_model(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
+
+A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). slime still counts it when
+it normalises its group, so it gets the group's mean: exactly with `--group-rm`, where the whole group comes
+at once; otherwise the mean of those that were judged before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from plaudit.integrations.scored import Scored, sample_of
+from plaudit.judges.base import Judge, Panel
+from plaudit.types import Sample
+
+
+def reward_model(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """A `custom_rm` with this judge; `options` are those of plaudit.Engine."""
+    scored = Scored(judge, **options)
+
+    async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
+        rows = sample if isinstance(sample, list) else [sample]
+        scores = await scored.arewards([_sample(row) for row in rows])
+        for row, score in zip(rows, scores, strict=True):
+            if not score.valid:
+                row.remove_sample = True
+        names = {getattr(args, name, None) for name in ("reward_key", "eval_reward_key")} - {None, ""}
+        rewards: list[Any] = [dict.fromkeys(names, float(score)) or float(score) for score in scores]
+        return rewards if isinstance(sample, list) else rewards[0]
+
+    return custom_rm
+
+
+def _sample(row: Any) -> Sample:
+    metadata = row.metadata if isinstance(row.metadata, dict) else {}
+    return sample_of(
+        row.prompt, row.response, row.label, group=row.group_index, source=metadata.get("data_source")
+    )
+
+
+custom_rm = reward_model()

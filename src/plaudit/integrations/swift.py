@@ -1,0 +1,66 @@
+"""ms-swift: an asynchronous reward function for `--reward_funcs plaudit`.
+
+    # plugin.py, given as --external_plugins plugin.py
+    import plaudit.integrations.swift
+
+    # or, with a judge of your own
+    from plaudit.integrations.swift import register
+    register("brief", Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
+
+ms-swift runs it in a new event loop at every step, on the rows of one process. It accepts None, but adds
+rewards up with `nansum`, which makes a 0.0 of it: a failed verdict would be the worst answer of its group.
+So it becomes the mean of its group, which moves nothing, and the log says how many there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+try:
+    from swift.rewards import AsyncORM, orms
+except ImportError:  # before version 4
+    from swift.plugin import AsyncORM, orms
+
+from plaudit.integrations.scored import Scored, sample_of
+from plaudit.judges.base import Judge, Panel
+
+REFERENCE = "solution"
+"""The column of the data set that holds the ground truth, by ms-swift's custom."""
+
+
+class JudgedReward(AsyncORM):  # type: ignore[misc, unused-ignore]
+    """Scores the completions of a step. `register` makes it with another judge."""
+
+    scored = Scored()
+
+    async def __call__(
+        self,
+        completions: Sequence[str],
+        messages: Sequence[Sequence[dict[str, Any]]] | None = None,
+        prompt_id: Sequence[str] | None = None,
+        **columns: Any,
+    ) -> list[float]:
+        rows = range(len(completions))
+        truths, sources = columns.get(REFERENCE), columns.get("data_source")
+        samples = [
+            sample_of(
+                messages[row][:-1] if messages else None,  # the last turn is the completion itself
+                completions[row],
+                truths[row] if truths else None,
+                group=prompt_id[row] if prompt_id else None,
+                source=sources[row] if sources else None,
+            )
+            for row in rows
+        ]
+        return [float(score) for score in await self.scored.arewards(samples)]
+
+
+def register(name: str = "plaudit", judge: Judge | Panel | None = None, **options: Any) -> type[JudgedReward]:
+    """Make `--reward_funcs NAME` mean this judge; `options` are those of plaudit.Engine."""
+    chosen = type("JudgedReward", (JudgedReward,), {"scored": Scored(judge, **options)})
+    orms[name] = chosen
+    return chosen
+
+
+register()

@@ -1,0 +1,66 @@
+"""verifiers: a reward that tasks take by its path (v1), and a Rubric (the older environments).
+
+    # v1: beside the task's own rewards
+    --env.taskset.task.rewards.judged.fn plaudit.integrations.verifiers:judged
+
+    # environments with a Rubric
+    vf.SingleTurnEnv(dataset=..., rubric=rubric(Rubric("Is it correct and brief?")))
+
+v1 leaves out what raises: a missing verdict raises NoVerdict, the trace carries the error, and the trainer
+goes on with the rest of the group. A Rubric of old turns every exception into 0.0, so here the verdict is
+replaced before it gets that far: by the mean of its group, with `state["judge_valid"]` False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from plaudit.integrations.scored import NoVerdict, Scored, sample_of, text_of
+from plaudit.judges.base import Judge, Panel
+
+
+def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:
+    """A reward for v1's tasks with this judge; `options` are those of plaudit.Engine."""
+    scored = Scored(judge, **options)
+
+    async def judged(task: Any, trace: Any) -> float:
+        sample = sample_of(task.prompt_text, trace.last_reply, getattr(task, "answer", None))
+        (score,) = await scored.arewards([sample])
+        if not score.valid:
+            raise NoVerdict(score)
+        return float(score)
+
+    return judged
+
+
+def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options: Any) -> Any:
+    """A `vf.Rubric` that scores the answers to a prompt together; `options` are those of plaudit.Engine."""
+    import verifiers as vf
+
+    scored = Scored(judge, **options)
+
+    async def judged(
+        prompts: Sequence[Any], completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]
+    ) -> list[float]:
+        samples = [
+            sample_of(prompt, _reply(completion), answer, group="group")  # they come a group at a time
+            for prompt, completion, answer in zip(prompts, completions, answers, strict=True)
+        ]
+        scores = await scored.arewards(samples)
+        for state, score in zip(states, scores, strict=True):
+            state["judge_valid"] = score.valid
+        return [float(score) for score in scores]
+
+    return vf.Rubric(funcs=[judged], weights=[weight])
+
+
+def _reply(completion: Any) -> str:
+    """The last turn of a completion: what the model answered in the end."""
+    if completion is None or isinstance(completion, str) or not completion:
+        return completion or ""
+    last = completion[-1]
+    return text_of(last.get("content") if isinstance(last, dict) else last.content)
+
+
+judged = reward()

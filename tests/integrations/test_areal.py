@@ -1,0 +1,90 @@
+"""The adapter for AReaL: real where AReaL is installed, else against its documented RLVRWorkflow."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from choosy import JUDGE, Choosy
+from stand_in import documented
+
+
+class RLVRWorkflow:
+    """Generates, decodes, awaits `async_reward_fn` with prompt, completion, their ids and the row."""
+
+    def __init__(self, reward_fn: Any, gconfig: Any, tokenizer: Any, **_: Any) -> None:
+        self.reward_fn, self.gconfig, self.tokenizer = reward_fn, gconfig, tokenizer
+        self.async_reward_fn: Any = None
+
+    async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
+        reply = await engine.agenerate(None)
+        prompt, completion = map(self.tokenizer.decode, (reply.input_tokens, reply.output_tokens))
+        ids = reply.input_tokens, reply.output_tokens
+        return {"rewards": [await self.async_reward_fn(prompt, completion, *ids, **data)]}
+
+
+documented("areal.workflow.rlvr", RLVRWorkflow=RLVRWorkflow)
+
+from plaudit.integrations.areal import workflow  # noqa: E402
+
+
+class Gconfig:
+    """Settings of generation, as far as a workflow touches them."""
+
+    def new_with_stop_and_pad_token_ids(self, _tokenizer: Any) -> Gconfig:
+        return self
+
+    def new(self, **_: Any) -> Gconfig:
+        return self
+
+
+class Tokenizer:
+    """One token for each character."""
+
+    def decode(self, tokens: list[int]) -> str:
+        return "".join(map(chr, tokens))
+
+
+class Policy:
+    """Answers what it is told to."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = list(map(ord, answer))
+
+    async def agenerate(self, _request: Any) -> Any:
+        count = len(self.answer)
+        return SimpleNamespace(
+            input_tokens=[ord("?")], input_len=1, output_tokens=self.answer, output_len=count,
+            output_logprobs=[0.0] * count, output_versions=[0] * count, routed_experts=None,
+        )  # fmt: skip
+
+
+def episode(judged: Any, answer: str) -> Any:
+    made = judged(
+        gconfig=Gconfig(), tokenizer=Tokenizer(), get_input_ids_fn=lambda *_: [ord("?")]
+    )  # AReaL makes one for each
+    data = {"messages": [{"role": "user", "content": "Why?"}], "answer": "It scatters."}
+    return asyncio.run(made.arun_episode(Policy(answer), data))
+
+
+def test_the_reward_of_an_episode_comes_from_the_judge() -> None:
+    judge = Choosy()
+    found = episode(workflow(JUDGE, **judge.options), "worth 7<|im_end|>")
+    assert float(found["rewards"][0]) == pytest.approx(0.7)
+    assert "Why?" in judge.asked[0]
+    assert "It scatters." in judge.asked[0]
+    assert "im_end" not in judge.asked[0]
+
+
+def test_an_episode_without_a_verdict_is_rejected() -> None:
+    assert episode(workflow(JUDGE, **Choosy().options), "lost") is None
+
+
+def test_the_workflows_of_a_process_share_one_engine() -> None:
+    judge = Choosy()
+    judged = workflow(JUDGE, **judge.options)
+    for _ in range(3):
+        episode(judged, "worth 7")
+    assert len(judge.asked) == 1

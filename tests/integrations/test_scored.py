@@ -1,0 +1,168 @@
+"""Scored: a number for every row, from any thread and loop, and what a missing verdict becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from choosy import JUDGE, Choosy
+from loopback import INSTANT, loopback
+
+from plaudit import Monitor, compute_score
+from plaudit.errors import BatchFailed, ConfigError
+from plaudit.integrations.scored import NoVerdict, Scored, sample_of, task_of
+from plaudit.rewards import advantages
+from plaudit.scoring import NO_TASK, SOURCE
+
+
+def scored(judge: Choosy) -> Scored:
+    return Scored(JUDGE, **judge.options)
+
+
+def test_rewards_lie_between_0_and_1_in_the_order_of_the_rows() -> None:
+    rows = [sample_of("Why?", f"worth {worth}") for worth in (7, 0, 10)]
+    scores = scored(Choosy()).rewards(rows)
+    assert scores == [0.7, 0.0, 1.0]
+    assert all(score.valid for score in scores)
+
+
+def test_a_missing_verdict_moves_nothing_in_its_group() -> None:
+    rows = [sample_of("Why?", response) for response in ("worth 9", "lost", "worth 3", "worth 6")]
+    scores = scored(Choosy()).rewards(rows)
+    assert scores == pytest.approx([0.9, 0.6, 0.3, 0.6])
+    assert [score.valid for score in scores] == [True, False, True, True]
+    assert advantages(scores, [row.group for row in rows])[1] == pytest.approx(0.0)
+
+
+def test_a_row_that_comes_alone_gets_the_mean_of_those_before_it() -> None:
+    one = scored(Choosy())
+    for worth in (2, 4):
+        one.rewards([sample_of("Why?", f"worth {worth}")])
+    one.rewards([sample_of("How?", "worth 9")])
+    (of_its_group,) = one.rewards([sample_of("Why?", "lost")])
+    (of_all,) = one.rewards([sample_of("When?", "lost")])
+    assert of_its_group == pytest.approx(0.3)
+    assert of_all == pytest.approx(0.5)
+    assert not of_its_group.valid
+    assert of_its_group.status == "failed"
+
+
+def test_a_group_that_is_missing_whole_is_no_row_of_zeros() -> None:
+    one = scored(Choosy())
+    one.rewards([sample_of("Why?", "worth 8")])
+    scores = one.rewards([sample_of("How?", f"lost {number}") for number in range(4)])
+    assert scores == [0.8] * 4
+    assert not any(score.valid for score in scores)
+
+
+def test_more_missing_than_a_fifth_of_the_last_200_raises() -> None:
+    one = scored(Choosy())
+    one.rewards([sample_of("Why?", f"worth 5, {number}") for number in range(200)])
+    for number in range(40):
+        one.rewards([sample_of("Why?", f"lost {number}")])
+    with pytest.raises(BatchFailed, match=r"41 of the last 200 rows .* 20% .*PLAUDIT_MAX_FAILURE_RATE"):
+        one.rewards([sample_of("Why?", "lost again")])
+    patient = Scored(JUDGE, max_failure_rate=1.0, **Choosy().options)
+    assert len(patient.rewards([sample_of("Why?", f"lost {number}") for number in range(250)])) == 250
+
+
+def test_a_small_group_may_lose_a_row() -> None:
+    scores = scored(Choosy()).rewards([sample_of("Why?", "lost"), sample_of("Why?", "worth 4")])
+    assert [score.valid for score in scores] == [
+        False,
+        False,
+    ]  # one of two says too little: see docs/rewards.md
+    assert scores == [0.4, 0.4]
+
+
+def test_every_call_may_come_from_a_new_event_loop() -> None:
+    one = scored(Choosy())
+    found = [asyncio.run(one.arewards([sample_of("Why?", f"worth {worth}")])) for worth in (1, 2, 3)]
+    assert found == [[0.1], [0.2], [0.3]]
+
+
+def test_many_threads_share_one_engine_and_one_call() -> None:
+    judge = Choosy()
+    one = scored(judge)
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(one.rewards, [[sample_of("Why?", "worth 7")]] * 64))
+    assert found == [[0.7]] * 64
+    assert len(judge.asked) == 1
+
+
+def test_without_arguments_it_is_the_judge_of_the_settings_and_the_engine_of_compute_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with loopback(INSTANT) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        (score,) = Scored().rewards([sample_of("Why?", "It scatters.", source="my/essays")])
+        assert compute_score("It scatters.", None, "my/essays", {"question": "Why?"}) == score
+        assert server.stats.answered == 1
+        assert Scored().rewards([sample_of("6 * 7?", "#### 42", "42", source="openai/gsm8k")]) == [1.0]
+        assert server.stats.answered == 1
+
+
+def test_a_judge_that_was_chosen_judges_mathematics_too() -> None:
+    judge = Choosy()
+    assert scored(judge).rewards([sample_of("6 * 7?", "worth 3", "42", source="openai/gsm8k")]) == [0.3]
+    assert len(judge.asked) == 1
+
+
+def test_it_crosses_processes_as_its_arguments() -> None:
+    with loopback(INSTANT) as server:
+        one = Scored(JUDGE, url=server.url, model="m", max_failure_rate=0.5)
+        before = one.rewards([sample_of("Why?", "It scatters.")])
+        assert pickle.loads(pickle.dumps(one)).rewards([sample_of("Why?", "It scatters.")]) == before
+
+
+def test_a_monitor_is_no_judge_to_reward_by() -> None:
+    one = Scored(Monitor("It cheats."), **Choosy().options)
+    with pytest.raises(ConfigError, match="a monitor's score is a suspicion"):
+        one.rewards([sample_of("Why?", "worth 3")])
+
+
+# -- rows -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Turn:
+    role: str
+    content: object
+
+
+def test_a_prompt_is_text_or_a_conversation() -> None:
+    picture = [{"type": "image_url"}, {"type": "text", "text": "What is this?"}]
+    assert task_of("Why?") == "Why?"
+    assert task_of([Turn("system", None), {"role": "user", "content": picture}]) == [
+        {"role": "system", "content": ""},
+        {"role": "user", "content": "What is this?"},
+    ]
+    assert task_of("  ") == task_of(None) == task_of([]) == NO_TASK
+
+
+def test_equal_prompts_are_one_group_unless_the_framework_names_it() -> None:
+    assert sample_of("Why?", "a").group == sample_of("Why?", "b").group != sample_of("How?", "a").group
+    assert sample_of("Why?", "a", group=3).group == "3"
+
+
+def test_the_end_of_a_text_is_no_part_of_it() -> None:
+    assert sample_of("Why?", "It scatters.<|im_end|>\n<|endoftext|>").response == "It scatters."
+    assert sample_of("Why?", "<answer>4</answer>").response == "<answer>4</answer>"
+    assert sample_of("Why?", None).response == ""
+
+
+def test_a_row_keeps_its_reference_and_its_source() -> None:
+    sample = sample_of("Why?", "a", ["x", "y"], source="my/essays")
+    assert sample.reference == '["x", "y"]'
+    assert sample.extra[SOURCE] == "my/essays"
+
+
+def test_a_row_without_task_and_reference_is_not_asked_about() -> None:
+    judge = Choosy()
+    (score,) = scored(judge).rewards([sample_of(None, "worth 3")])
+    assert not score.valid
+    assert judge.asked == []
+    assert "no verdict (failed)" in str(NoVerdict(score))
