@@ -3,9 +3,9 @@
     .venv-trainers/bin/python benchmarks/verl_rate.py [--rows 90] [--workers 8]
 
 The same rows, on the same server, through a real RewardLoopManager: once with plaudit's RewardManager, once
-with verl's own `rate_limited`, which is told the same limit and calls the judge by the reward function below.
-Then eight identical rows. Needs verl, Ray and torch; takes two to three minutes, one of which is the minute
-that the server's limit lasts.
+with verl's own `rate_limited`, which is told the same limit and calls the judge by a reward function as
+users write it. Then eight identical rows. Needs verl, Ray and torch; takes two to three minutes, one of which
+is the minute that the server's limit lasts.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ QUESTION = "What is 7 times 8?"
 WIDTH = 8
 
 
-async def ask_judge(solution_str: str, url: str, **_: Any) -> float:
-    """What verl's users write for `rate_limited`: one call, and its score."""
-    import aiohttp
+REWARD_FUNCTION = """
+import aiohttp
 
+
+async def ask_judge(solution_str, url, **_):
     if not solution_str:
         return 0.0
-    body = {"model": "simulated", "messages": [{"role": "user", "content": f"{QUESTION} {solution_str}"}]}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{url}/chat/completions", json=body) as reply,
-    ):
-        reply.raise_for_status()
-        await reply.json()
+    body = {"model": "simulated", "messages": [{"role": "user", "content": "Is it right? " + solution_str}]}
+    async with aiohttp.ClientSession() as session:
+        async with session.post(url + "/chat/completions", json=body) as reply:
+            reply.raise_for_status()
+            await reply.json()
     return 1.0
+"""
+"""What users of verl's `rate_limited` write: one call, and its score. verl loads it from a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,10 @@ def main() -> int:
 
 def measure(server: Simulator, folder: str, rows: int, workers: int) -> tuple[dict[str, Ran], dict[str, int]]:
     tokenizer = save_tokenizer(folder, rows)
+    function = Path(folder) / "reward_function.py"
+    function.write_text(REWARD_FUNCTION, encoding="utf-8")
     ran, twins = {}, {}
-    for name, reward in managers(server.url).items():
+    for name, reward in managers(server.url, function).items():
         manager, end = started(folder, workers, reward)
         manager.compute_rm_score(
             batch(tokenizer, [""] * workers)
@@ -99,11 +102,12 @@ def measure(server: Simulator, folder: str, rows: int, workers: int) -> tuple[di
         server.become(Scenario(latency=SERVER.latency))
         manager.compute_rm_score(batch(tokenizer, ["answer"] * 8))
         twins[name] = server.stats()["requests"]
+        print(f"{name}: {ran[name]}, {twins[name]} calls for 8 twins", file=sys.stderr, flush=True)
         end()
     return ran, twins
 
 
-def managers(url: str) -> dict[str, dict[str, Any]]:
+def managers(url: str, function: Path) -> dict[str, dict[str, Any]]:
     """Reward sections of a configuration, by name."""
     return {
         "plaudit": {
@@ -123,8 +127,8 @@ def managers(url: str) -> dict[str, dict[str, Any]]:
         "verl rate_limited": {
             "reward_manager": {"source": "register", "name": "rate_limited"},
             "custom_reward_function": {
-                "path": str(Path(__file__).resolve()),
-                "name": ask_judge.__name__,
+                "path": str(function),
+                "name": "ask_judge",
                 "reward_kwargs": {"url": url},
             },
             "max_rpm": LIMIT,

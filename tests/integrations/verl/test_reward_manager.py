@@ -178,6 +178,25 @@ def test_a_misspelt_key_is_named_before_anything_is_sent(tokenizer: Any, judge: 
     assert judge.stats.requests == 0
 
 
+def test_too_few_workers_for_the_groups_of_a_step_are_warned_of(
+    tokenizer: Any, judge: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows that wait for their group fill the workers, and those they wait for stay outside."""
+    from omegaconf import OmegaConf
+
+    from plaudit.integrations.verl import RewardManager
+
+    table = {"base_url": judge.url, "model": "simulated", "cache": "off"}
+    config = configuration(Path(tokenizer.name_or_path), n=8, num_workers=2, plaudit=table)
+    with caplog.at_level(logging.WARNING, logger="plaudit"):
+        RewardManager(config=config, tokenizer=tokenizer)
+        assert "num_workers" not in caplog.text
+        large = OmegaConf.merge(config, {"data": {"train_batch_size": 1024}})
+        RewardManager(config=large, tokenizer=tokenizer)
+    assert "reward.num_workers=2 is little for data.train_batch_size=1024 x 8 rows" in caplog.text
+    assert "set it to 10" in caplog.text
+
+
 def test_a_configuration_of_an_older_verl_is_named_as_such() -> None:
     from omegaconf import OmegaConf
 

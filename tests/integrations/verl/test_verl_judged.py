@@ -330,6 +330,11 @@ def test_without_patience_nobody_asks_again() -> None:
     assert (len(asked), seconds, len(set(rewards))) == (30, 1.0, 1)
 
 
+def test_nobody_waits_for_a_judge_that_is_only_watched() -> None:
+    _, seconds, asked = outage(until=math.inf, patience=600.0, coefficient=0.0)
+    assert (len(asked), seconds) == (30, 1.0)
+
+
 def test_training_may_be_told_to_stop_instead() -> None:
     with pytest.raises(
         BatchFailed, match=r"seems to be down: .*exhausted=stop ends .* Last error: no connection"

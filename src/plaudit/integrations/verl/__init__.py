@@ -15,6 +15,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plaudit.integrations.verl.batch import BatchRewardManager as BatchRewardManager
+    from plaudit.integrations.verl.length_penalty import (
+        LengthPenaltyRewardManager as LengthPenaltyRewardManager,
+    )
+    from plaudit.integrations.verl.length_penalty_config import LengthPenaltyConfig as LengthPenaltyConfig
     from plaudit.integrations.verl.reward_loop import RewardManager as RewardManager
 
 _HOMES = {

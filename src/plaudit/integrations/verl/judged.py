@@ -150,7 +150,7 @@ class JudgedReward:
             if verdict.is_valid or verdict.status not in PASSING:
                 return verdict
             self._say(f"verdict {verdict.error}", f"a row has no verdict ({verdict.status}): {verdict.error}")
-            if not self._outage.is_on:
+            if not self._outage.is_on or not self._settings.coefficient:
                 return verdict
             if loop.time() + PAUSE > until:
                 return self._give_up(verdict)
