@@ -74,7 +74,7 @@ def test_a_misspelt_key_is_named_with_the_one_that_was_meant() -> None:
     with pytest.raises(ConfigError, match="no 'zebra'; known are api_key, model_name"):
         LengthPenaltyConfig.of({"zebra": 1})
     with pytest.raises(ConfigError, match="length_penalty_config is float; give a LengthPenaltyConfig"):
-        LengthPenaltyConfig.of(0.5)
+        LengthPenaltyConfig.of(0.5)  # type: ignore[arg-type]
 
 
 def test_the_key_is_neither_shown_nor_lost() -> None:

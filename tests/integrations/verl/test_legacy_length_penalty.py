@@ -36,8 +36,9 @@ def has_four(*, solution_str: str, ground_truth: str, **_: Any) -> float:
 
 def manager(server: Loopback, **changes: Any) -> LengthPenaltyRewardManager:
     given: dict[str, Any] = {"num_examine": 0, "compute_score": has_four}
-    given |= {name: changes.pop(name) for name in ("num_examine", "compute_score") if name in changes}
-    config = LengthPenaltyConfig(**{"model_name": "m", "api_endpoint": server.url, "judge": RUBRIC} | changes)
+    given |= {name: changes.pop(name) for name in given if name in changes}
+    table: dict[str, Any] = {"model_name": "m", "api_endpoint": server.url, "judge": RUBRIC, **changes}
+    config = LengthPenaltyConfig(**table)
     return LengthPenaltyRewardManager(tokenizer=Letters(), length_penalty_config=config, **given)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +11,10 @@ import torch
 from legacy_data import RESPONSE_WIDTH, Letters, batch
 from loopback import INSTANT, Loopback, loopback
 from omegaconf import OmegaConf
+from verl.utils.import_utils import import_external_libs
 from verl.workers.reward_manager import get_reward_manager_cls
 from verl.workers.reward_manager.registry import REWARD_MANAGER_REGISTRY
 
-import plaudit.integrations.verl.legacy_names  # noqa: F401 - registers
 from plaudit.errors import BatchFailed
 from plaudit.integrations.verl import BatchRewardManager, LengthPenaltyRewardManager
 from plaudit.simulator import Fault
@@ -25,6 +22,12 @@ from plaudit.simulator import Fault
 pytestmark = pytest.mark.trainers
 
 RESPONSES = [f"It is {number}." for number in range(8)]
+
+
+@pytest.fixture(autouse=True)
+def loaded() -> None:
+    """What verl does with VERL_USE_EXTERNAL_MODULES; from 0.9 on the plug-in has done it already."""
+    import_external_libs(["plaudit.integrations.verl.legacy_names"])
 
 
 @pytest.fixture
@@ -114,30 +117,10 @@ def test_a_manager_travels_to_a_ray_task_with_its_rule_and_its_key() -> None:
 def test_reward_manager_batch_may_mean_plaudits_own() -> None:
     verls_own = REWARD_MANAGER_REGISTRY["batch"]
     try:
-        import plaudit.integrations.verl.as_batch  # noqa: F401 - takes the name over
-
+        import_external_libs(["plaudit.integrations.verl.as_batch"])
         config = config_of("batch")
         manager = load_reward_manager(config, Letters(), 0, compute_score=lambda **_: [1.0] * 8)
         assert isinstance(manager, BatchRewardManager)
         assert manager(batch(RESPONSES)).sum() == 8.0
     finally:
         REWARD_MANAGER_REGISTRY["batch"] = verls_own
-
-
-def test_verl_loads_them_by_an_environment_variable() -> None:
-    program = (
-        "import verl; from verl.workers.reward_manager import get_reward_manager_cls as get;"
-        "print(get('length_penalty').__module__, get('batch').__module__)"
-    )
-    modules = "plaudit.integrations.verl.legacy_names,plaudit.integrations.verl.as_batch"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "VERL_USE_EXTERNAL_MODULES": modules},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    home = "plaudit.integrations.verl"
-    assert done.stdout.split()[-2:] == [f"{home}.length_penalty", f"{home}.batch"]

@@ -263,9 +263,9 @@ def test_an_empty_response_gets_the_worst_score_without_a_call() -> None:
     assert result[0].info["plaudit/penalty"] == -1.0
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(BatchFailed, match="no connection to"):
-        earned(None, rows(4), time_limit=5.0)
+def test_a_model_that_is_not_there_is_named() -> None:
+    with loopback() as server, pytest.raises(BatchFailed, match=r"4 of 4 samples.*missing"):
+        earned(server, rows(4), model_name="missing")
 
 
 def test_a_wrong_key_is_named_and_not_shown() -> None:

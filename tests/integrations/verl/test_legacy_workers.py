@@ -15,7 +15,7 @@ from held import Held
 from legacy_rows import RUBRIC
 from loopback import HANGING, INSTANT, loopback, samples, taking
 
-from plaudit import Endpoint, Engine, Status
+from plaudit import Endpoint, Engine, Reference, Sample, Status
 from plaudit.integrations.verl import LengthPenaltyConfig
 from plaudit.integrations.verl.legacy_workers import Workers
 from plaudit.simulator import Fault
@@ -192,4 +192,17 @@ def test_a_batch_whose_engine_is_gone_is_judged_again_one_request_at_a_time() ->
         held.all.set()
         assert len(flight.wait()) == 4  # and the parent has lost nothing
         lost.shutdown()
+        team.shutdown()
+
+
+def test_a_sample_that_the_judge_cannot_judge_fails_alone() -> None:
+    batch = [Sample("What is 2 and 2?", f"It is {n}.", reference=None if n == 2 else "4") for n in range(5)]
+    with loopback() as server:
+        config = LengthPenaltyConfig(model_name="m", api_endpoint=server.url)
+        team = Workers(config.open_engine, Reference(), time_limit=30.0)
+        verdicts = team.send(batch).wait()
+        assert [verdict.is_valid for verdict in verdicts] == [True, True, False, True, True]
+        assert verdicts[2].error is not None
+        assert verdicts[2].error.startswith("sample 2: reference=None")
+        assert server.stats.answered == 4
         team.shutdown()

@@ -10,10 +10,8 @@ extra_infos=) gives a list of numbers or dictionaries. Each of extra_infos has `
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.legacy import Collect, Earned, Handover
@@ -24,6 +22,7 @@ from plaudit.integrations.verl.legacy_rule import (
     is_verls_own,
     ruling_of,
 )
+from plaudit.integrations.verl.legacy_task import Task
 from plaudit.integrations.verl.length_penalty_config import LengthPenaltyConfig
 from plaudit.integrations.verl.length_reward import LengthReward
 from plaudit.integrations.verl.row import Row
@@ -35,7 +34,6 @@ from plaudit.scoring import Scoring
 from plaudit.settings import load
 from plaudit.types import Source, Status, Verdict
 
-T = TypeVar("T")
 SCORE = "score"
 
 
@@ -91,7 +89,9 @@ class BatchRewardManager:
             self._scorer = _ByFunction(compute_score, reward_kwargs, config)
         else:
             self._scorer = _ByPlaudit(config)
-        self._handover = Handover(tokenizer, num_examine, reward_fn_key, self._scorer.send)
+        self._handover = Handover(
+            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=use_async_io
+        )
 
     def __call__(self, data: Any, return_dict: bool = False) -> Any:
         """The rewards of a DataProto; of the one that was submitted, without asking again."""
@@ -129,7 +129,7 @@ class _ByPlaudit:
     def send(self, rows: Sequence[Row]) -> Collect:
         scoring = self._scoring = self._scoring or Scoring(load({"deadline": self._config.time_limit}))
         samples = [row.sample for row in rows]
-        future = begun(
+        task = Task(
             lambda: scoring.rewards(
                 samples,
                 on_failure=self._config.on_failure,
@@ -139,7 +139,9 @@ class _ByPlaudit:
         )
 
         def collect() -> Sequence[Earned]:
-            return [_earned(row, row.flat()) for row in future.result().rows]
+            rewards = task.result()
+            assert rewards is not None, "it keeps the time limit itself"
+            return [_earned(row, row.flat()) for row in rewards.rows]
 
         return collect
 
@@ -163,10 +165,10 @@ class _ByFunction:
         )
 
     def send(self, rows: Sequence[Row]) -> Collect:
-        future = begun(lambda: self._call(rows), use_async_io=self._config.use_async_io)
+        task = Task(lambda: self._call(rows), use_async_io=self._config.use_async_io)
 
         def collect() -> Sequence[Earned]:
-            rulings = self._in_time(future) or [_LATE] * len(rows)
+            rulings = task.result(self._config.time_limit) or [_LATE] * len(rows)
             verdicts = {SCORE: [ruling.verdict for ruling in rulings]}
             rewards = self._reward.combine([row.sample for row in rows], verdicts=verdicts)
             pairs = zip(rewards.rows, rulings, strict=True)
@@ -196,35 +198,10 @@ class _ByFunction:
             )
         return rulings
 
-    def _in_time(self, future: Future[list[Ruling]]) -> list[Ruling] | None:
-        try:
-            return future.result(self._config.time_limit)
-        except TimeoutError:
-            if future.done():  # it is the function's own
-                raise
-            return None
-
 
 _LATE = Ruling(
     Verdict(None, Status.DEADLINE, source=Source.RULE, error="compute_score did not answer within time_limit")
 )
-
-
-def begun(work: Callable[[], T], *, use_async_io: bool) -> Future[T]:
-    """Work on a thread of its own, or, for debugging, done here and now."""
-    future: Future[T] = Future()
-    if not use_async_io:
-        future.set_result(work())
-        return future
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="plaudit-rewards", daemon=True).start()
-    return future
 
 
 def _earned(row: RewardRow, info: Mapping[str, Any]) -> Earned:

@@ -22,9 +22,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plaudit.errors import ConfigError
+from plaudit.integrations.verl.legacy_task import Task
 from plaudit.integrations.verl.row import Row, read_row
 
 log = logging.getLogger("plaudit")
+
+TENSORS = ("prompts", "responses", "attention_mask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +48,26 @@ class _Sent:
     """A batch under way."""
 
     data: Any
-    rows: Sequence[Row]
-    collect: Collect
+    task: Task[tuple[Sequence[Row], Collect]] | None
+    """Reads the rows and sends them off; None where there is nothing to ask."""
 
 
 class Handover:
     """Where a trainer hands in a batch and fetches its rewards. One batch at a time."""
 
-    def __init__(self, tokenizer: Any, num_examine: int, reward_fn_key: str, send: Send) -> None:
+    def __init__(
+        self, tokenizer: Any, num_examine: int, reward_fn_key: str, send: Send, *, use_async_io: bool = True
+    ) -> None:
         """
         num_examine     how many rows of each data source are printed, as verl's own managers do
         reward_fn_key   the column that names the data source
+        use_async_io    whether `submit` leaves reading and sending to a thread
         """
         self._tokenizer = tokenizer
         self._num_examine = num_examine
         self._key = reward_fn_key
         self._send = send
+        self._is_async = use_async_io
         self._sent: _Sent | None = None
         self._called_off = ""
         self._warned: set[str] = set()
@@ -78,46 +85,62 @@ class Handover:
                 f"a batch of {len(self._sent.data)} is under way already; collect() it before the next one"
             )
         self._called_off = ""
-        rows = [] if _has_rewards(data) else self._rows(data)
-        self._sent = _Sent(data, rows, self._send(rows) if rows else tuple)
+        if _has_rewards(data):
+            self._sent = _Sent(data, None)
+            return
+        batch = self._batch(data)
+
+        def read_and_send() -> tuple[Sequence[Row], Collect]:
+            rows = self._rows(batch)
+            return rows, self._send(rows) if rows else tuple
+
+        self._sent = _Sent(data, Task(read_and_send, use_async_io=self._is_async))
 
     def collect(self, return_dict: bool = False) -> Any:
         """Wait for the batch that was submitted. Whatever it comes to, the next one may be submitted then."""
         if self._sent is None:
             raise ConfigError(self._called_off or "there is nothing to collect; submit(data) comes first")
         sent, self._sent = self._sent, None
-        if _has_rewards(sent.data):
+        if sent.task is None:
             return _given_rewards(sent.data, return_dict)
         since = time.monotonic()
-        earned = sent.collect()
+        found = sent.task.result()
+        assert found is not None, "no time limit was given"
+        rows, collect = found
+        earned = collect()
         log.info("rewards of %d responses; waited %.2f s for them", len(earned), time.monotonic() - since)
-        self._print(sent.rows, earned)
-        tensor = _tensor(sent.data, [row.length for row in sent.rows], [one.reward for one in earned])
+        self._print(rows, earned)
+        tensor = _tensor(sent.data, [row.length for row in rows], [one.reward for one in earned])
         return {"reward_tensor": tensor, "reward_extra_info": _columns(earned)} if return_dict else tensor
 
     def call_off(self, why: str) -> None:
-        """Forget the batch under way, if there is one."""
+        """Forget the batch under way, if there is one, once it is sent off."""
         if self._sent is not None:
-            self._sent = None
+            sent, self._sent = self._sent, None
             self._called_off = why
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether a batch was submitted and not collected."""
-        return self._sent is not None
+            if sent.task is not None:
+                sent.task.settle()
 
     # -- rows ---------------------------------------------------------------------------------------------
 
-    def _rows(self, data: Any) -> list[Row]:
-        columns: Mapping[str, Any] = data.non_tensor_batch
+    def _batch(self, data: Any) -> _Batch:
+        """What is needed of a DataProto, which the trainer adds columns to meanwhile."""
+        columns = dict(data.non_tensor_batch)
         if len(data) and self._key not in columns:
             raise ConfigError(
                 f"{self._key}: row 0 has no such column; set data.reward_fn_key to the one with the source"
             )
+        has = () if data.batch is None else data.batch.keys()
+        return _Batch(len(data), {name: data.batch[name].cpu() for name in TENSORS if name in has}, columns)
+
+    def _rows(self, batch: _Batch) -> list[Row]:
         rows = []
-        for number in range(len(data)):
-            values = {name: column[number] for name, column in columns.items()}
-            item = _Item(data.batch[number], {**values, "data_source": values[self._key]})
+        for number in range(batch.size):
+            values = {name: column[number] for name, column in batch.columns.items()}
+            item = _Item(
+                {name: tensor[number] for name, tensor in batch.tensors.items()},
+                {**values, "data_source": values[self._key]},
+            )
             rows.append(read_row(item, self._tokenizer, number=number))
         if rows and any(row.sample.group is None for row in rows):
             rows = [_grouped_by_prompt(row) for row in rows]
@@ -151,6 +174,15 @@ class Handover:
         if self._sent is not None:
             raise TypeError("a batch is under way, and stays in this process; collect() it before pickling")
         return self.__dict__
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What rows are read from."""
+
+    size: int
+    tensors: Mapping[str, Any]
+    columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +243,11 @@ def _columns(earned: Sequence[Earned]) -> dict[str, list[Any]]:
 def _column(values: Sequence[Any]) -> list[Any]:
     if any(isinstance(value, str) for value in values):
         return ["" if value is None else str(value) for value in values]
-    return [0.0 if value is None or _is_nan(value) else value for value in values]
+    return [_number(value) if value is None or isinstance(value, (int, float)) else value for value in values]
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _number(value: float | None) -> float:
+    return 0.0 if value is None or math.isnan(value) else float(value)
 
 
 def _prompt_text(row: Row) -> str:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from plaudit.engine import Engine
-from plaudit.errors import EngineClosed
+from plaudit.errors import ConfigError, EngineClosed
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
-from plaudit.types import Sample, Verdict
+from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -60,8 +61,16 @@ class Workers:
 
     def send(self, samples: Sequence[Sample]) -> Flight:
         """Hand a batch over."""
-        pending = self._running().submit(samples, self.judge, deadline=self._time_limit)
-        flight = Flight(pending, self._time_limit, lambda: self._one_at_a_time(samples), scale_of(self.judge))
+        complaints = _complaints(self.judge, samples)
+        sent = [sample for index, sample in enumerate(samples) if index not in complaints]
+        pending = self._running().submit(sent, self.judge, deadline=self._time_limit)
+        flight = Flight(
+            pending,
+            complaints,
+            time_limit=self._time_limit,
+            again=lambda: self._one_at_a_time(sent),
+            scale=scale_of(self.judge),
+        )
         if not self._is_async:
             flight.wait()
         return flight
@@ -85,11 +94,18 @@ class Flight:
     def __init__(
         self,
         pending: Pending,
+        complaints: Mapping[int, str],
+        *,
         time_limit: float,
         again: Callable[[], list[Verdict]],
         scale: tuple[float, float],
     ) -> None:
+        """
+        complaints   why some samples of the batch were not sent, by index
+        again        judges what was sent once more, where the engine is lost
+        """
         self._pending = pending
+        self._complaints = complaints
         self._time_limit = time_limit
         self._again = again
         self._scale = scale
@@ -106,9 +122,30 @@ class Flight:
             except BaseException:  # Ctrl-C
                 self._pending.cancel()
                 raise
-            self._verdicts = [on_unit_scale(verdict, self._scale) for verdict in arrived]
+            self._verdicts = self._whole([on_unit_scale(verdict, self._scale) for verdict in arrived])
             _report(self._verdicts)
         return self._verdicts
+
+    def _whole(self, arrived: Sequence[Verdict]) -> list[Verdict]:
+        """The verdicts that came, with those that could not come in their places."""
+        rest = iter(arrived)
+        return [
+            Verdict(None, Status.FAILED, error=self._complaints[index], source=Source.RULE)
+            if index in self._complaints
+            else next(rest)
+            for index in range(len(arrived) + len(self._complaints))
+        ]
+
+
+def _complaints(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, str]:
+    """What a judge lacks in some samples, like a reference. One such row must not lose its neighbours."""
+    found: dict[int, str] = {}
+    for index, sample in enumerate(samples):
+        try:
+            check_samples(judge, [(index, sample)])
+        except ConfigError as complaint:
+            found[index] = str(complaint)
+    return found
 
 
 def _report(verdicts: Sequence[Verdict]) -> None:

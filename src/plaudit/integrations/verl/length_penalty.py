@@ -35,7 +35,9 @@ class LengthPenaltyRewardManager:
         """
         self.config = LengthPenaltyConfig.of(length_penalty_config)
         self._reward = LengthReward(self.config, compute_score)
-        self._handover = Handover(tokenizer, num_examine, reward_fn_key, self._reward.send)
+        self._handover = Handover(
+            tokenizer, num_examine, reward_fn_key, self._reward.send, use_async_io=self.config.use_async_io
+        )
 
     def __call__(self, data: Any, return_dict: bool = False) -> Any:
         """The rewards of a DataProto; of the one that was submitted, without asking again."""
