@@ -20,7 +20,9 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
 
 
-def reward_model(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, Any]]:
+def reward_model(
+    judge: Judge | Panel | None = None, **options: Any
+) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A `custom_rm` with this judge; `options` are those of plaudit.Engine."""
     scored = Scored(judge, **options)
 

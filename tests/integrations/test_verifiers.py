@@ -1,0 +1,95 @@
+"""The adapter for verifiers, with its own tasks and traces (v1)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import verifiers.v1 as vf
+from choosy import JUDGE, Choosy
+from loopback import INSTANT, loopback
+from verifiers.v1.errors import TaskError
+
+from plaudit.integrations.scored import NoVerdict
+from plaudit.integrations.verifiers import reward
+from plaudit.simulator import Fault
+
+pytestmark = pytest.mark.trainers
+
+PATH = "plaudit.integrations.verifiers:judged"
+
+
+class Question(vf.TaskData):  # type: ignore[misc]
+    answer: str | None = None
+
+
+class Asked(vf.Task[Question, vf.State, vf.TaskConfig]):  # type: ignore[misc]
+    """A task without rewards of its own."""
+
+
+def task(fn: str = PATH) -> Any:
+    config = vf.TaskConfig(rewards={"judged": vf.RewardFunctionConfig(fn=fn, weight=2.0)})
+    return Asked(Question(prompt="Why is the sky blue?", answer="It scatters."), config)
+
+
+def trace(asked: Any, reply: str) -> Any:
+    return vf.Trace[Question, vf.State, vf.AgentConfig](
+        task=vf.TraceTask(type="Asked", data=asked.data),
+        agent=vf.AgentInfo(config=vf.AgentConfig()),
+        root_reply=reply,
+    )
+
+
+def test_a_task_takes_it_by_its_path_and_records_its_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAUDIT_RUBRIC", "Is it correct and brief?")
+    asked = task()
+    with loopback(INSTANT) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        traces = [trace(asked, f"Answer {number}.") for number in range(8)]
+
+        async def main() -> None:
+            await asyncio.gather(*(asked.score(one) for one in traces))
+
+        asyncio.run(main())
+        assert server.stats.answered == 8
+    scores = [one.rewards["judged"].score for one in traces]
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert len(set(scores)) > 1
+    assert [one.reward for one in traces] == [2.0 * score for score in scores]
+
+
+def test_a_missing_verdict_leaves_the_trace_without_a_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = task()
+    one = trace(asked, "It scatters.")
+    with loopback(INSTANT.replace(faults=(Fault("refusal"),))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with pytest.raises(TaskError, match="no verdict"):
+            asyncio.run(asked.score(one))
+    assert one.rewards["judged"] is None
+
+
+def test_a_judge_of_ones_own_comes_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    with loopback(INSTANT) as server:
+        file.write_text(
+            "from plaudit import Rubric\n"
+            "from plaudit.integrations.verifiers import reward\n"
+            f"mine = reward(Rubric('Is it kind?'), url={server.url!r}, model='m')\n"
+        )
+        asked = task(f"{file}:mine")
+        one = trace(asked, "It scatters.")
+        asyncio.run(asked.score(one))
+        assert server.stats.answered == 1
+    assert one.rewards["judged"] is not None
+
+
+def test_task_answer_and_reply_reach_the_judge() -> None:
+    judge = Choosy()
+    judged = reward(JUDGE, **judge.options)
+    asked = task()
+    assert asyncio.run(judged(asked.data, trace(asked, "worth 7"))) == 0.7
+    assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters.", "worth 7"))
+    with pytest.raises(NoVerdict):
+        asyncio.run(judged(task=asked.data, trace=trace(asked, "lost")))
