@@ -81,6 +81,7 @@ class Workers:
         return self._engine
 
     def _one_at_a_time(self, samples: Sequence[Sample]) -> list[Verdict]:
+        self._engine = None  # it is lost; the next batch opens another
         with self._open(1) as engine:
             return engine.score(samples, self.judge, deadline=self._time_limit)
 
