@@ -68,3 +68,8 @@ def test_a_little_faster_is_not_much_faster() -> None:
     assert not is_much_faster(load(0, 1, 1.0), than=load(0, 1, 1.05))
     assert not is_much_faster(load(0, 1, 10.0), than=load(0, 1, 1.0))
     assert not is_much_faster(load(0, 1), than=load(0, 1, 10.0))
+
+
+def test_two_endpoints_alike_share_the_work_though_one_was_a_little_slower() -> None:
+    quick, slower = load(8, 32, 2.0), load(0, 32, 2.4)
+    assert is_worth_it(slower, [quick], backlog=1)

@@ -11,6 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaudit.judges.template import prompt_file
+from plaudit.mutation.ask import Text
+from plaudit.mutation.operators import builtin_operators
+from plaudit.mutation.rewrite import rewriting
 from plaudit.simulator import Fault, Scenario
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask, ask_of
@@ -224,3 +228,18 @@ def test_one_digit_comes_with_its_neighbours_on_the_scale() -> None:
         assert math.fsum(math.exp(logprob) for _, logprob in choice.top) == pytest.approx(1.0)
         scores.add(reply.text)
     assert scores == set("12345")
+
+
+def test_a_question_shown_to_a_rewriter_comes_back_rewritten() -> None:
+    clarify = builtin_operators()[1]
+    ask = ask_of(Text().render(rewriting("What is 2 + 2?", clarify)), model="m")
+    text = answer(PLAIN, ask, tokens=10).text
+    assert text.endswith("What is 2 + 2?") and text != "What is 2 + 2?"
+    assert clarify.check.fault("What is 2 + 2?", text, instruction=clarify.instruction or "") is None
+
+
+def test_a_target_answers_in_prose_that_a_judge_can_judge() -> None:
+    system = prompt_file("answer_system", package="plaudit.mutation")
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": "What is 2 + 2?"})
+    text = answer(PLAIN, ask_of(ChatRequest(messages), model="m"), tokens=10).text  # type: ignore[arg-type]
+    assert text.startswith("I would say ") and "{" not in text

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MUCH = 1.4
+"""How many times as long the slower of two endpoints takes before that counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -34,8 +37,9 @@ def is_worth_it(here: Load, others: Sequence[Load], *, backlog: int) -> bool:
     if here.slow is None:
         return True
     for other in others:
-        if other.slow is None or other.typical is None or other.slow >= here.slow:
-            continue
+        if other.typical is None or not is_much_faster(other, than=here):
+            continue  # two alike differ by chance: to shun one of them for that would leave it idle
+        assert other.slow is not None
         free = max(other.limit - other.in_flight, 0)
         wait = max(backlog - free, 0) * other.typical / other.limit
         if wait + other.slow < here.slow:
@@ -45,4 +49,4 @@ def is_worth_it(here: Load, others: Sequence[Load], *, backlog: int) -> bool:
 
 def is_much_faster(here: Load, *, than: Load) -> bool:
     """Whether a call begun here now would likely end before one begun there a while ago."""
-    return here.slow is not None and than.slow is not None and here.slow * 1.4 < than.slow
+    return here.slow is not None and than.slow is not None and here.slow * MUCH < than.slow

@@ -31,6 +31,8 @@ SHOWN = re.compile(r"^<response-([A-Z]+)-[A-Z]+[ >]", re.MULTILINE)
 """How plaudit's group judge shows a response: `<response-ID-CODE>`."""
 QUESTION = re.compile(r"^<question-([A-Z]+)[^>\n]*>\n(.*?)\n</question-\1>", re.MULTILINE | re.DOTALL)
 """How plaudit shows a rewriter the question that it is to rewrite."""
+ANSWERING = "Answer the user's question correctly and briefly."
+"""What plaudit tells a target model whose answers are to be judged."""
 REWRITES = ("Please say exactly: ", "In a few words: ", "Step by step: ", "Briefly: ", "In other words: ")
 DEFAULT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -62,6 +64,8 @@ def answer(
         text, choices = writer.digit(*ask.digits)
     elif shown:
         text, choices = writer.rewrite(shown[2]), ()
+    elif ask.texts[1:2] == (ANSWERING,) and ask.schema is None:
+        text, choices = writer.prose(), ()
     else:
         text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
     if fault == "truncated":
@@ -92,6 +96,9 @@ class _Writer:
 
     def rewrite(self, question: str) -> str:
         return REWRITES[int(self._chance("rewrite") * len(REWRITES))] + question
+
+    def prose(self) -> str:
+        return f"I would say {int(self._chance('prose') * 100)}."
 
     def document(self) -> tuple[str, tuple[TokenChoice, ...]]:
         schema = self._ask.schema or DEFAULT_SCHEMA
