@@ -53,8 +53,10 @@ def response_of(query: str, prompt: str) -> str:
     if found:
         return response
     cut = prompt.find(query[:HEAD])
-    if cut >= 0 and query.startswith(prompt[cut:]):
-        return query[len(prompt) - cut :]
+    while cut >= 0:
+        if query.startswith(prompt[cut:]):
+            return query[len(prompt) - cut :]
+        cut = prompt.find(query[:HEAD], cut + 1)
     _warn_of_prompt()
     return query
 
