@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import INSTANT, Loopback, loopback
-from verl_batches import batch, configuration, save_tokenizer
+from verl_batches import PROMPT, batch, configuration, save_tokenizer
 
 from plaudit.errors import ConfigError
 from plaudit.simulator import Fault
@@ -129,6 +129,37 @@ def test_rows_with_something_missing_are_judged_and_the_remedy_is_told(
     check_uniform(outputs)
     assert all(output["reward_extra_info"]["plaudit/judge_valid"] == 1.0 for output in outputs)
     assert said in caplog.text
+
+
+def test_a_row_as_the_agent_loop_hands_it_over_is_read_right(tokenizer: Any, judge: Loopback) -> None:
+    """Without padding, in sequences of which the last one counts, and with columns that numpy has typed."""
+    import numpy as np
+    import torch
+    from tensordict import TensorDict
+    from verl import DataProto
+
+    answers = torch.tensor([tokenizer.encode("wrong 1 2"), tokenizer.encode("right 5 6")])
+    prompts = torch.tensor([[3, 3]] * 2)
+    columns = {
+        "uid": "a-b-c",
+        "data_source": "own",
+        "index": 3,
+        "raw_prompt": PROMPT,
+        "extra_info": {"split": "test"},
+        "reward_model": {"ground_truth": "56"},
+    }
+    data = DataProto(
+        batch=TensorDict(
+            {"prompts": prompts, "responses": answers, "attention_mask": torch.ones(2, 5, dtype=torch.long)},
+            batch_size=2,
+        ),
+        non_tensor_batch={name: np.array([value] * 2) for name, value in columns.items()},
+    )
+    made = manager(tokenizer, judge.url)
+    output = asyncio.run(made.run_single(data))
+    check_uniform([output, *scored(made, batch(tokenizer, ["right 5 6"], validate=True))])
+    assert output["reward_extra_info"]["plaudit/length"] == 3.0
+    assert judge.stats.unique == 1  # the same question in both
 
 
 def test_an_empty_response_gets_the_lowest_score_without_a_call(tokenizer: Any, judge: Loopback) -> None:
