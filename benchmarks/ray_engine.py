@@ -122,6 +122,7 @@ def main() -> int:
     options = parser.parse_args()
     asked = rows(options.samples)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ["PLAUDIT_HOME"] = tempfile.mkdtemp(prefix="plaudit-bench-")
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 1024 * 1024, log_to_driver=False)
     try:

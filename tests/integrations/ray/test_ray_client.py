@@ -151,6 +151,7 @@ def test_what_is_called_off_is_not_sent() -> None:
         verdicts = pending.result(timeout=5)
         assert {verdict.error for verdict in verdicts} == {"cancelled"}
         soon(lambda: len(rope.sent) == 2)  # the request, and that nobody wants it
+        time.sleep(0.05)  # until the engine's thread has heard of it
         under_way = len(held.sent)
         held.all.set()
         assert submit(client, samples(1, "Rome"), JUDGE).result(timeout=5)[0].is_valid

@@ -154,9 +154,13 @@ def of_the_actor(shared: SharedEngine, fact: Callable[[Any], Any]) -> Any:
     return ray.get(actor.__ray_call__.remote(fact), timeout=20)
 
 
+def pid_of(shared: SharedEngine) -> int:
+    return int(of_the_actor(shared, lambda _: os.getpid()))
+
+
 def kill(shared: SharedEngine) -> None:
     """End the engine's process as the kernel would."""
-    os.kill(of_the_actor(shared, lambda _: os.getpid()), signal.SIGKILL)
+    os.kill(pid_of(shared), signal.SIGKILL)
 
 
 def node_of(shared: SharedEngine) -> str:
@@ -179,7 +183,7 @@ def flat(lists: list[list[Verdict]]) -> list[Verdict]:
 
 
 def test_processes_share_the_limit_the_deduplication_and_the_cache(
-    shared: SharedEngine, crew: list[Any], server: Loopback, settings: dict[str, Any]
+    cluster: Cluster, shared: SharedEngine, crew: list[Any], server: Loopback, settings: dict[str, Any]
 ) -> None:
     names = [crew[0].open.remote(**settings), crew[1].open.remote(**settings)]
     assert ray.get(names) == [shared.name] * 2
@@ -193,6 +197,7 @@ def test_processes_share_the_limit_the_deduplication_and_the_cache(
     assert server.stats.peak_in_flight == 5
     again = ray.get(crew[0].score.remote(everybody))
     assert {verdict.source for verdict in again} == {Source.CACHE}
+    assert node_of(shared) == cluster.head_node.node_id
     assert shared.summary().samples == 70
     assert shared.summary().calls == 40
 
@@ -214,6 +219,11 @@ def test_other_settings_under_the_same_name_are_an_error_that_names_them(
     assert "endpoints[0].api_key differs; max_concurrent is 5 there and 6 here." in message
     assert "share=" in message
     assert KEY not in message
+
+
+def test_a_node_that_is_none_is_told(shared: SharedEngine, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="node='nowhere' is no node of this cluster; it has "):
+        SharedEngine(**settings, node="nowhere")
 
 
 def test_a_slow_sample_holds_up_no_other(shared: SharedEngine) -> None:
@@ -264,8 +274,12 @@ def test_trainings_keep_apart_unless_they_ask_to_share(
     assert common.score(samples(1), JUDGE)[0].is_valid
 
 
-def test_closing_leaves_no_actor_and_no_thread(common: SharedEngine, server: Loopback) -> None:
+def test_closing_leaves_no_actor_and_no_thread_and_no_other_process_in_the_lurch(
+    common: SharedEngine, crew: list[Any], server: Loopback
+) -> None:
     before = {thread for thread in threading.enumerate() if thread.name.startswith("plaudit")}
+    ray.get(crew[1].take.remote(common))
+    asked = crew[1].score.remote(samples(20, "goes on"))
     pending = common.submit(samples(2000, "brief"), JUDGE)
     next(pending.as_completed())
     common.close()
@@ -273,6 +287,8 @@ def test_closing_leaves_no_actor_and_no_thread(common: SharedEngine, server: Loo
     assert {verdict.status for verdict in pending.result()} == {Status.OK, Status.FAILED}
     with pytest.raises(EngineClosed, match="closed; open a new one"):
         common.submit(samples(1), JUDGE)
+    assert {verdict.status for verdict in ray.get(asked)} == {Status.OK}
+    ray.get(crew[1].close.remote())
     soon(lambda: not is_running(common.name))
     soon(lambda: server.stats.in_flight == 0)
     after = {thread for thread in threading.enumerate() if thread.name.startswith("plaudit")}
@@ -362,6 +378,7 @@ def test_the_death_of_its_node_moves_the_engine_to_another(
         SharedEngine(server.url, node=doomed.node_id, **options) as shared,
     ):
         assert node_of(shared) == doomed.node_id
+        process = pid_of(shared)
         ray.get(crew[1].take.remote(shared))
         elsewhere = crew[1].score.remote(samples(20, "elsewhere"))
         pending = shared.submit(samples(60), JUDGE)
@@ -369,6 +386,7 @@ def test_the_death_of_its_node_moves_the_engine_to_another(
         for _ in range(20):
             next(stream)
         cluster.remove_node(doomed, allow_graceful=False)
+        os.kill(process, signal.SIGKILL)  # a machine takes all its processes with it
         verdicts = pending.result(timeout=60) + ray.get(elsewhere, timeout=60)
         assert {verdict.status for verdict in verdicts} == {Status.OK}
         assert server.stats.unique == 80
@@ -391,7 +409,8 @@ def test_the_death_of_the_worker_that_started_the_engine_leaves_the_others_one(
         ray.kill(first)
         verdicts = ray.get(asked, timeout=40)
         assert {verdict.status for verdict in verdicts} == {Status.OK}
-        assert server.stats.duplicates <= 6
+        # Six at a time were on their way, and Ray may start it once more before it ends it for good.
+        assert server.stats.duplicates <= 12
         ray.get(second.close.remote())
 
 

@@ -3,9 +3,10 @@
 shared   SharedEngine, what callers use;  terms: the settings that all who share an engine agree on
 client   a process's side;  courier: gathers errands into few calls, and outlives the actor
 desk     the actor's side: many processes, one engine, one place for groups to meet
-parcel   what travels between the two;  actor: both ends of the wire, as Ray has them
+parcel   what travels between the two;  wire, actor: its way, and its end
+ledger   what outlives an engine that dies: what it spent, and when it last called
 
-Only `shared` and `actor` import Ray.
+Only `shared`, `wire` and `actor` import Ray.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ class Client:
         self._wait_for(self._courier.connect)
 
     def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Run a coroutine where the wire lives, and wait for what it gives."""
-        return self._wait_for(action)
+        """Do something else over the wire, and wait for what it gives."""
+        return self._wait_for(functools.partial(self._courier.call, action))
 
     def start(self, batch: Batch, asks: Iterable[Asked]) -> None:
         self._thread.post(functools.partial(self._courier.start, batch, list(asks)))

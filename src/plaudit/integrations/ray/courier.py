@@ -31,7 +31,10 @@ LOSSES = 5
 """How often the engine may be lost over one request before that fails."""
 OVERDUE = 0.5
 """Seconds past its deadline after which a batch is ended here, whatever the engine does."""
+SILENT = 10.0
+"""Seconds past its time after which a group is given up: so many, lest two members hear different things."""
 PARTINGS_KEPT = 4096
+LEAVE_WITHIN = 1.0
 
 
 class Wire(Protocol):
@@ -71,11 +74,13 @@ class Courier:
         self._reaching: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._is_connected = False
+        self._connecting = asyncio.Lock()
         self._epoch = 0
         """Counts the engines that were lost, so that one loss told twice is one loss."""
         self._introduced = 0
         """Counts how often everything was sent, so that an engine which asks for it twice gets it once."""
         self._is_introduced = False
+        self._is_introducing = False
 
     # -- requests in --------------------------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Courier:
         self._joins[joined.id] = joined
         loop = asyncio.get_running_loop()
         joined.begin(now=loop.time())
-        alarm = loop.call_at(joined.due + OVERDUE, self._stay_alone, joined.id, "the shared engine is silent")
+        alarm = loop.call_at(joined.due + SILENT, self._stay_alone, joined.id, "the shared engine is silent")
         joined.found.add_done_callback(lambda _: alarm.cancel())
         self._post(joined, size=1)
 
@@ -122,6 +127,8 @@ class Courier:
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
+        if self._is_introducing:
+            return  # calls overtake each other, and an engine that does not know us would ask for all again
         items, self._outbox, self._outbox_size = self._outbox, [], 0
         if self._is_connected and not self._is_introduced:
             self._introduce(self._introduced)
@@ -136,9 +143,21 @@ class Courier:
     # -- the engine, lost and found -----------------------------------------------------------------------
 
     async def connect(self) -> None:
-        await self._wire.connect()
-        if not self._is_connected:
-            self._is_connected, self._is_introduced = True, False
+        async with self._connecting:
+            if not self._is_connected:
+                await self._wire.connect()
+                self._is_connected, self._is_introduced = True, False
+
+    async def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Do something else over the wire; the second time with the engine found again."""
+        await self.connect()
+        epoch = self._epoch
+        try:
+            return await action()
+        except Exception as error:  # noqa: BLE001 - as in _send
+            self._on_lost(epoch, error)
+        await self.connect()
+        return await action()
 
     async def _reach(self) -> None:
         """Find or start the engine, and send everything that has no outcome."""
@@ -158,18 +177,19 @@ class Courier:
         if introduced != self._introduced:
             return
         self._introduced += 1
-        self._is_introduced = True
+        self._is_introduced = self._is_introducing = True
         self._outbox, self._outbox_size = [], 0
         now = asyncio.get_running_loop().time()
         # A member that has left its group may be missed by one whose answer was lost: it comes once more.
         parted = [joined for joined in self._parted if joined.due > now]
         items: list[Asked | Joined] = [*self._asks.values(), *parted, *self._joins.values()]
         self._spawn(self._send_all([item.parcel(now=now) for item in items]))
-        self._listen()
 
     async def _send_all(self, parcels: Sequence[Parcel]) -> None:
         for start in range(0, len(parcels), TOGETHER):
             await self._send(parcels[start : start + TOGETHER], is_all=True)
+        self._is_introducing = False
+        self._flush()
 
     async def _send(self, parcels: Sequence[Parcel], *, is_all: bool = False) -> None:
         epoch, introduced = self._epoch, self._introduced
@@ -278,10 +298,16 @@ class Courier:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._flushing is not None:
             self._flushing.cancel()
+        unwanted = [Drop(ask) for ask in self._asks]
         self._fail(list(self._asks.values()), "the engine was closed")
         for joined in self._joins.values():
             joined.refuse(EngineClosed("the engine was closed"))
         self._joins.clear()
+        if unwanted and self._is_connected:
+            try:
+                await asyncio.wait_for(self._wire.send(unwanted, is_all=False), LEAVE_WITHIN)
+            except Exception as error:  # noqa: BLE001 - then it will notice by itself that nobody comes
+                log.debug("the shared engine was left without a word: %s", _first_line(error))
         await self._wire.close()
 
 

@@ -47,7 +47,7 @@ class Ledger:
         self._store = store
         self._clock = clock
         self.entry = msgspec.json.decode(found, type=Entry) if found else Entry()
-        self._is_written = True
+        self._written = self.entry
 
     @property
     def hold(self) -> float:
@@ -60,16 +60,14 @@ class Ledger:
             self.entry = Entry(entry.spent, self._clock())
         elif isinstance(event, CallFinished) and event.usage.cost:
             self.entry = Entry(entry.spent + event.usage.cost, entry.last_call)
-        else:
-            return
-        self._is_written = False
 
     def write(self) -> None:
         """Put the latest down, if it is not there yet."""
-        if not self._is_written:
-            self._is_written = True
-            self._store.put(msgspec.json.encode(self.entry))
+        entry = self.entry
+        if entry is not self._written:
+            self._store.put(msgspec.json.encode(entry))
+            self._written = entry
 
     def end(self) -> None:
-        """The engine was stopped on purpose: the next one begins afresh."""
+        """The engine was stopped for good: the next one begins afresh."""
         self._store.delete()

@@ -15,10 +15,10 @@ import ray.cloudpickle
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
-from plaudit.integrations.ray.actor import RayWire, check_running, default_name
 from plaudit.integrations.ray.client import Client
 from plaudit.integrations.ray.errand import Joined, Packed, asked_of, packed
 from plaudit.integrations.ray.terms import EngineOptions, Terms
+from plaudit.integrations.ray.wire import RayWire, check_node, check_running, default_name
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
@@ -57,6 +57,7 @@ class SharedEngine:
         """
         terms = Terms.of(url, **options)
         check_running()
+        check_node(node)
         self._set_up(default_name(share), terms, node, detached)
         self._client_at_work().connect()
 
@@ -141,14 +142,15 @@ class SharedEngine:
         """What the engine has done for everybody since it started, in numbers."""
         client, wire = self._client_at_work(), self._wire
         assert wire is not None
-        client.connect()
         return cast(Summary, client.call(wire.summary))
 
     def stop(self) -> None:
-        """End the engine for every process, also a detached one; what is finished is stored."""
+        """End the engine, even a detached one, once what is finished is stored.
+
+        A process that still needs one starts another, which has a whole budget to spend.
+        """
         client, wire = self._client_at_work(), self._wire
         assert wire is not None
-        client.connect()
         client.call(wire.stop)
         self.close()
 
