@@ -27,6 +27,7 @@ class RLVRWorkflow:
 
 documented("areal.workflow.rlvr", RLVRWorkflow=RLVRWorkflow)
 
+from plaudit.errors import ConfigError  # noqa: E402
 from plaudit.integrations.areal import workflow  # noqa: E402
 
 
@@ -88,3 +89,8 @@ def test_the_workflows_of_a_process_share_one_engine() -> None:
     for _ in range(3):
         episode(judged, "worth 7")
     assert len(judge.asked) == 1
+
+
+def test_a_reward_fn_beside_the_judge_is_refused() -> None:
+    with pytest.raises(ConfigError, match="reward_fn is not used here"):
+        workflow(JUDGE, **Choosy().options)(reward_fn=len, gconfig=Gconfig(), tokenizer=Tokenizer())

@@ -12,8 +12,9 @@ from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 from verifiers.v1.errors import TaskError
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import NoVerdict
-from plaudit.integrations.verifiers import reward
+from plaudit.integrations.verifiers import reward, rubric
 from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
@@ -93,3 +94,8 @@ def test_task_answer_and_reply_reach_the_judge() -> None:
     assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters.", "worth 7"))
     with pytest.raises(NoVerdict):
         asyncio.run(judged(task=asked.data, trace=trace(asked, "lost")))
+
+
+def test_a_version_without_a_rubric_says_what_to_do_instead() -> None:
+    with pytest.raises(ConfigError, match="has no Rubric; plug `judged` into the task's rewards"):
+        rubric(JUDGE, **Choosy().options)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from areal.workflow.rlvr import RLVRWorkflow
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import NoVerdict, Scored, sample_of
 from plaudit.judges.base import Judge, Panel
 
@@ -29,6 +30,8 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
     scored: ClassVar[Scored] = Scored()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "reward_fn" in kwargs:
+            raise ConfigError("reward_fn is not used here: the judge gives the reward; remove it")
         super().__init__(_is_never_called, *args, **kwargs)
         self.async_reward_fn = self._judged
 

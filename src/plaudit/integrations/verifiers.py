@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import NoVerdict, Scored, sample_of, text_of
 from plaudit.judges.base import Judge, Panel
 
@@ -38,6 +39,8 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
     """A `vf.Rubric` that scores the answers to a prompt together; `options` are those of plaudit.Engine."""
     import verifiers as vf
 
+    if not hasattr(vf, "Rubric"):
+        raise ConfigError(f"verifiers {vf.__version__} has no Rubric; plug `judged` into the task's rewards")
     scored = Scored(judge, **options)
 
     async def judged(
