@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from loopback import INSTANT, loopback
+from loopback import HANGING, INSTANT, loopback, taking
 
 from plaudit import Engine, Group, Monitor, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError, RequestRefused
@@ -216,6 +216,29 @@ def test_a_judge_that_never_answers_is_stopped_at_the_first_batch() -> None:
     trainer = Trainer(reward_function(JUDGE, **Wishing().options))
     with pytest.raises(BatchFailed, match="no verdict at all, on 8 completions"):
         trainer.rewards([f"lost {number}" for number in range(8)])
+
+
+def test_a_judge_that_hangs_is_waited_for_until_the_deadline() -> None:
+    with loopback(HANGING) as judge:
+        options: Any = {"url": judge.url, "model": "m", "cache": None, "deadline": 0.05}
+        trainer = Trainer(reward_function(JUDGE, **options))
+        assert trainer.rewards(worth(1, 2)) == [None, None]
+    assert trainer.extra["judge_status"] == ["deadline"] * 2
+
+
+def test_a_call_that_is_given_up_calls_the_judge_off() -> None:
+    async def main(url: str) -> None:
+        reward = reward_function(JUDGE, url=url, model="m", cache=None, max_concurrent=1)
+        given_up = asyncio.create_task(reward(["q"] * 4, worth(1, 2, 3, 4)))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        await reward(["Another question?"], ["Yes."])
+
+    with loopback(INSTANT.replace(latency=taking(0.01))) as judge:
+        asyncio.run(main(judge.url))
+        assert judge.stats.requests < 5  # the four that were given up come first, or not at all
 
 
 def test_a_monitor_penalises_and_speaks_in_the_table() -> None:
