@@ -116,7 +116,7 @@ def test_completions_that_change_after_generation_are_judged_as_they_are(
     assert "it is judged anew" in caplog.text
 
 
-def test_a_step_that_breaks_leaves_nothing_under_way() -> None:
+def test_a_step_that_breaks_leaves_nothing_under_way(caplog: pytest.LogCaptureFixture) -> None:
     class Breaking(Miniature):
         def _log_probs(self) -> None:
             super()._log_probs()
@@ -128,6 +128,7 @@ def test_a_step_that_breaks_leaves_nothing_under_way() -> None:
             overlap(Breaking)(reward, server).step()
         asyncio.run(reward(["Another question?"], ["Yes."]))
         assert server.stats.requests < 5  # the four of the step come first, or not at all
+    assert "judged anew" not in caplog.text
 
 
 def test_a_trainer_that_keeps_its_completions_elsewhere_goes_on_without(
