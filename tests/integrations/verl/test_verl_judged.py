@@ -288,6 +288,18 @@ def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
     assert outcomes[2][1]["plaudit/reason"] == "responses: the row has no such tensor"
 
 
+def test_a_row_that_cannot_be_read_keeps_no_group_judge_waiting() -> None:
+    async def scored() -> tuple[list[Outcome], float]:
+        reward = judged(FakeDesk(by_number), judge=Group("Is it right?"), n=3)
+        broken = reward.score(row(""), broken="responses: the row has no such tensor")
+        outcomes = await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken)
+        return list(outcomes), asyncio.get_running_loop().time()
+
+    outcomes, seconds = run(scored())
+    assert values(outcomes) == pytest.approx([0.2, 0.4, 0.3])
+    assert seconds == 1.0
+
+
 def test_a_meeting_that_breaks_down_costs_no_row() -> None:
     class Broken(FakeDesk):
         async def gather(self, *_: Any, **__: Any) -> Any:
@@ -336,10 +348,30 @@ def test_nobody_waits_for_a_judge_that_is_only_watched() -> None:
 
 
 def test_training_may_be_told_to_stop_instead() -> None:
-    with pytest.raises(
-        BatchFailed, match=r"seems to be down: .*exhausted=stop ends .* Last error: no connection"
-    ):
-        outage(until=math.inf, patience=60.0, exhausted="stop")
+    with pytest.raises(BatchFailed, match=r"rows have no verdict, .*too_many=stop .* error: no connection"):
+        outage(until=math.inf, patience=60.0, too_many="stop")
+
+
+def test_rows_that_fail_for_reasons_of_their_own_are_not_waited_for() -> None:
+    """A third of the rows are too long for the judge, and will be for ever; the others are judged."""
+
+    async def scored() -> tuple[float, int]:
+        desk = FakeDesk(by_number)
+        reward = judged(desk, patience=600.0)
+        for _ in range(3):
+            rows = [row("too long" if number % 3 == 0 else "5") for number in range(60)]
+            await asyncio.gather(*(reward.score(one) for one in rows))
+        return asyncio.get_running_loop().time(), len(desk.asked)
+
+    seconds, asked = run(scored())
+    assert seconds < 20.0
+    assert asked < 250
+
+
+def test_a_judge_that_demands_what_rows_do_not_have_is_no_outage() -> None:
+    desk = FakeDesk(lambda _: ConfigError("sample 0: there is no reference"))
+    score_all(judged(desk), [row(str(number)) for number in range(30)])
+    assert len(desk.asked) == 30
 
 
 def test_a_few_failures_are_no_outage() -> None:

@@ -81,7 +81,7 @@ class JudgedReward:
         me = uuid.uuid4().hex  # two rows of a group may say the same
         if broken:
             self._say("broken", broken)
-            verdict, said = _failed(broken), Said("failed")
+            verdict, said = await self._judged(row, me, broken), Said("failed")
         else:
             verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
         if said.why:
@@ -120,12 +120,15 @@ class JudgedReward:
 
     # -- the judge ----------------------------------------------------------------------------------------
 
-    async def _judged(self, row: Row, me: str) -> Verdict:
+    async def _judged(self, row: Row, me: str, broken: str = "") -> Verdict:
         samples, judge, place = [row.sample], self._judge, 0
-        if self._compares:
-            came = await self._meet(row, "answers", me, row.sample)
-            if len(came) > 1:
-                samples, place = list(came.values()), list(came).index(me)
+        if self._compares:  # also if this one cannot be judged: the others wait for it
+            came = await self._meet(row, "answers", me, None if broken else row.sample)
+            answers = {member: sample for member, sample in came.items() if sample is not None}
+            if broken:
+                return _failed(broken)
+            if len(answers) > 1:
+                samples, place = list(answers.values()), list(answers).index(me)
             elif self._lone_judge is None:
                 return _failed(
                     f"{type(judge).__name__} compares responses, and {row.name} is alone; "
@@ -133,36 +136,42 @@ class JudgedReward:
                 )
             else:
                 judge = self._lone_judge
-        return await self._asked(samples, judge, place)
+        return _failed(broken) if broken else await self._asked(samples, judge, place)
 
     async def _asked(self, samples: Sequence[Sample], judge: Judge | Panel, place: int) -> Verdict:
         """The verdict on one of the samples; while the judge is down, asks again."""
-        loop = asyncio.get_running_loop()
+        loop, outage = asyncio.get_running_loop(), self._outage
         until = loop.time() + self._settings.patience
+        is_first = True
         while True:
             try:
                 verdicts = await self._desk.ascore(samples, judge, deadline=self._settings.deadline)
             except PlauditError as error:  # the judge demands what these samples do not have
-                verdict = _failed(str(error))
-            else:
-                verdict = verdicts[place]
-            self._outage.note(failed=not verdict.is_valid)
-            if verdict.is_valid or verdict.status not in PASSING:
+                self._say(f"judge {error}", str(error))
+                return _failed(str(error))
+            verdict = verdicts[place]
+            if verdict.is_valid or is_first:
+                outage.note(failed=not verdict.is_valid)
+            if verdict.is_valid:
                 return verdict
             self._say(f"verdict {verdict.error}", f"a row has no verdict ({verdict.status}): {verdict.error}")
-            if not self._outage.is_on or not self._settings.coefficient:
-                return verdict
-            if loop.time() + PAUSE > until:
-                return self._give_up(verdict)
-            self._say("down", _down(self._outage, f"asking again for {self._settings.patience:g} s"))
+            can_mend = verdict.status in PASSING and outage.is_down and self._settings.coefficient != 0
+            if not can_mend or loop.time() + PAUSE > until:
+                return self._without(verdict)
+            self._say("down", f"the judge seems to be down: {outage}; asking again")
+            is_first = False
             await asyncio.sleep(PAUSE)
 
-    def _give_up(self, verdict: Verdict) -> Verdict:
-        if self._settings.exhausted == "stop":
-            remedy = "resume from verl's last checkpoint: what was judged is stored"
-            what = f"{PLACE}.exhausted=stop ends the training; {remedy}"
-            raise BatchFailed(f"{_down(self._outage, what)} Last error: {verdict.error}")
-        self._say("given up", _down(self._outage, "such rows now get no advantage, and training goes on"))
+    def _without(self, verdict: Verdict) -> Verdict:
+        """The verdict that is none, unless too many are, and the training is to stop then."""
+        if self._outage.is_over and self._settings.coefficient:
+            if self._settings.too_many == "stop":
+                raise BatchFailed(
+                    f"{self._outage}, more than {PLACE}.max_failure_rate={self._settings.max_failure_rate:g} "
+                    f"allows, and {PLACE}.too_many=stop ends the training; resume from verl's last "
+                    f"checkpoint: what was judged is stored. The last error: {verdict.error}"
+                )
+            self._say("too many", f"{self._outage}; such rows get no advantage, and training goes on")
         return verdict
 
     # -- the group ----------------------------------------------------------------------------------------
@@ -207,11 +216,6 @@ def _late(row: Row, came: int, size: int, timeout: float) -> str:
 
 def _failed(error: str) -> Verdict:
     return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
-
-
-def _down(outage: Outage, what: str) -> str:
-    shown = f"{outage.failures} of the last {outage.rows} questions had no verdict"
-    return f"the judge seems to be down: {shown}; {what}."
 
 
 def _share(score: float | None, judge: Judge | Panel) -> float | None:

@@ -32,7 +32,7 @@ PENALTIES: dict[str, type[Penalty]] = {
     "kimi": KimiLength,
 }
 RuleUse = Literal["auto", "require", "off"]
-Exhausted = Literal["go_on", "stop"]
+TooMany = Literal["go_on", "stop"]
 
 
 class EndpointTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,12 +113,12 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     unsure_timeout: float = 120.0
     """The same where nobody says whether the row is training or validation, which has smaller groups."""
 
-    max_failure_rate: float = 0.2
-    """Share of the last rows without a verdict past which the judge counts as down."""
     patience: float = 600.0
     """How long a row goes on asking while the judge is down; 0: not at all."""
-    exhausted: Exhausted = "go_on"
-    """After that: `go_on` without advantage on such rows, or `stop` the training with an error."""
+    max_failure_rate: float = 0.2
+    """Share of a worker's last 200 rows that may have no verdict."""
+    too_many: TooMany = "go_on"
+    """Where more have none: `go_on` without advantage on them, or `stop` the training with an error."""
     texts: bool = True
     """Whether the extra information has the judge's reason and the status, as texts."""
 
