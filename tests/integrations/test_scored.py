@@ -151,7 +151,10 @@ def test_equal_prompts_are_one_group_unless_the_framework_names_it() -> None:
 def test_the_end_of_a_text_is_no_part_of_it() -> None:
     assert sample_of("Why?", "It scatters.<|im_end|>\n<|endoftext|>").response == "It scatters."
     assert sample_of("Why?", "<answer>4</answer>").response == "<answer>4</answer>"
-    assert sample_of("Why?", None).response == ""
+    assert sample_of("Why?", "It scatters. \n").response == "It scatters. \n"
+    assert sample_of("Why?", "</s>").response == sample_of("Why?", None).response == ""
+    assert sample_of("Why?", "a" + "\n" * 100_000 + "b").response.endswith("b")
+    assert sample_of("Why?", "a" + "</s>\n" * 100_000).response == "a"
 
 
 def test_a_row_keeps_its_reference_and_its_source() -> None:
@@ -162,7 +165,15 @@ def test_a_row_keeps_its_reference_and_its_source() -> None:
 
 def test_a_row_without_task_and_reference_is_not_asked_about() -> None:
     judge = Choosy()
-    (score,) = scored(judge).rewards([sample_of(None, "worth 3")])
+    one = scored(judge)
+    (score,) = one.rewards([sample_of(None, "worth 3")])
     assert not score.valid
     assert judge.asked == []
-    assert "no verdict (failed)" in str(NoVerdict(score))
+
+
+def test_who_can_leave_rows_out_gets_an_exception_that_crosses_processes() -> None:
+    one = scored(Choosy())
+    assert asyncio.run(one.areward(sample_of("Why?", "worth 3"))) == 0.3
+    with pytest.raises(NoVerdict, match=r"no verdict \(failed\)") as raised:
+        asyncio.run(one.areward(sample_of("Why?", "lost")))
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)

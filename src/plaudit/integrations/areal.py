@@ -45,10 +45,7 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
         sample = sample_of(
             data.get("messages") or prompt, completions, data.get(REFERENCE), source=data.get("data_source")
         )
-        (score,) = await self.scored.arewards([sample])
-        if not score.valid:
-            raise NoVerdict(score)
-        return float(score)
+        return await self.scored.areward(sample)
 
 
 def workflow(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedWorkflow]:

@@ -8,7 +8,6 @@ row is for each framework's own file to say.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,10 +22,11 @@ from plaudit.scoring import NO_TASK, SOURCE, Scoring
 from plaudit.settings import load
 from plaudit.types import Message, Sample
 
-_END_OF_TEXT = re.compile(
-    r"(?:\s*(?:<[|｜](?:im_end|endoftext|eot_id|end_of_text|end|return|end▁of▁sentence)[|｜]>"
-    r"|</s>|<eos>|<end_of_turn>))+\s*$"
+ENDS_OF_TEXT = (
+    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<|return|>"),
+    *("<｜end▁of▁sentence｜>", "</s>", "<eos>", "<end_of_turn>"),
 )
+"""What tokenizers leave behind a response when they are not told to skip it."""
 
 
 class Scored:
@@ -61,6 +61,13 @@ class Scored:
         asked = self._asked(samples)
         found = await scoring.arewards(asked, on_failure="group_mean", max_failure_rate=None)
         return self._scores(asked, found, scoring, neutral)
+
+    async def areward(self, sample: Sample) -> float:
+        """The score of one row. Raises NoVerdict where it would only be a stand-in."""
+        (score,) = await self.arewards([sample])
+        if not score.valid:
+            raise NoVerdict(f"the judge gave no verdict ({score.status}); plaudit's log says why")
+        return float(score)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._arguments,)
@@ -98,9 +105,6 @@ class Scored:
 class NoVerdict(JudgeError):
     """A row without a verdict, for frameworks that leave out what raises."""
 
-    def __init__(self, score: Score) -> None:
-        super().__init__(f"the judge gave no verdict ({score.status}); plaudit's log says why")
-
 
 def sample_of(
     prompt: Any, response: str | None, label: Any = None, *, group: Any = None, source: Any = None
@@ -111,7 +115,7 @@ def sample_of(
         group = hashlib.sha256(repr(task).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return Sample(
         prompt=task,
-        response=_END_OF_TEXT.sub("", response or ""),
+        response=without_end(response or ""),
         reference=reference_of(label),
         group=str(group),
         extra={SOURCE: "" if source is None else str(source)},
@@ -126,6 +130,19 @@ def task_of(prompt: Any) -> str | list[Message]:
         {"role": str(_field(turn, "role")), "content": text_of(_field(turn, "content"))} for turn in prompt
     ]
     return turns or NO_TASK
+
+
+def without_end(response: str) -> str:
+    """The response without the tokens that end it. Linear, whatever it ends with."""
+    end = len(response)
+    while True:
+        bare = end
+        while bare and response[bare - 1].isspace():
+            bare -= 1
+        token = next((token for token in ENDS_OF_TEXT if response.endswith(token, 0, bare)), None)
+        if token is None:
+            return response[:end]
+        end = bare - len(token)
 
 
 def text_of(content: Any) -> str:

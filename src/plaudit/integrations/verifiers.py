@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import NoVerdict, Scored, sample_of, text_of
+from plaudit.integrations.scored import Scored, sample_of, text_of
 from plaudit.judges.base import Judge, Panel
 
 
@@ -27,10 +27,7 @@ def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., 
 
     async def judged(task: Any, trace: Any) -> float:
         sample = sample_of(task.prompt_text, trace.last_reply, getattr(task, "answer", None))
-        (score,) = await scored.arewards([sample])
-        if not score.valid:
-            raise NoVerdict(score)
-        return float(score)
+        return await scored.areward(sample)
 
     return judged
 
