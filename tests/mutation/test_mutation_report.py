@@ -50,12 +50,13 @@ def test_the_picture_is_well_formed_and_names_its_lines() -> None:
     picture = curves(lines, x_label="steps", y_label="reward", levels=[Level("optimum", 1.1)])
     root = ET.fromstring(picture)
     texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"one & two", "flat", "optimum", "steps", "reward"} <= set(texts)
+    assert {"■one & two■flat", "optimum", "steps", "reward"} <= set(texts)
 
 
-def test_names_that_end_in_one_place_do_not_cover_one_another() -> None:
-    lines = [Curve(name, [(0.0, 0.0), (1.0, 1.0)]) for name in ("a", "b", "c")]
-    root = ET.fromstring(curves(lines, x_label="x", y_label="y"))
+def test_names_of_levels_close_together_do_not_cover_one_another() -> None:
+    levels = [Level(name, 0.5) for name in ("a", "b", "c")]
+    line = Curve("line", [(0.0, 0.0), (1.0, 1.0)])
+    root = ET.fromstring(curves([line], x_label="x", y_label="y", levels=levels))
     at = [
         float(node.attrib["y"])
         for node in root.iter("{http://www.w3.org/2000/svg}text")
