@@ -1,4 +1,4 @@
-"""`plaudit train-mutator` from end to end: over sockets, on a real model, through faults, kills, bad input."""
+"""`plaudit train-mutator` end to end: over sockets, on a real model, through faults, kills and bad input."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from plaudit.errors import ConfigError  # noqa: E402
 from plaudit.mutation.episode import Rules  # noqa: E402
 from plaudit.mutation.history import History, Point  # noqa: E402
 from plaudit.mutation.practice import Practice, Trouble, optimum  # noqa: E402
+from plaudit.mutation.questions import builtin_questions  # noqa: E402
 from plaudit.mutation.trainer import train  # noqa: E402
 from plaudit.mutation.training import Training  # noqa: E402
 
@@ -113,10 +114,10 @@ def test_a_server_that_dies_half_way_stops_nothing_and_earns_nothing(tmp_path: P
 
 
 def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:
-    training = Training(num_env_steps=12_000, seed=1, pace="free")
-    with Practice() as practice:
+    training = Training(num_env_steps=5000, seed=1, pace="free", lr=3e-3)
+    with Practice(questions=builtin_questions()[::4]) as practice:
         best = optimum(practice.game)
         history = train(practice.game, training, tmp_path)
     rewards = [point.reward for point in history.points if point.reward is not None]
     assert rewards[0] < 0.3 * best
-    assert np.mean(rewards[-3:]) >= 0.8 * best
+    assert np.mean(rewards[-2:]) >= 0.8 * best

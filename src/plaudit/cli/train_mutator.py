@@ -235,8 +235,8 @@ def _run(
     from plaudit.mutation.trainer import train
 
     with (
-        Stop() as stop,
         muster(settings, roles, is_agreed=yes) as crew,
+        Stop() as stop,  # from here on, Ctrl-C ends the training and keeps what there is
         _Shown(training.steps, stop, is_shown=not quiet) as shown,
     ):
         if crew.notice:
