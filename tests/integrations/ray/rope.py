@@ -27,6 +27,8 @@ class Rope:
         self.engines: list[Engine] = []
         self.broken: Exception | None = None
         """What `connect` raises."""
+        self.dies_at_send = -1
+        """The send, counted from 0, at which the engine dies."""
         self.is_silent = False
         """Whether nothing that is sent arrives, and nobody says so."""
         self.on_answers: Callable[[Answers], Answers | None] = lambda answers: answers
@@ -36,6 +38,11 @@ class Rope:
         self._desk: Desk | None = None
         self._cut = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def rounds(self) -> int:
+        assert self._desk is not None
+        return self._desk.rounds
 
     @property
     def asks(self) -> list[Ask]:
@@ -79,6 +86,8 @@ class Rope:
 
     async def send(self, parcels: Sequence[Parcel], *, is_all: bool) -> bool:
         self.sent.append(list(parcels))
+        if len(self.sent) - 1 == self.dies_at_send:
+            self._lose()
         desk = self._desk
         if desk is None:
             raise ConnectionError("the engine died")

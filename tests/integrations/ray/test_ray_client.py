@@ -95,6 +95,24 @@ def test_an_engine_that_dies_costs_no_sample_and_pays_nothing_twice(tmp_path: Pa
         assert sum(f"Paris {number}<" in text or f"Paris {number}\n" in text for text in held.sent) == 1
 
 
+def test_an_engine_that_dies_while_it_hears_of_everything_is_lost_once() -> None:
+    rope = Rope(ScriptedTransport([GOOD]))
+    rope.dies_at_send = 0
+    with client_over(rope) as client:
+        pendings = [submit(client, [sample], JUDGE) for sample in samples(2000)]  # eight calls
+        assert {pending.result(timeout=20)[0].status for pending in pendings} == {Status.OK}
+    assert rope.connects == 2
+    assert sum(len(parcels) for parcels in rope.sent) < 2600  # one call in vain, and nothing sent twice
+
+
+def test_nothing_is_kept_of_what_is_done() -> None:
+    rope = Rope(ScriptedTransport([GOOD]))
+    with client_over(rope) as client:
+        for pending in [submit(client, [sample], JUDGE) for sample in samples(50)]:
+            pending.result(timeout=5)
+        assert rope.rounds == 0
+
+
 def test_an_engine_that_dies_again_and_again_is_given_up() -> None:
     rope = Rope(Held())
     with client_over(rope) as client:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ray.experimental import internal_kv
 
+from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.desk import Desk
 from plaudit.integrations.ray.ledger import EVERY, Ledger
@@ -38,12 +39,15 @@ class EngineActor:
         self._desk: Desk | None = None
         self._ledger: Ledger | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._is_stopping = False
 
     def __repr__(self) -> str:
         return "plaudit"  # how Ray marks the lines this actor logs
 
     async def hello(self, terms: Terms) -> Hello:
         """Whether these terms are those the engine runs on. Raises what is wrong with its own."""
+        if self._is_stopping:
+            raise EngineClosed("the shared engine is stopping")
         self._opened()
         return Hello(tuple(self._terms.differences(terms)), self._started_by)
 
@@ -61,6 +65,7 @@ class EngineActor:
 
         For good: an engine that is started later under this name begins with a whole budget.
         """
+        self._is_stopping = True
         if self._desk is not None:
             await self._desk.close()
         if self._writing is not None and self._ledger is not None:

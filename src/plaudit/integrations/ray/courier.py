@@ -135,7 +135,8 @@ class Courier:
         elif self._is_connected:
             now = asyncio.get_running_loop().time()
             parcels = [item if isinstance(item, Drop) else item.parcel(now=now) for item in items]
-            self._spawn(self._send(parcels))
+            if parcels:
+                self._spawn(self._send(parcels))
             self._listen()
         elif self._reaching is None and (self._asks or self._joins):
             self._reaching = self._spawn(self._reach())  # which sends all that is open, these included
@@ -186,8 +187,10 @@ class Courier:
         self._spawn(self._send_all([item.parcel(now=now) for item in items]))
 
     async def _send_all(self, parcels: Sequence[Parcel]) -> None:
+        epoch = self._epoch
         for start in range(0, len(parcels), TOGETHER):
-            await self._send(parcels[start : start + TOGETHER], is_all=True)
+            if epoch == self._epoch:  # else it is lost, and the next one gets them all
+                await self._send(parcels[start : start + TOGETHER], is_all=True)
         self._is_introducing = False
         self._flush()
 
@@ -205,7 +208,7 @@ class Courier:
 
     async def _collect(self) -> None:
         """Take answers in as long as somebody waits for one."""
-        while self._is_connected and (self._asks or self._joins):
+        while self._is_connected and not self._is_introducing and (self._asks or self._joins):
             epoch, introduced = self._epoch, self._introduced
             try:
                 answers = await self._wire.collect()

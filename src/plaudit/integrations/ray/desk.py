@@ -31,6 +31,8 @@ GONE_AFTER = 60.0
 """Seconds without a visit after which a process is taken to have died, and what it wanted is called off."""
 JUDGES_KEPT = 64
 
+_Key = tuple[bytes, float | None, int]
+
 
 class Desk:
     """One engine and one meeting for every process that comes."""
@@ -63,33 +65,16 @@ class Desk:
             self._visitors[visitor] = Visitor()
         host = self._visitors[visitor]
         self._expect(visitor)
-        together: dict[tuple[bytes, float | None], Round] = {}
+        rounds: dict[_Key, Round] = {}
         for parcel in parcels:
             match parcel:
+                case Ask():
+                    self._take(host, parcel, rounds)
                 case Join():
                     host.keep(self._loop.create_task(self._meet(host, parcel)))
                 case Drop():
                     host.drop(parcel.id)
-                case Ask():
-                    deadline = parcel.deadline
-                    if deadline is not None:
-                        deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
-                    try:
-                        judge, is_panel = self._judge(parcel.judge)
-                        samples = pickle.loads(parcel.samples)  # noqa: S301 - from the training itself
-                    except Exception as error:  # noqa: BLE001 - a class that is not installed here, or worse
-                        host.refuse(
-                            parcel, f"the engine's process cannot load the judge or a sample: {error!r}"
-                        )
-                        continue
-                    if is_panel:  # one batch each: groups of two callers must not mix
-                        alone = Round(host, judge)
-                        alone.add(parcel, samples)
-                        self._submit(alone, deadline)
-                    else:
-                        key = (parcel.judge, deadline)
-                        together.setdefault(key, Round(host, judge)).add(parcel, samples)
-        for (_, deadline), batch in together.items():
+        for (_, deadline, _), batch in rounds.items():
             self._submit(batch, deadline)
         return True
 
@@ -113,6 +98,11 @@ class Desk:
         """A process has died: what it wanted is called off."""
         self._visitors.pop(visitor).leave()
 
+    @property
+    def rounds(self) -> int:
+        """Batches at the engine that somebody waits for."""
+        return sum(len(host.rounds) for host in self._visitors.values())
+
     def summary(self) -> Summary:
         """Everything that was done for everybody."""
         return self._tally.summary(self._loop.time() - self._began)
@@ -124,6 +114,22 @@ class Desk:
         await asyncio.to_thread(self._engine.close)
 
     # -- at work ------------------------------------------------------------------------------------------
+
+    def _take(self, host: Visitor, ask: Ask, rounds: dict[_Key, Round]) -> None:
+        """Read an Ask, and put it with those that can go to the engine together with it."""
+        try:
+            judge, is_panel = self._judge(ask.judge)
+            samples = pickle.loads(ask.samples)  # noqa: S301 - from the training itself
+        except Exception as error:  # noqa: BLE001 - a class that is not installed here, or worse
+            host.refuse(ask, f"the engine's process cannot load the judge or a sample: {error!r}")
+            return
+        deadline = ask.deadline
+        if deadline is not None:
+            deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
+        key = (ask.judge, deadline, ask.id if is_panel else 0)  # a panel must not mix groups of two callers
+        if key not in rounds:
+            rounds[key] = Round(host, judge)
+        rounds[key].add(ask, samples)
 
     def _judge(self, pickled: bytes) -> tuple[Judge | Panel, bool]:
         """The judge in these bytes and whether it is a panel: read once, as long as it is in use."""
@@ -138,9 +144,11 @@ class Desk:
 
     def _submit(self, batch: Round, deadline: float | None) -> None:
         if (wait := self._opens_at - self._loop.time()) > 0:
-            if deadline is None or deadline > wait:  # else it is over before anything is sent
+            if deadline is None or deadline > wait:
                 left = None if deadline is None else deadline - wait
                 self._loop.call_later(wait, self._submit, batch, left)
+            else:
+                batch.cancel()  # over before anything may be sent, as the caller's clock will find
             return
         if not batch.is_wanted:
             return

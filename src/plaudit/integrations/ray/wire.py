@@ -81,9 +81,8 @@ class RayWire:
                 "one that runs (SharedEngine.stop())"
             )
         self._actor = actor
-        self._visitor = (
-            uuid.uuid4().hex
-        )  # another one each time: nobody else may fetch what is meant for this one
+        # Another name each time: a call that still waits over there must not fetch what is meant for this one.
+        self._visitor = uuid.uuid4().hex
         if hello.started_by != self._me:
             self._own = None
 
@@ -183,8 +182,10 @@ async def _answer(reference: Any, patience: float = 0.0) -> Any:
         async with asyncio.timeout(patience + SILENT_AFTER):
             return await reference
     except RayTaskError as error:
-        if isinstance(error.cause, PlauditError):
+        if isinstance(error.cause, ConfigError):
             raise error.cause from None
+        if isinstance(error.cause, PlauditError):
+            raise EngineLost(str(error.cause)) from None
         raise EngineLost(f"a bug in the shared engine: {error.cause!r}") from error
     except (RayError, TimeoutError) as error:
         raise EngineLost(str(error) or f"no answer for {patience + SILENT_AFTER:g} s") from error
