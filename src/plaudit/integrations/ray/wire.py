@@ -81,7 +81,7 @@ class RayWire:
                 "one that runs (SharedEngine.stop())"
             )
         self._actor = actor
-        # Another name each time: a call that still waits over there must not fetch what is meant for this one.
+        # Another name each time: a call that still waits over there must not fetch what is for this one.
         self._visitor = uuid.uuid4().hex
         if hello.started_by != self._me:
             self._own = None
