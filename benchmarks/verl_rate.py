@@ -78,7 +78,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="plaudit-bench-") as folder, simulators([SERVER]) as (server,):
         os.environ["PLAUDIT_HOME"] = folder
         ray.init(
-            num_cpus=options.workers, include_dashboard=False, log_to_driver=False, logging_level="error"
+            "local",
+            num_cpus=options.workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="error",
         )
         try:
             ran, twins = measure(server, folder, options.rows, options.workers)

@@ -36,6 +36,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
     with loopback() as server:
         ray.shutdown()
         ray.init(
+            "local",  # not one that others may have running here
             num_cpus=4,
             include_dashboard=False,
             log_to_driver=False,
@@ -51,7 +52,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
 def judged(folder: Path, judge: Loopback) -> Any:
     from verl.experimental.reward_loop.reward_loop import RewardLoopManager
 
-    return RewardLoopManager(configuration(folder, plaudit={"base_url": judge.url, "cache": "memory"}))
+    table = {"base_url": judge.url, "cache": "memory", "penalty": {"side": "over"}}
+    return RewardLoopManager(configuration(folder, plaudit=table))
 
 
 @pytest.fixture
@@ -92,6 +94,13 @@ def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
         if len(valid) >= 2:
             assert all(rewards[row] == pytest.approx(np.mean(valid), abs=1e-6) for row in rows if failed[row])
     assert calls.stats.requests == 40
+
+
+def test_a_length_penalty_goes_by_the_whole_group_wherever_its_rows_are(judged: Any, tokenizer: Any) -> None:
+    responses = ["1 2"] * 4 + ["3 4", "5 6 7 8 9 10", "11 12", "13 14"]
+    data = batch(tokenizer, responses, uid=["a", "b"] * 4)
+    penalties = judged.compute_rm_score(data).non_tensor_batch["plaudit/penalty"]
+    assert penalties.tolist() == [0.0] * 5 + [-1.0] + [0.0] * 2
 
 
 def test_eight_identical_samples_are_one_call(judged: Any, tokenizer: Any, calls: Loopback) -> None:
