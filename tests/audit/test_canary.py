@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from obedient import Naive, ObedientTransport, text_of
 
-from plaudit import Engine, Rubric, Sample, Status, Verdict
+from plaudit import ChatRequest, Engine, Rubric, Sample, Status, Verdict
 from plaudit.audit import Canaries, CanaryPassed
 from plaudit.errors import ConfigError
 from plaudit.judges import Group, Judge, Panel, Reference
@@ -129,7 +129,7 @@ def test_in_a_real_engine_they_tell_a_judge_that_obeys_from_one_behind_the_fence
     judge: Judge, is_fooled: bool
 ) -> None:
     known = judge.render(Sample("What is 2 + 2?", "It is 4."))
-    assert not isinstance(known, Verdict)
+    assert isinstance(known, ChatRequest)
     transport = ObedientTransport(text_of(known))
     canaries = Canaries(judge, every=10)
     with Engine("http://obedient/v1", model="m", cache=None, transport=lambda _: transport) as engine:

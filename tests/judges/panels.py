@@ -30,6 +30,7 @@ def ask(question: Question, server: Server) -> Verdict:
     request = question.judge.render(question.sample)
     if isinstance(request, Verdict):
         return request
+    assert isinstance(request, ChatRequest)
     reply = server(request)
     if isinstance(reply, PlauditError):
         return Verdict(None, Status.FAILED, error=str(reply))
