@@ -20,6 +20,7 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import table
+import torch
 import transformers
 import trl
 from datasets import Dataset
@@ -90,8 +91,8 @@ def train(
             logging_steps=steps,
             save_strategy="no",
             report_to=[],
-            use_cpu=True,
-            bf16=False,
+            use_cpu=not torch.cuda.is_available(),
+            bf16=torch.cuda.is_available(),
             disable_tqdm=True,
         ),
         train_dataset=Dataset.from_dict({"prompt": prompts}),

@@ -34,7 +34,7 @@ class Asked:
     def __init__(
         self, engine: Engine, judges: Judges, samples: Sequence[Sample], *, deadline: float | None
     ) -> None:
-        self.samples = samples
+        self._samples = samples
         self._parts: dict[str, _Part] = {}
         for name, judge in judges.items():
             settled = _unfit(judge, samples)
@@ -44,7 +44,7 @@ class Asked:
 
     def is_about(self, samples: Sequence[Sample]) -> bool:
         """Whether a judge would be asked the same about these samples."""
-        return [_shown(sample) for sample in self.samples] == [_shown(sample) for sample in samples]
+        return [_shown(sample) for sample in self._samples] == [_shown(sample) for sample in samples]
 
     async def verdicts(self) -> dict[str, list[Verdict]]:
         """By judge, one for each row, in order; scores from 0 to 1, whatever the judge's scale."""
@@ -72,7 +72,7 @@ class Asked:
         for row, verdict in zip(part.rows, await part.pending, strict=True):
             score = None if verdict.score is None else (verdict.score - low) / (high - low)
             verdicts[row] = replace(verdict, score=score)
-        return [verdicts[row] for row in range(len(self.samples))]
+        return [verdicts[row] for row in range(len(self._samples))]
 
 
 def _unfit(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Verdict]:

@@ -111,7 +111,8 @@ class JudgedReward:
             raise ConfigError(
                 "completion_ids are missing, and a length penalty counts them; pass them, or no penalty="
             )
-        asked = self._collected(self._samples(prompts, completions, columns, trainer_of(columns)))
+        samples = self._samples(prompts, completions, columns, trainer_of(columns))
+        asked = self._collected(samples)
         start = asyncio.get_running_loop().time()
         try:
             verdicts = await self._by_rule(
@@ -123,7 +124,7 @@ class JudgedReward:
             raise
         waited = asyncio.get_running_loop().time() - start
         lengths = None if completion_ids is None else [len(ids) for ids in completion_ids]
-        rewards = self._reward.combine(asked.samples, verdicts=verdicts, lengths=lengths)
+        rewards = self._reward.combine(samples, verdicts=verdicts, lengths=lengths)
         numbers = metrics(
             verdicts=verdicts[JUDGE], summary=asked.summary(JUDGE), rewards=rewards, lengths=lengths
         )
