@@ -82,6 +82,26 @@ def test_closing_calls_off_what_is_under_way(make: Callable[[], Iterator[Conduct
     assert ended == ["called off"]
 
 
+def test_what_a_chain_has_begun_ahead_ends_with_it() -> None:
+    ended: list[str] = []
+    begun: list[asyncio.Task[None]] = []
+
+    async def ahead() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("called off")
+
+    async def chain() -> None:
+        begun.append(asyncio.ensure_future(ahead()))
+        await asyncio.sleep(0)
+
+    with on_a_thread() as conductor:
+        conductor.start(0, chain())
+        conductor.finished()
+    assert ended == ["called off"] and begun[0].cancelled()
+
+
 def test_on_a_thread_chains_go_on_while_the_caller_computes() -> None:
     went_on = threading.Event()
 

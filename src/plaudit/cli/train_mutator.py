@@ -114,6 +114,7 @@ def train_mutator(
     target_model: Annotated[str, _number("Model that answers (default: --model)", _models)] = "",
     judge_model: Annotated[str, _number("Model that judges (default: --model)", _models)] = "",
     embed_model: Annotated[str, _number("Model that embeds (default: on this machine)", _models)] = "",
+    rewrite_tokens: Annotated[int, _number("Tokens that a rewrite may have.", _models)] = 256,
     answer_tokens: Annotated[int, _number("Tokens that an answer may have.", _models)] = 512,
     api_key_env: options.ApiKeyEnv = None,
     judge: options.Judge = None,
@@ -150,7 +151,7 @@ def train_mutator(
         max_steps=max_steps,
         drift_weight=drift_weight,
         cost_weight=cost_weight,
-        answer_tokens=answer_tokens,
+        tokens=(rewrite_tokens, answer_tokens),
     )
     roles = Roles(mutate_model, target_model, judge_model, embed_model)
     _require("gymnasium", "stable_baselines3", "tensorboard")
@@ -177,7 +178,8 @@ class _Task:
     questions: Sequence[Any]
     operators: Sequence[Any]
     rules: Any
-    answer_tokens: int
+    tokens: tuple[int, int]
+    """Of a rewrite and of an answer, at most."""
 
     @staticmethod
     def of(
@@ -187,7 +189,7 @@ class _Task:
         max_steps: int,
         drift_weight: float,
         cost_weight: float,
-        answer_tokens: int,
+        tokens: tuple[int, int],
     ) -> _Task:
         from plaudit.mutation.episode import Rules
         from plaudit.mutation.operators import builtin_operators, load_operators
@@ -197,7 +199,7 @@ class _Task:
             load_questions(questions) if questions else builtin_questions(),
             load_operators(operators) if operators else builtin_operators(),
             Rules(max_steps, drift_weight, cost_weight),
-            answer_tokens,
+            tokens,
         )
 
     def game(self, crew: Crew, deadline: float) -> Game:
@@ -215,7 +217,7 @@ class _Task:
             crew.grader,
             crew.judge,
             encoder,
-            answer_tokens=self.answer_tokens,
+            *self.tokens,
             deadline=deadline,
         )
         return Game(models, self.questions, self.operators, self.rules)
@@ -255,9 +257,8 @@ def _run(
         history = train(game, training, folder, resume=resume, on_progress=shown, facts=facts)
     _conclude(history, folder)
     if stop.signal is not None:
-        stderr().print(
-            f"stopped; go on with: plaudit train-mutator --resume -o {folder} (and the same settings)"
-        )
+        again = "--resume" if (folder / "checkpoint.zip").exists() else "a new start: no rollout was complete"
+        stderr().print(f"stopped; go on with the same command and {again}")
         return stop.exit_status
     return 0
 

@@ -68,9 +68,10 @@ class ThreadConductor:
         self._done.put((number, task))
 
     async def _call_off(self) -> None:
-        for task in list(self._tasks):
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}  # also what chains have begun ahead
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
 
 
 class LoopConductor:
