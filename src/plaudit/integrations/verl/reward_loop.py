@@ -57,8 +57,8 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         reward_model_tokenizer: Any = None,
         **_: Any,
     ) -> None:
-        super().__init__(config=config, tokenizer=tokenizer, compute_score=compute_score)
         settings = settings_from(config)
+        super().__init__(config=config, tokenizer=tokenizer, compute_score=compute_score)
         plain = resolve(settings)
         _check_room(config, settings)
         own = {

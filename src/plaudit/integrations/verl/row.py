@@ -152,7 +152,7 @@ def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
         return ""
     try:
         return str(tokenizer.decode(ids, skip_special_tokens=True))
-    except (ValueError, TypeError, OverflowError, IndexError, KeyError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
         raise ConfigError(
             f"responses: {name} cannot be decoded ({type(error).__name__}: {error}); "
             "actor_rollout_ref.model.path must name the model that wrote it"
