@@ -111,6 +111,8 @@ def test_what_is_wrong_is_said_before_training_starts(tmp_path: Path) -> None:
         plain.write_text('{"question": "What is 2 + 2?"}\n')
         judged = ("--judge", "reference", "--questions", plain)
         assert "reference" in command("--servers", server.url, *judged, *out, status=2)
+    two = ("--servers", "http://127.0.0.1:9/v1", "--model", "m", "--judge-model", "n")
+    assert "--rpm cannot be held over 2 models" in command(*two, "--rpm", 60, *out, status=2)
     said = command("--mutate-model", "m", *out, status=2)
     assert "--mutate-model needs a server" in said
     assert not (tmp_path / "run").exists()

@@ -62,6 +62,7 @@ def muster(
             return
         if settings.local_model:
             raise ConfigError("both servers and a local model are given; leave one out")
+        _check_limits(settings, roles)
         judge = judge_of(settings)
         engines: dict[str, Engine] = {}
 
@@ -103,6 +104,18 @@ def _embedded(
         judge,
         server.notice.replace("Judged by", "Rewritten, answered and judged by"),
     )
+
+
+def _check_limits(settings: Settings, roles: Roles) -> None:
+    """A limit is held by an engine, and every model has its own: refuse what could not be held together."""
+    names = {roles.mutate or settings.model, roles.target or settings.model, roles.judge or settings.model}
+    models = names | ({roles.embed} if roles.embed else set())
+    given = [name for name in ("budget", "rpm", "tpm") if getattr(settings, name) is not None]
+    if len(models) > 1 and given:
+        raise ConfigError(
+            f"--{given[0]} cannot be held over {len(models)} models together; leave it out, or use one "
+            "--model for everything, and embeddings of this machine"
+        )
 
 
 def _checked(settings: Settings) -> tuple[Endpoint, ...]:
