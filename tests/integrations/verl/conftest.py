@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hypothesis  # noqa: F401 - its plugin does so after the last test, which fails now and then beside torch
 import pytest
 
 

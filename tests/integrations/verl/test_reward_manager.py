@@ -41,7 +41,8 @@ def manager(tokenizer: Any, url: str, *, n: int = 4, rule: Any = None, **plaudit
 
     table = {"base_url": url, "model": "simulated", "cache": "off", **plaudit}
     config = configuration(Path(tokenizer.name_or_path), n=n, plaudit=table)
-    return RewardManager(config=config, tokenizer=tokenizer, compute_score=rule)
+    _opened.append(RewardManager(config=config, tokenizer=tokenizer, compute_score=rule))
+    return _opened[-1]
 
 
 def scored(made: Any, data: Any) -> list[dict[str, Any]]:
@@ -49,6 +50,16 @@ def scored(made: Any, data: Any) -> list[dict[str, Any]]:
         return list(await asyncio.gather(*(made.run_single(data[row : row + 1]) for row in range(len(data)))))
 
     return asyncio.run(all_of())
+
+
+@pytest.fixture(autouse=True)
+def closing() -> Iterator[None]:
+    yield
+    while _opened:
+        _opened.pop().close()
+
+
+_opened: list[Any] = []
 
 
 def rewards(outputs: Sequence[dict[str, Any]]) -> list[float]:

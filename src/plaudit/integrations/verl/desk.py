@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
 from plaudit.cli.judge import judge_of
@@ -55,7 +55,13 @@ def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
     return _told(judge_of, plain)
 
 
-def open_desk(settings: RewardSettings, plain: Settings) -> Desk:
+class OpenDesk(Desk, Protocol):
+    """A desk that somebody has to close, or the end of the process does."""
+
+    def close(self) -> None: ...
+
+
+def open_desk(settings: RewardSettings, plain: Settings) -> OpenDesk:
     """The engine that all workers share. Without Ray, one of this process, whose limits hold here only."""
     arguments = engine_arguments(settings, plain)
     if _is_ray_running():
@@ -101,6 +107,9 @@ class LocalDesk:
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
         return await self._meeting.gather(group, member, payload, size=size, timeout=timeout)
+
+    def close(self) -> None:
+        self.engine.close()
 
 
 def _endpoints(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:

@@ -65,16 +65,16 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
             "reward_router_address": reward_router_address,
             "reward_model_tokenizer": reward_model_tokenizer,
         }
-        self._judged = JudgedReward(
-            settings,
-            judge_for(settings, plain),
-            open_desk(settings, plain),
-            Rule(
-                compute_score or _default_rule(),
-                use=settings.rule_use,
-                extra=own if reward_router_address else {},
-            ),
+        rule = Rule(
+            compute_score or _default_rule(), settings.rule_use, extra=own if reward_router_address else {}
         )
+        judge = judge_for(settings, plain)
+        self._desk = open_desk(settings, plain)
+        self._judged = JudgedReward(settings, judge, self._desk, rule)
+
+    def close(self) -> None:
+        """Leave the engine; verl itself ends the whole process instead."""
+        self._desk.close()
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         """The reward of one response, with the same keys of extra information whatever failed."""
