@@ -36,7 +36,7 @@ SYSTEM = {
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 4,
 }
-ON_SECOND = {"resources": {"second": 1}}
+ON_FIRST, ON_SECOND = {"resources": {"first": 1}}, {"resources": {"second": 1}}
 SCRIPT = Path(__file__).with_name("other_training.py")
 
 
@@ -62,7 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         common = {"object_store_memory": STORE, "include_dashboard": False}
         cluster = Cluster(
             initialize_head=True,
-            head_node_args={"num_cpus": 2, "_system_config": SYSTEM, **common},
+            head_node_args={"num_cpus": 2, "resources": {"first": 4}, "_system_config": SYSTEM, **common},
         )
         cluster.add_node(num_cpus=1, resources={"second": 4}, **common)
         ray.init(address=cluster.address, log_to_driver=False)
@@ -114,7 +114,7 @@ def doomed(cluster: Cluster) -> Any:
 @pytest.fixture(scope="module")
 def crew(cluster: Cluster, doomed: Any) -> list[Any]:  # doomed: well known by the time it dies
     """Three worker processes on two nodes."""
-    return [Worker.remote(), Worker.options(**ON_SECOND).remote(), Worker.options(**ON_SECOND).remote()]
+    return [Worker.options(**place).remote() for place in (ON_FIRST, ON_SECOND, ON_SECOND)]
 
 
 @pytest.fixture(scope="module")
@@ -301,12 +301,15 @@ def test_closing_leaves_no_actor_and_no_thread_and_no_other_process_in_the_lurch
 def test_requests_a_minute_and_deadlines_hold_over_all_processes(crew: list[Any]) -> None:
     with loopback() as server:
         options: dict[str, Any] = {"model": "m", "rpm": 12, "cache": None, "hedge": False, "share": "rpm"}
-        with SharedEngine(server.url, **options):
+        with SharedEngine(server.url, **options) as shared:
             ray.get([worker.open.remote(server.url, **options) for worker in crew])
             start = time.monotonic()
             asked = [worker.score.remote(samples(10, str(place)), 1.0) for place, worker in enumerate(crew)]
             verdicts = flat(ray.get(asked))
             assert time.monotonic() - start < 3.0
+            kill(shared)  # another engine has no other minute
+            late = shared.score(samples(3, "late"), JUDGE, deadline=1.0)
+            assert {verdict.status for verdict in late} == {Status.DEADLINE}
         assert server.stats.requests == 12
         assert [verdict.status for verdict in verdicts].count(Status.OK) == 12
         assert [verdict.status for verdict in verdicts].count(Status.DEADLINE) == 18
