@@ -166,7 +166,8 @@ def main() -> int:
     asked = rows(options.samples)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    os.environ["PLAUDIT_HOME"] = tempfile.mkdtemp(prefix="plaudit-bench-")
+    home = tempfile.TemporaryDirectory(prefix="plaudit-bench-", ignore_cleanup_errors=True)
+    os.environ["PLAUDIT_HOME"] = home.name
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 1024 * 1024, log_to_driver=False)
     try:
         if options.kills:
@@ -187,6 +188,7 @@ def main() -> int:
             local = measured(lambda: one_by_one(engine, asked), len(asked), [me])
     finally:
         ray.shutdown()
+        home.cleanup()
 
     def row(name: str, cost: Cost) -> list[str]:
         return [name, f"{cost.cpu * 1e6:.0f}", f"{cost.wall * 1e6:.0f}", f"{dear.cpu / cost.cpu:.1f}x"]
