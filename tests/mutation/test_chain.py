@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from plaudit.mutation.check import Check
 from plaudit.mutation.episode import Attempt
 from plaudit.mutation.operators import KEEP, Operator, builtin_operators
 from plaudit.mutation.practice import Practice, Trouble
@@ -82,6 +83,14 @@ def test_a_call_that_fails_ends_the_chain_and_is_named(stage: str) -> None:
     assert attempt.after is None
     assert attempt.failed_at == {"rewrite": "mutate", "answer": "answer", "grade": "judge"}[stage]
     assert "refuses" in attempt.error
+
+
+def test_a_rewrite_that_is_none_is_no_outage(practice: Practice) -> None:
+    strict = Operator("decompose", OPERATORS["decompose"].instruction, Check(max_growth=0.0, slack=0))
+    attempt = follow(practice, strict)
+    assert attempt.after is None
+    assert attempt.failed_at == "check"
+    assert "characters" in attempt.error
 
 
 def test_a_start_that_failed_is_not_remembered() -> None:

@@ -22,7 +22,7 @@ from plaudit.mutation.batch import (
     abatch_query_target_model,
 )
 from plaudit.mutation.encoders import Encoder
-from plaudit.mutation.episode import Attempt, Scored
+from plaudit.mutation.episode import REJECTED, Attempt, Scored
 from plaudit.mutation.operators import Operator
 from plaudit.mutation.questions import Item
 from plaudit.mutation.trouble import explain, report
@@ -77,7 +77,8 @@ class Chain:
             deadline=models.deadline,
         )
         if mutated.is_fallback:
-            return Attempt(None, failed_at="mutate", error=mutated.error or "")
+            stage = REJECTED if mutated.is_rejected else "mutate"
+            return Attempt(None, failed_at=stage, error=mutated.error or "")
         written = len(now.query) + len(mutated.query)
         if mutated.query == now.query:
             return Attempt(now, characters=written)

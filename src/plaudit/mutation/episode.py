@@ -24,6 +24,8 @@ Vector = NDArray[np.float32]
 Info = dict[str, Any]
 FACTS = 6
 """Numbers that an observation holds beside the query's embedding."""
+REJECTED = "check"
+"""The stage at which a rewrite came and was no rewrite: the operator's failure, and nobody's outage."""
 TOP = 1.0
 """The quality of an answer that cannot be better."""
 
@@ -68,7 +70,7 @@ class Attempt:
     characters: int = 0
     """That rewriter and target read and wrote."""
     failed_at: str = ""
-    """The stage that failed: encode, mutate, answer or judge."""
+    """The stage that failed: mutate, check (of the rewrite), answer, judge or encode."""
     error: str = ""
 
 

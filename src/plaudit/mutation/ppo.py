@@ -22,13 +22,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
 
 from plaudit.mutation.adapter import VectorAdapter, last_row, rows_of
-from plaudit.mutation.episode import Info
+from plaudit.mutation.episode import REJECTED, Info
 from plaudit.mutation.training import Pace
 
 log = logging.getLogger("plaudit")
 
 TOO_MANY_FAILED = 0.5
-"""The share of failed steps past which a rollout says more about the servers than about the policy."""
+"""The share of failed calls past which a rollout says more about the servers than about the policy."""
 
 
 class PacedPPO(PPO):  # type: ignore[misc]
@@ -36,7 +36,7 @@ class PacedPPO(PPO):  # type: ignore[misc]
 
     pace: Pace = "together"
     failed_share: float = 0.0
-    """Of the last rollout's steps."""
+    """Of the last rollout's steps: those in which a call failed."""
     on_turn: Callable[[Info, bool], None] | None = None
     """Called with the info of every step, and whether it ended an episode."""
 
@@ -67,7 +67,7 @@ class PacedPPO(PPO):  # type: ignore[misc]
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
-        self.failed_share = rollout.failures / (n_rollout_steps * env.num_envs)
+        self.failed_share = rollout.outages / (n_rollout_steps * env.num_envs)
         self._last_obs, self._last_episode_starts = rollout.observations, rollout.starts
         rollout.finish()
         callback.update_locals(locals())
@@ -107,7 +107,8 @@ class _Rollout:
     def __init__(self, model: PacedPPO, env: VectorAdapter, buffer: RolloutBuffer, *, first: int) -> None:
         self.taken = np.zeros(env.num_envs, dtype=np.int64)
         """Steps that each environment has taken."""
-        self.failures = 0
+        self.outages = 0
+        """Steps in which a call failed; rewrites that were rejected are what the policy is to learn from."""
         self.observations: NDArray[Any] = np.array(model._last_obs)  # (envs, size)
         self.starts: NDArray[np.bool_] = np.array(model._last_episode_starts, dtype=np.bool_)
         self._model = model
@@ -135,7 +136,7 @@ class _Rollout:
         for row, number in enumerate(numbers):
             is_over = bool(ended[row] or cut[row])
             info = last_row(rows[row], is_cut=bool(cut[row])) if is_over else rows[row]
-            self.failures += bool(info["failed"])
+            self.outages += bool(info["failed"]) and info["failed_at"] != REJECTED
             self._buffer.rewards[self.taken[number], number] = rewards[row]
             self.observations[number] = observations[row]
             self.starts[number] = is_over

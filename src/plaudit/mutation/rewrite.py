@@ -31,6 +31,8 @@ class Mutated:
     """Tokens as first counted, also where the reply came from the cache; `cost` is what was paid now."""
     source: Source = Source.RULE
     """Where the rewrite came from; `rule` where no call was needed."""
+    is_rejected: bool = False
+    """Whether a rewrite came and failed the operator's check, which is no fault of the server's."""
 
 
 def rewriting(query: str, operator: Operator) -> Sample:
@@ -49,7 +51,8 @@ def mutated(
 ) -> Mutated:
     """The rewrite in a verdict, if it is one; else the original query, and why. `error`: the call's own."""
     rewrite = tidy(verdict.reason)
-    error = error or _fault(query, rewrite, operator, verdict, reference)
+    fault = None if error else _fault(query, rewrite, operator, verdict, reference)
+    error = error or fault
     return Mutated(
         query if error else rewrite,
         operator.name,
@@ -57,6 +60,7 @@ def mutated(
         error=error,
         usage=verdict.usage,
         source=verdict.source,
+        is_rejected=fault is not None,
     )
 
 
