@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 _MARKS = ("PLAUDIT_", "OPENAI_", "OLLAMA_")
 _NAMES = ("TRAIN_WITH_MONITOR", "MONITOR_CACHE")
+_KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
+    ("plaudit.compute_score", "_scoring", lambda: None),
+    ("plaudit.integrations.trl.shared_engine", "_engines", list),
+)
 _HEAVY = "pytestmark = pytest.mark.trainers"
 
 
@@ -28,3 +35,14 @@ def isolated_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     home = tmp_path_factory.mktemp("plaudit-home")
     monkeypatch.setenv("PLAUDIT_HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def forgotten_engines() -> Iterator[None]:
+    """Engines that a process keeps for its trainer live no longer than the test that asked for them."""
+    yield
+    for module, name, nothing in _KEPT:
+        keeper = sys.modules.get(module)
+        if keeper is not None and getattr(keeper, name):
+            setattr(keeper, name, nothing())
+            gc.collect()

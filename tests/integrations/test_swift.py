@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +26,14 @@ documented("swift.rewards", AsyncORM=AsyncORM, orms={})
 from swift.rewards import orms  # noqa: E402
 
 from plaudit.integrations.swift import JudgedReward, register  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def unregistered() -> Iterator[None]:
+    """What a test registers ends with it, and the engine behind it."""
+    yield
+    if orms.pop("brief", None) is not None:
+        gc.collect()
 
 
 def columns(completions: list[str], **more: Any) -> dict[str, Any]:
