@@ -121,7 +121,7 @@ def test_a_wrong_key_is_one_message_that_names_the_variable(
     assert result.exit_code == 3
     assert {line["status"] for line in read(out)} == {"failed"}
     assert len({line["error"] for line in read(out)}) == 1
-    assert result.stderr.count("401") == 1
+    assert result.stderr.count("answered 401") == 1
     assert "MY_KEY" in result.stderr
     assert "0123456789" not in result.stderr + out.read_text()
 
