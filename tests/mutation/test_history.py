@@ -39,10 +39,10 @@ def test_a_rollout_becomes_a_point() -> None:
 
 def test_failures_are_counted_by_stage_and_message() -> None:
     recorder = Recorder(History())
-    for error in ("refused", "refused", "late"):
+    for error in ("refused after 3 s", "refused after 4.5 s", "late"):
         recorder.turn(turn(failed=True, failed_at="answer", error=error), False)
     assert recorder.history.failures == {"answer": 3}
-    assert recorder.history.errors == {"answer: refused": 2, "answer: late": 1}
+    assert recorder.history.errors == {"answer: refused after # s": 2, "answer: late": 1}
     assert recorder.history.steps_failed() == 3
 
 

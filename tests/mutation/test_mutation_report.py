@@ -18,6 +18,7 @@ def test_it_shows_the_curve_the_rewrites_and_the_failures() -> None:
     page = report(history, [("seed", "7")])
     for words in (
         "3,072 in 700 episodes",
+        "2, which earned nothing; by stage: judge 2",
         "why so?",
         "0.40",
         "0.90",

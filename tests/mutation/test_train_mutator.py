@@ -88,14 +88,14 @@ def test_on_a_real_model_server_it_runs_from_end_to_end(tmp_path: Path) -> None:
         'builtin = ["keep"]\n[[operators]]\nname = "free"\n'
         'instruction = "Say it in any way."\nmay_state = true\n'
     )
-    few = ("--num-processes", "4", "--num-steps", "4", "--num-env-steps", "32", "--num-mini-batch", "2")
+    few = ("--num-processes", "4", "--num-steps", "4", "--num-env-steps", "16", "--num-mini-batch", "2")
     said = command(
         *("--local-model", model, "--operators", operators, "--answer-tokens", "16"),
         *(*few, "--cache", "off", "-o", tmp_path / "run"),
     )
     assert "tiny.gguf" in said
     history = history_of(tmp_path / "run")
-    assert history.steps == 32 and history.episodes > 0
+    assert history.steps == 16 and history.episodes > 0
     assert history.steps_failed() < history.steps
     assert all(point.reward is None or abs(point.reward) <= 1.5 for point in history.points)
 

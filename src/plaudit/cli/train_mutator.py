@@ -322,15 +322,15 @@ class _Shown:
 
 
 def _conclude(history: History, folder: Path) -> None:
-    from plaudit.mutation.report import finding
+    from plaudit.mutation.report import finding, nothing
 
     out = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
     out.print(finding(history.points))
     for one in history.top(5):
         out.print(f"  {one.quality_before:.2f} -> {one.quality_after:.2f}  {one.before}")
-        out.print(f"{'':14}  {one.after}")
-    if failed := history.steps_failed():
-        out.print(f"{failed:,} of {history.steps:,} steps had a call that failed; they earned nothing")
+        out.print(f"{'':14}  {' '.join(one.after.split())}")
+    if history.failures:
+        out.print(f"of {history.steps:,} steps, these came to nothing: {nothing(history)}")
     out.print(f"wrote {folder / 'report.html'}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import msgspec
@@ -47,7 +48,7 @@ class History(msgspec.Struct):
     failures: dict[str, int] = {}
     """Failed steps by stage."""
     errors: dict[str, int] = {}
-    """The most frequent messages."""
+    """The most frequent messages, numbers left out."""
 
     def steps_failed(self) -> int:
         """How many steps earned nothing because a call failed."""
@@ -97,7 +98,7 @@ class Recorder:
         stage = info["failed_at"]
         self.history.failures[stage] = self.history.failures.get(stage, 0) + 1
         counted = Counter(self.history.errors)
-        counted[f"{stage}: {info['error']}"] += 1
+        counted[_NUMBER.sub("#", f"{stage}: {info['error']}")] += 1
         self.history.errors = dict(counted.most_common(ERRORS_KEPT))
 
     def _remember(self, info: Info) -> None:
@@ -112,6 +113,9 @@ class Recorder:
                 return
             del self.history.best[worst]
         self.history.best[question] = Rewrite(question, query, quality - gain, quality, total)
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def _mean(values: list[float]) -> float | None:

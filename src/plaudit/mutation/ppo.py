@@ -94,11 +94,12 @@ class PacedPPO(PPO):  # type: ignore[misc]
         """
         with torch.no_grad():
             state = torch.as_tensor(observation, device=self.device).unsqueeze(0)
-            logits = self.policy.get_distribution(state).distribution.logits[0].cpu().numpy()
-            value = float(self.policy.predict_values(state)[0])
+            for_action, for_value = self.policy.mlp_extractor(self.policy.extract_features(state))
+            logits = self.policy.action_net(for_action)[0].cpu().numpy()
+            value = float(self.policy.value_net(for_value)[0])
         noise = np.random.default_rng([self.seed or 0, *key]).gumbel(size=logits.shape)
         action = int(np.argmax(logits + noise))
-        return action, value, float(logits[action])
+        return action, value, float(logits[action] - np.logaddexp.reduce(logits))
 
 
 class _Rollout:

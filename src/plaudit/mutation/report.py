@@ -24,7 +24,7 @@ def report(history: History, facts: Sequence[tuple[str, str]]) -> str:
     """The page itself."""
     counted = (
         ("steps", f"{history.steps:,} in {history.episodes:,} episodes"),
-        ("steps without a result", f"{history.steps_failed():,}: a call failed, and no reward was given"),
+        ("steps that came to nothing", nothing(history)),
         *facts,
     )
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in counted)
@@ -34,7 +34,7 @@ def report(history: History, facts: Sequence[tuple[str, str]]) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Query mutation</title>
-<style>{STYLE} td.left {{ text-align: left; white-space: normal; }}</style>
+<style>{STYLE} .left {{ text-align: left; }} td.left {{ white-space: normal; }}</style>
 </head>
 <body>
 <h1>Query mutation</h1>
@@ -66,6 +66,14 @@ def finding(points: Sequence[Point]) -> str:
     return f"Reward per episode: {first:+.3f} at the beginning, {last:+.3f} at the end."
 
 
+def nothing(history: History) -> str:
+    """How many steps earned nothing because something failed, and where it failed."""
+    if not history.failures:
+        return "none"
+    stages = ", ".join(f"{stage} {count:,}" for stage, count in sorted(history.failures.items()))
+    return f"{history.steps_failed():,}, which earned nothing; by stage: {stages}"
+
+
 def picture(points: Sequence[Point]) -> str:
     """The curve of rewards, and that of the quality gained."""
     rewards = [(float(point.steps), point.reward) for point in points if point.reward is not None]
@@ -86,7 +94,7 @@ def _rewrites(history: History) -> str:
     )
     if not rows:
         return "<p>No rewrite was answered better than the question it came from.</p>"
-    head = "<tr><th>before</th><th>after</th><th>score before</th><th>score after</th></tr>"
+    head = '<tr><th>before</th><th class="left">after</th><th>score before</th><th>score after</th></tr>'
     return f'<div class="wide"><table><thead>{head}</thead>\n<tbody>{rows}</tbody></table></div>'
 
 
