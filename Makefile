@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: install demo test test-trainers check bench bench-quick clean help
+.PHONY: install demo test test-trainers check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
-	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
 
 install: .venv/.core            ## .venv with the plaudit command
 demo: .venv/.local              ## a real model judges real answers, then the speed table
@@ -25,6 +25,8 @@ bench: .venv/.bench             ## every claim of the README, measured (half an 
 	$(BIN)/python benchmarks/all.py
 bench-quick: .venv/.bench       ## the same in a minute or two: that it works, not what it says
 	$(BIN)/python benchmarks/all.py --quick
+bench-trainers: .venv-trainers/.done   ## verl, Ray, TRL and query mutation, measured
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python benchmarks/all.py --trainers
 clean:           ## forget the environment
 	rm -rf .venv .venv-trainers
 

@@ -2,6 +2,7 @@
 
 python benchmarks/all.py            about half an hour on two quiet cores
 python benchmarks/all.py --quick    smaller and fewer: that they work, not what they say
+python benchmarks/all.py --trainers what needs torch, verl, TRL or Ray; gpu_wait.py wants a GPU and is left out
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ QUICK = (
     ("score_memory.py", "--lines", "5000"),
     ("kill_resume.py", "--kills", "3", "--lines", "600"),
 )
+TRAINERS = (
+    ("verl_rate.py",),
+    ("ray_engine.py",),
+    ("trl_overlap.py", "--steps", "14"),
+    ("mutation.py",),
+)
 
 
 def main() -> int:
@@ -41,16 +48,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
-    commands = QUICK if parser.parse_args().quick else FULL
+    parser.add_argument("--trainers", action="store_true")
+    options = parser.parse_args()
+    commands = TRAINERS if options.trainers else QUICK if options.quick else FULL
     print(
         f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}: a busy machine measures its neighbours."
     )
     ends = []
-    for script, *options in commands:
-        name = " ".join((script, *options))
+    for script, *words in commands:
+        name = " ".join((script, *words))
         print(f"\n=== {name} ===", flush=True)
         started = time.monotonic()
-        status = subprocess.run([sys.executable, HERE / script, *options], check=False).returncode
+        status = subprocess.run([sys.executable, HERE / script, *words], check=False).returncode
         ends.append((name, status, time.monotonic() - started))
     print("\n=== all ===")
     for name, status, seconds in ends:

@@ -23,7 +23,7 @@ def home() -> Path:
 
 
 class Secret:
-    """A key that shows itself only when asked by name: never in a repr, a log or a pickle of settings."""
+    """A key that shows itself only when asked by name: never in a repr or a log. A pickle has it."""
 
     __slots__ = ("_value",)
 
