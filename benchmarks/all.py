@@ -2,7 +2,7 @@
 
 python benchmarks/all.py            about half an hour on two quiet cores
 python benchmarks/all.py --quick    smaller and fewer: that they work, not what they say
-python benchmarks/all.py --trainers what needs torch, verl, TRL or Ray; gpu_wait.py wants a GPU and is left out
+python benchmarks/all.py --trainers what needs torch, verl, TRL or Ray (not gpu_wait.py, which wants a GPU)
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, levels: Sequen
         f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
         f'<text x="{LEFT}" y="{TOP - 4}" class="quiet">{escape(y_label)}</text>'
     )
-    names = ", ".join(one.name for one in (*lines, *levels) if one.name)
+    named = [*(line.name for line in lines), *(level.name for level in levels)]
+    names = ", ".join(filter(None, named))
     label = escape(f"{y_label} over {x_label}: {names}", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" class="curves" role="img" '
