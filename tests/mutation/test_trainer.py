@@ -11,7 +11,7 @@ pytestmark = pytest.mark.trainers
 import numpy as np  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 
-from plaudit.errors import ConfigError  # noqa: E402
+from plaudit.errors import BatchFailed, ConfigError  # noqa: E402
 from plaudit.mutation.episode import Rules  # noqa: E402
 from plaudit.mutation.history import History, Point  # noqa: E402
 from plaudit.mutation.practice import Practice, Trouble, optimum  # noqa: E402
@@ -98,7 +98,23 @@ def test_with_some_calls_failing_it_goes_on_and_flags_them(tmp_path: Path) -> No
     assert all(point.reward is None or abs(point.reward) < 1 for point in history.points)
 
 
-def test_a_server_that_dies_half_way_stops_nothing_and_earns_nothing(tmp_path: Path) -> None:
+def test_an_outage_that_passes_stops_nothing_and_earns_nothing(tmp_path: Path) -> None:
+    trouble = Trouble()
+
+    def fails_for_a_while(steps: int, point: Point | None) -> bool:
+        trouble.refused = 1.0 if 64 <= steps < 96 else 0.0
+        return True
+
+    with Practice(trouble=trouble) as practice:
+        history = train(practice.game, SMALL, tmp_path, on_progress=fails_for_a_while, patience=1.0)
+    assert history.steps == 128
+    before, during, after = history.points[0], history.points[2], history.points[3]
+    assert (before.failed, after.failed < 0.5) == (0.0, True)
+    assert during.failed > 0.5
+    assert abs(during.reward or 0.0) < 0.1, "what little was earned came from the cache"
+
+
+def test_servers_that_stay_away_end_it_and_it_goes_on_from_before(tmp_path: Path) -> None:
     trouble = Trouble()
 
     def dies(steps: int, point: Point | None) -> bool:
@@ -106,11 +122,11 @@ def test_a_server_that_dies_half_way_stops_nothing_and_earns_nothing(tmp_path: P
         return True
 
     with Practice(trouble=trouble) as practice:
-        history = train(practice.game, SMALL, tmp_path, on_progress=dies)
-    assert history.steps == 128
-    assert history.points[0].failed == 0.0
-    assert history.points[-1].failed > 0.5
-    assert abs(history.points[-1].reward or 0.0) < 0.05, "what little was earned came from the cache"
+        with pytest.raises(BatchFailed, match=r"refuses this request.* go on with --resume"):
+            train(practice.game, SMALL, tmp_path / "cut", on_progress=dies, patience=0.0)
+        trouble.refused = 0.0
+        resumed = train(practice.game, SMALL, tmp_path / "cut", resume=True)
+    assert resumed == small(tmp_path / "whole")
 
 
 def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import logging
 import sys
@@ -21,7 +22,7 @@ from plaudit.cli.console import ConsoleHandler, stderr
 from plaudit.cli.crew import Crew, Roles, muster
 from plaudit.cli.score import check_cache
 from plaudit.cli.stop import Stop
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.judges.check import check_samples
 from plaudit.settings import Settings, load
 from plaudit.types import Sample
@@ -43,8 +44,10 @@ HELP = (
 EPILOG = (
     "Example:  plaudit train-mutator --servers http://localhost:11434 --model llama3.2 --num-env-steps 20000 "
     "-o mutator\n\n"
-    "Exit status:  0 trained to the end, 2 bad usage or input, 130 stopped by Ctrl-C (go on with --resume)."
+    "Exit status:  0 trained to the end, 2 bad usage or input, 3 the servers were lost, 130 stopped by "
+    "Ctrl-C (after 3 and 130, go on with --resume)."
 )
+SERVERS_LOST = 3
 _task, _models, _ppo, _output = "Task", "Models", "PPO", "Output"
 
 
@@ -120,6 +123,7 @@ def train_mutator(
     judge: options.Judge = None,
     rubric: options.Rubric = None,
     scale: options.Scale = None,
+    patience: Annotated[float, _number("Seconds that an outage may last.", _models)] = 300.0,
     local_model: options.LocalModel = None,
     yes: options.Yes = False,
     max_concurrent: options.MaxConcurrent = None,
@@ -155,7 +159,13 @@ def train_mutator(
     )
     roles = Roles(mutate_model, target_model, judge_model, embed_model)
     _require("gymnasium", "stable_baselines3", "tensorboard")
-    raise typer.Exit(_run(settings, roles, task, training, output, resume=resume, yes=yes, quiet=quiet))
+    run = functools.partial(_run, settings, roles, task, training, output)
+    try:
+        status = run(resume=resume, patience=patience, yes=yes, quiet=quiet)
+    except BatchFailed as lost:
+        stderr().print(f"plaudit: {lost}")
+        status = SERVERS_LOST
+    raise typer.Exit(status)
 
 
 SETTINGS = (
@@ -231,6 +241,7 @@ def _run(
     folder: Path,
     *,
     resume: bool,
+    patience: float,
     yes: bool,
     quiet: bool,
 ) -> int:
@@ -254,7 +265,9 @@ def _run(
             ("questions", f"{len(task.questions):,}"),
             ("seed", str(training.seed)),
         )
-        history = train(game, training, folder, resume=resume, on_progress=shown, facts=facts)
+        history = train(
+            game, training, folder, resume=resume, on_progress=shown, patience=patience, facts=facts
+        )
     _conclude(history, folder)
     if stop.signal is not None:
         again = "--resume" if (folder / "checkpoint.zip").exists() else "a new start: no rollout was complete"

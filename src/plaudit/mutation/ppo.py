@@ -28,7 +28,7 @@ from plaudit.mutation.training import Pace
 log = logging.getLogger("plaudit")
 
 TOO_MANY_FAILED = 0.5
-"""The share of failed calls past which a rollout says more about the servers than about the policy."""
+"""The share of steps with a failed call past which a rollout counts as an outage."""
 
 
 class PacedPPO(PPO):  # type: ignore[misc]
@@ -74,9 +74,14 @@ class PacedPPO(PPO):  # type: ignore[misc]
         callback.on_rollout_end()
         return True
 
+    @property
+    def is_outage(self) -> bool:
+        """Whether the last rollout says more about the servers than about the policy."""
+        return self.failed_share > TOO_MANY_FAILED
+
     def train(self) -> None:
         """Update the policy, unless most of the rollout failed: that would teach it about the outage."""
-        if self.failed_share > TOO_MANY_FAILED:
+        if self.is_outage:
             log.warning(
                 "%.0f%% of the steps up to %d failed: the policy is left as it is",
                 100 * self.failed_share,

@@ -7,6 +7,7 @@ A training lives in a folder: `checkpoint.zip` after every rollout, TensorBoard'
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
@@ -20,16 +21,20 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.mutation import checkpoint
 from plaudit.mutation.adapter import VectorAdapter
 from plaudit.mutation.conductor import Conductor
+from plaudit.mutation.episode import REJECTED
 from plaudit.mutation.game import Game
 from plaudit.mutation.history import History, Point, Recorder
 from plaudit.mutation.ppo import PacedPPO
 from plaudit.mutation.report import write_report
 from plaudit.mutation.training import Training, flag
 from plaudit.mutation.vector_env import BatchedQueryMutationEnv
+
+LONGEST_PAUSE = 10.0
+"""Seconds between two rollouts while the servers are gone."""
 
 
 def train(
@@ -40,6 +45,7 @@ def train(
     resume: bool = False,
     conductor: Conductor | None = None,
     on_progress: Callable[[int, Point | None], bool] = lambda *_: True,
+    patience: float = 300.0,
     facts: tuple[tuple[str, str], ...] = (),
 ) -> History:
     """Train a policy, and leave everything about it in a folder.
@@ -47,6 +53,8 @@ def train(
     resume       go on from the folder's checkpoint; the curve is the one it would have been without a stop
     conductor    runs the calls; by default on a thread of their own
     on_progress  told the steps after every step, and the point after every rollout; False stops the training
+    patience     seconds that an outage of the servers may last before BatchFailed is raised; the checkpoint
+                 is then the one from before the outage
     facts        names and values that the report is to show
     """
     started = (folder / checkpoint.NAME).exists()
@@ -68,7 +76,9 @@ def train(
         history = saved[0].history if saved else History()
         if saved is not None:
             _restore(model, vector, *saved)
-        keeper = _Keeper(folder, settings, vector, Recorder(history), on_progress)
+        keeper = _Keeper(
+            folder, settings, vector, Recorder(history), on_progress=on_progress, patience=patience
+        )
         model.on_turn = keeper.recorder.turn
         remaining = training.steps - model.num_timesteps
         if remaining > 0:
@@ -93,7 +103,9 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
         settings: dict[str, Any],
         vector: BatchedQueryMutationEnv,
         recorder: Recorder,
+        *,
         on_progress: Callable[[int, Point | None], bool],
+        patience: float,
     ) -> None:
         super().__init__()
         self.recorder = recorder
@@ -102,6 +114,9 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
         self._settings = settings
         self._vector = vector
         self._on_progress = on_progress
+        self._patience = patience
+        self._lost_at: float | None = None
+        """When the outage that is going on began."""
 
     def save(self) -> None:
         """Write a checkpoint: between two rollouts, when no call is under way."""
@@ -117,7 +132,7 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
         checkpoint.save(self._folder, state, model.get_parameters())
 
     def _on_rollout_start(self) -> None:
-        if self.recorder.history.points:
+        if self.recorder.history.points and self._lost_at is None:
             self.save()
 
     def _on_step(self) -> bool:
@@ -132,6 +147,26 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
         if point.gain is not None:
             self.logger.record("rollout/quality_gain", point.gain)
         self._on_progress(point.steps, point)
+        if self.model.is_outage:
+            self._bear_outage()
+        else:
+            self._lost_at = None
+
+    def _bear_outage(self) -> None:
+        """Wait a little for the servers to come back, and give up once patience is at its end."""
+        now = time.monotonic()
+        self._lost_at = now if self._lost_at is None else self._lost_at
+        if now - self._lost_at >= self._patience:
+            causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
+            file = self._folder / checkpoint.NAME
+            then = (
+                f"go on with --resume: {file} is from before the outage" if file.exists() else "start again"
+            )
+            raise BatchFailed(
+                f"most calls have failed for {self._patience:g} s ({causes[0]}); "
+                f"bring the servers back and {then}"
+            )
+        time.sleep(min(LONGEST_PAUSE, self._patience / 10))
 
 
 def _model(training: Training, env: VectorAdapter) -> PacedPPO:
