@@ -49,6 +49,18 @@ def test_over_a_server_it_trains_and_reports(tmp_path: Path) -> None:
     assert "<svg" in page and "score before" in page
 
 
+def test_batching_keeps_the_server_busy_and_no_batching_asks_one_thing_at_a_time(tmp_path: Path) -> None:
+    peaks = []
+    for flag in ("--no-batching", "--use-batching", "--no-barrier"):
+        with loopback(Scenario(latency=taking(0.005))) as server:
+            command("--servers", server.url, *SMALL, flag, "--cache", "off", "-o", tmp_path / flag, "--quiet")
+            peaks.append(server.stats.peak_in_flight)
+    assert peaks[0] == 1
+    assert min(peaks[1:]) >= 3
+    one, two, three = (history_of(folder) for folder in tmp_path.iterdir())
+    assert one == two == three
+
+
 def test_with_a_tenth_of_the_calls_failing_and_a_server_dying_it_goes_on(tmp_path: Path) -> None:
     dying = INSTANT.replace(faults=(Fault("down", requests=(60, NEVER)),))
     flaky = INSTANT.replace(faults=(Fault("error", probability=0.1, status=400),))

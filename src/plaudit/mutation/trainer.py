@@ -68,7 +68,7 @@ def train(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for two small layers, more threads only wait for one another
     vector = BatchedQueryMutationEnv(
-        game, training.num_processes, conductor=conductor, looks_ahead=training.pace != "one-by-one"
+        game, training.num_processes, conductor=conductor, one_by_one=training.pace == "one-by-one"
     )
     try:
         model = _model(training, VectorAdapter(vector))

@@ -53,10 +53,10 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         num_envs: int = 16,
         *,
         conductor: Conductor | None = None,
-        looks_ahead: bool = True,
+        one_by_one: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        """`looks_ahead`: ask about an environment's next question while its last step is under way."""
+        """`one_by_one`: begin episodes in turn, and never ask about the next question ahead of time."""
         if num_envs < 1:
             raise ConfigError(f"num_envs={num_envs} leaves nobody to play; use 1 or more")
         self.game = game
@@ -67,8 +67,9 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._conductor = conductor or ThreadConductor()
-        self._players = [Player(game, generator(None), looks_ahead=looks_ahead) for _ in range(num_envs)]
+        self._players = [Player(game, generator(None), looks_ahead=not one_by_one) for _ in range(num_envs)]
         self._in_flight: set[int] = set()
+        self._one_by_one = one_by_one
 
     # -- all together ---------------------------------------------------------------------------------------
 
@@ -79,11 +80,14 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         chosen = self._chosen(options)
         seeds = self._seeds(seed)
         self._collect(len(self._in_flight))  # what was sent and never received
+        turns: dict[int, Turn] = {}
         for number in chosen:
             if seeds[number] is not None:
                 self._players[number].reseed(generator(seeds[number]))
             self._begin(number, self._open(self._players[number]))
-        turns = self._collect(len(chosen))
+            if self._one_by_one:
+                turns |= self._collect(1)
+        turns |= self._collect(len(self._in_flight))
         infos = self._infos(turns)
         return np.stack([player.observe() for player in self._players]), infos  # (envs, size)
 
