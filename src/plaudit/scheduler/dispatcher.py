@@ -7,6 +7,7 @@ happens on one event loop, so there is no lock; `pump` is the one place where ca
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,7 @@ from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.hedging import Hedging
 from plaudit.scheduler.lane import NEVER, Flight, Lane
 from plaudit.scheduler.outcome import kind_of, known_usage
+from plaudit.scheduler.overdue import Overdue
 from plaudit.scheduler.waiting import WaitingRoom
 from plaudit.types import Reply, Usage
 
@@ -87,12 +89,16 @@ class Dispatcher:
             on_limit=self._report_limit,
         )
         self._retries = RetryBudget()
-        self._hedging = Hedging(self._admission, self._retries, send=self._send_twin)
+        self._hedging = Hedging(
+            self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
+        )
         self._waiting = WaitingRoom(self._come_back)
         self._emit = emit
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
         self._wake: asyncio.TimerHandle | None = None
+        self._wake_due = NEVER
+        self._overdue = Overdue(self.lanes, timeout=self.config.timeout)
         self._flight_ids = 0
         self._is_closed = False
         self._is_pump_due = False
@@ -161,6 +167,7 @@ class Dispatcher:
     async def close(self) -> None:
         """Stop everything: what has not come back gets EngineClosed. Leaves no task behind."""
         self._is_closed = True
+        self._overdue.close()
         if self._wake is not None:
             self._wake.cancel()
         flights = [flight for lane in self.lanes for flight in lane.flights.values()]
@@ -189,26 +196,22 @@ class Dispatcher:
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight))
-
-    def _send_twin(self, call: Call, lane: Lane, now: float) -> None:
-        self._send(call, lane, now, is_hedge=True)
+        self._overdue.watch()
 
     async def _fly(self, flight: Flight) -> None:
         flight.has_begun = True
         lane = flight.lane
-        outcome: Outcome
         try:
-            async with asyncio.timeout(self.config.timeout):
-                outcome = await lane.transport.send(flight.call.request)
-        except TimeoutError:
-            outcome = TransportFailed(f"{lane.name}: no reply within {self.config.timeout:g} s")
-            lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
+            outcome: Outcome = await lane.transport.send(flight.call.request)
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:
-            self._land(flight, None)
-            self.pump()  # what it had reserved is free again
-            raise
+            if not flight.is_overdue:
+                self._land(flight, None)
+                self.pump()  # what it had reserved is free again
+                raise
+            outcome = TransportFailed(f"{lane.name}: no reply within {self.config.timeout:g} s")
+            lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
@@ -219,6 +222,7 @@ class Dispatcher:
 
     def _cut_off(self, flight: Flight) -> None:
         """Cancel a flight. One that has not begun never will: its task ends without a step to land it."""
+        flight.is_overdue = False
         if flight.task is not None:
             flight.task.cancel()
         if not flight.has_begun:
@@ -233,9 +237,8 @@ class Dispatcher:
         cost = self._admission.on_return(call, lane, known_usage(outcome), now=now)
         if self._emit is not None:
             error = str(outcome) if isinstance(outcome, PlauditError) else None
-            self._emit(
-                CallFinished(now, lane.name, lane.in_flight, kind_of(outcome), latency, usage, error),
-            )
+            kind = kind_of(outcome)
+            self._emit(CallFinished(now, lane.name, lane.in_flight, kind, latency, usage, error))
         if outcome is None:
             return
         if isinstance(outcome, Reply):
@@ -317,7 +320,7 @@ class Dispatcher:
         self._later(call, wait)
 
     def _later(self, call: Call, wait: float) -> None:
-        if not call.finished and not self._is_flying(call):
+        if not (call.finished or self._is_flying(call)):
             self._waiting.put(call, seconds=wait)
 
     def _come_back(self, call: Call) -> None:
@@ -372,11 +375,17 @@ class Dispatcher:
                 self._cut_off(flight)
 
     def _wake_at(self, when: float, now: float) -> None:
+        """Pump again by then. A timer that is due earlier stays: a look too many costs less than a timer."""
+        if when == NEVER or self._is_closed or (self._wake is not None and self._wake_due <= when):
+            return
         if self._wake is not None:
             self._wake.cancel()
-            self._wake = None
-        if when < NEVER and not self._is_closed:
-            self._wake = self._loop.call_later(max(when - now, 0.0), self.pump)
+        self._wake_due = when
+        self._wake = self._loop.call_later(max(when - now, 0.0), self._wake_up)
+
+    def _wake_up(self) -> None:
+        self._wake = None
+        self.pump()
 
     def _close_breaker(self, lane: Lane, now: float) -> None:
         if lane.breaker.state is not BreakerState.CLOSED:

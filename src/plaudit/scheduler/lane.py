@@ -27,7 +27,7 @@ LONGEST_REST = 1.0
 class Flight:
     """One attempt of one call on one lane."""
 
-    __slots__ = ("call", "has_begun", "id", "lane", "sent_at", "task")
+    __slots__ = ("call", "has_begun", "id", "is_overdue", "lane", "sent_at", "task")
 
     def __init__(self, call: Call, lane: Lane, *, sent_at: float, id: int) -> None:
         self.call = call
@@ -35,6 +35,8 @@ class Flight:
         self.sent_at = sent_at
         self.id = id
         self.has_begun = False
+        self.is_overdue = False
+        """Whether it was ended because it took too long."""
         self.task: asyncio.Task[None] | None = None
 
 
