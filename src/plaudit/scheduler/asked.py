@@ -25,7 +25,10 @@ class Asked:
 
     def is_wanted(self, call: Call) -> bool:  # noqa: ARG002
         """Whether a batch still waits for it."""
-        return any(not batch.is_closed for batch, _ in self.waiters)
+        for batch, _ in self.waiters:  # noqa: SIM110 - asked for every call: any() takes twice as long
+            if not batch.is_closed:
+                return True
+        return False
 
     def count(self, call: Call, reply: Reply | None) -> None:
         """Enter a call that is over into the books of whoever asked first."""

@@ -181,7 +181,7 @@ class Scorer:
         verdict = self._read(call, asked, outcome)
         if verdict is None:
             return
-        if verdict.status is Status.OK and self._cache is not None:
+        if verdict.status is Status.OK:
             self._unsaved.append((call.key, asked, verdict))
             if self._saving is None:
                 self._saving = self._loop.create_task(self._save())
