@@ -84,4 +84,9 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "plaudit":
+            raise
+        raise ImportError(f'{name} needs {error.name}; run: pip install "plaudit[mutation]"') from error

@@ -22,6 +22,10 @@ __all__ = ["SharedEngine"]
 def __getattr__(name: str) -> Any:
     if name != "SharedEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from plaudit.integrations.ray.shared import SharedEngine
-
+    try:
+        from plaudit.integrations.ray.shared import SharedEngine
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "ray":
+            raise
+        raise ImportError('SharedEngine needs Ray; run: pip install "plaudit[ray]"') from error
     return SharedEngine
