@@ -17,7 +17,7 @@ LAYERS = [
     {"types", "errors", "events", "config", "settings"},
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
-    {"engine", "blocking", "openai_manager", "pending", "session"},
+    {"engine", "blocking", "openai_manager", "pending", "session", "submits"},
     {"audit", "cli", "compute_score", "integrations", "mutation", "scoring", "service", "testing"}
     | {"__main__", "__init__"},
 ]

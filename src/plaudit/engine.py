@@ -6,9 +6,7 @@ Everything happens on a thread of the engine's own: the caller's thread and the 
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -26,13 +24,14 @@ from plaudit.scheduler.dispatcher import DispatcherConfig
 from plaudit.scheduler.panel import convene
 from plaudit.session import Plan, Session
 from plaudit.settings import Settings, load
+from plaudit.submits import Submits, checked_deadline
 from plaudit.transports import Transport, open_transport
-from plaudit.types import Sample, Verdict
+from plaudit.types import Sample
 
 DEFAULT_CACHE = "default"
 
 
-class Engine:
+class Engine(Submits):
     """Judges samples over one or more endpoints. A context manager; threads may share it.
 
     Nothing is started before the first batch. In a forked child the engine starts afresh.
@@ -113,10 +112,7 @@ class Engine:
         self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> Pending:
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
-        if deadline is not None and not deadline > 0:
-            raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
-        if deadline == math.inf:
-            deadline = None
+        deadline = checked_deadline(deadline)
         samples = list(samples)
         check_samples(judge, enumerate(samples))
         if isinstance(judge, Panel):
@@ -127,28 +123,6 @@ class Engine:
             session = self._started()
             session.start(batch)
         return Pending(batch, session)
-
-    def score(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> list[Verdict]:
-        """Judge samples and wait for all their verdicts, in order. Ctrl-C calls the rest off."""
-        pending = self.submit(samples, judge, deadline=deadline)
-        try:
-            return pending.result()
-        except BaseException:
-            pending.cancel()
-            raise
-
-    async def ascore(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> list[Verdict]:
-        """The same for callers with an event loop of their own, which stays free meanwhile."""
-        pending = self.submit(samples, judge, deadline=deadline)
-        try:
-            return await pending
-        except asyncio.CancelledError:
-            pending.cancel()
-            raise
 
     # -- life ---------------------------------------------------------------------------------------------
 

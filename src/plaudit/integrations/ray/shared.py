@@ -6,14 +6,13 @@ One concurrency limit, one RPM, TPM and budget, one cache, one deduplication, wh
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack, cast
 
 import ray.cloudpickle
 
-from plaudit.errors import ConfigError, EngineClosed
+from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.client import Client
 from plaudit.integrations.ray.errand import Joined, Packed, asked_of, packed
@@ -24,12 +23,13 @@ from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.panel import convene
-from plaudit.types import Sample, Verdict
+from plaudit.submits import Submits, checked_deadline
+from plaudit.types import Sample
 
 T = TypeVar("T")
 
 
-class SharedEngine:
+class SharedEngine(Submits):
     """Judges samples by the engine that all processes of a training share. A context manager; for any thread.
 
     It can be pickled: a copy in another process reaches the same engine. Or let every process make its own
@@ -86,10 +86,7 @@ class SharedEngine:
         self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> Pending:
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
-        if deadline is not None and not deadline > 0:
-            raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
-        if deadline == math.inf:
-            deadline = None
+        deadline = checked_deadline(deadline)
         samples = list(samples)
         check_samples(judge, enumerate(samples))
         pack = self._packed
@@ -102,28 +99,6 @@ class SharedEngine:
         if samples:
             client.start(batch, asked_of(batch, pack, dumps=ray.cloudpickle.dumps))
         return Pending(batch, client)
-
-    def score(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> list[Verdict]:
-        """Judge samples and wait for all their verdicts, in order. Ctrl-C calls the rest off."""
-        pending = self.submit(samples, judge, deadline=deadline)
-        try:
-            return pending.result()
-        except BaseException:
-            pending.cancel()
-            raise
-
-    async def ascore(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> list[Verdict]:
-        """The same for callers with an event loop of their own, which stays free meanwhile."""
-        pending = self.submit(samples, judge, deadline=deadline)
-        try:
-            return await pending
-        except asyncio.CancelledError:
-            pending.cancel()
-            raise
 
     # -- meeting ------------------------------------------------------------------------------------------
 
