@@ -25,6 +25,7 @@ FULL = (
     ("memory.py",),
     ("score_memory.py",),
     ("kill_resume.py",),
+    ("simulator.py",),
     ("peers.py",),
 )
 QUICK = (
