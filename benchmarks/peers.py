@@ -154,8 +154,7 @@ def report(
     )
     table.show("Requests turned away, of all that were sent", ("client", *names), rejects)
     print(
-        "verl's rate_limited manager needs torch and ray, and is not measured. By its source it is a "
-        "semaphore (1 at once unless told otherwise) without retries, and a failed call scores 0.0."
+        "verl's rate_limited manager needs torch and Ray: benchmarks/verl_rate.py measures it beside plaudit."
     )
 
 
