@@ -30,6 +30,7 @@ def test_a_good_verdict_comes_back_as_it_was_free_of_charge(
     assert found.status is Status.OK
     assert found.source is Source.CACHE
     assert found.usage == Usage(tokens, 7, 0.0)
+    assert (found.attempts, found.latency_s) == (0, 0.0)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
@@ -39,7 +40,12 @@ def test_there_is_no_way_to_write_a_failure(status: Status) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"null", b"{}", b'{"score": null}', b'{"score": "7"}', b"[1]", b"\xff", b'{"score": 7']
+    "data",
+    [
+        *(b"", b"null", b"{}", b"[1]", b"\xff", b'{"score": 7', b'{"score": 7}'),
+        *(b'{"score": null, "status": "ok"}', b'{"score": "7", "status": "ok"}'),
+        *(b'{"score": 7, "status": "failed"}', b'{"score": 7, "status": "fine"}'),
+    ],
 )
 def test_bytes_that_are_no_verdict_are_none(data: bytes) -> None:
     assert decode(data) is None
@@ -51,7 +57,7 @@ def test_an_export_can_be_read_by_a_person() -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    found = decode(b'{"score": 7.0, "reason": "fine", "colour": "blue"}')
+    found = decode(b'{"score": 7.0, "status": "ok", "reason": "fine", "colour": "blue"}')
     assert found is not None and found.score == 7.0
 
 

@@ -1,24 +1,36 @@
-"""How a verdict is kept in a cache: a small JSON object, readable in an export."""
+"""How a verdict is kept in a cache: a small JSON object, readable in an export.
+
+It is written as it will be read: free of charge, and from the cache. So reading it is one step.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from plaudit.types import Source, Status, Usage, Verdict
+from plaudit.types import Source, Status, Verdict
+
+
+class _Usage(msgspec.Struct, omit_defaults=True):
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float  # what it cost once is not paid again
 
 
 class _Record(msgspec.Struct, omit_defaults=True):
+    """The fields of a Verdict by their names; those left out are as in a new one."""
+
     score: float
+    status: Status
+    source: Source
+    usage: _Usage
     reason: str = ""
     model: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    latency_s: float = 0.0
+    took_s: float = 0.0
     parts: dict[str, float] = {}
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_Record)
+_decoder = msgspec.json.Decoder(Verdict)
 
 
 def encode(verdict: Verdict) -> bytes:
@@ -27,11 +39,12 @@ def encode(verdict: Verdict) -> bytes:
     usage = verdict.usage
     record = _Record(
         score=verdict.score,
+        status=Status.OK,
+        source=Source.CACHE,
+        usage=_Usage(usage.prompt_tokens, usage.completion_tokens, 0.0),
         reason=verdict.reason,
         model=verdict.model,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        latency_s=round(verdict.latency_s, 4),
+        took_s=round(verdict.latency_s, 4),
         parts=dict(verdict.parts),
     )
     try:
@@ -44,17 +57,9 @@ def encode(verdict: Verdict) -> bytes:
 
 
 def decode(data: bytes) -> Verdict | None:
-    """The verdict as it comes out of the cache, free of charge; None for bytes that are no verdict."""
+    """The verdict as it comes out of the cache; None for bytes that are no verdict."""
     try:
-        record = _decoder.decode(data)
+        verdict = _decoder.decode(data)
     except msgspec.DecodeError:
         return None
-    return Verdict(
-        score=record.score,
-        status=Status.OK,
-        reason=record.reason,
-        model=record.model,
-        source=Source.CACHE,
-        usage=Usage(record.prompt_tokens, record.completion_tokens, 0.0),
-        parts=record.parts,
-    )
+    return verdict if verdict.status is Status.OK and verdict.score is not None else None
