@@ -6,48 +6,30 @@ import asyncio
 import inspect
 import logging
 import pickle
-import re
 from typing import Any
 
 import pytest
+from choosy import JUDGE, Choosy
 from loopback import HANGING, INSTANT, loopback, taking
 
 from plaudit import Engine, Group, Monitor, Reference, Rubric, Sample
-from plaudit.errors import BatchFailed, ConfigError, RequestRefused
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
 from plaudit.integrations.trl.trainer import check_version, warn_of_split
 from plaudit.rewards import Component, LengthPenalty, RuleReward
 from plaudit.rewards.failure import OnFailure
-from plaudit.types import ChatRequest, Reply, Request
-
-JUDGE = Rubric("Is it correct and brief?", scale=(0, 10))
 
 
-class Wishing:
-    """A judge's server that gives what a response wishes for (`worth 7`); nothing to one that says `lost`."""
+class Wishing(Choosy):
+    """The same for other judges, too, and without a cache."""
 
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def send(self, request: Request) -> Reply:
-        assert isinstance(request, ChatRequest)
-        text = request.messages[-1]["content"]
-        self.asked.append(text)
-        if "lost" in text:
-            raise RequestRefused("the request is too long")
-        worth = re.search(r"worth (\d+)", text)
-        number = worth[1] if worth else "5"
-        is_right = "true" if number > "4" else "false"
-        return Reply(
-            f'{{"reason": "as wished", "score": {number}, "equivalent": {is_right}, "suspicion": 8}}'
-        )
-
-    async def close(self) -> None:
-        """Nothing to free."""
+    def verdict(self, worth: int) -> str:
+        is_right = "true" if worth > 4 else "false"
+        return f'{{"reason": "as wished", "score": {worth}, "equivalent": {is_right}, "suspicion": 8}}'
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"url": "http://judge/v1", "model": "m", "cache": None, "transport": lambda _endpoint: self}
+        return {**super().options, "cache": None}
 
 
 class Trainer:

@@ -25,7 +25,11 @@ class Choosy:
         if "lost" in text:
             raise RequestRefused("the request is too long")
         worth = re.search(r"worth (\d+)", text)
-        return Reply(f'{{"reason": "so it says", "score": {worth[1] if worth else 5}}}')
+        return Reply(self.verdict(int(worth[1]) if worth else 5))
+
+    def verdict(self, worth: int) -> str:
+        """What it replies about a response that says what it is worth."""
+        return f'{{"reason": "so it says", "score": {worth}}}'
 
     async def close(self) -> None:
         """Nothing to free."""
