@@ -261,6 +261,7 @@ def test_statistics_count_what_was_sent_and_what_was_paid_twice() -> None:
         "answered": 2,
         "rejected": 1,
         "rejects": {"500": 1},
+        "over_capacity": 0,
         "faults": {"error": 1},
         "withdrawn": 0,
         "in_flight": 0,

@@ -4,9 +4,11 @@ scenario   what the server is like (plain data);  presets: scenarios by name
 server     what happens, as a state machine without clock or I/O
 memory     the server as a transport, under the loop's own time;  http: the server on a socket
 ideal      the best makespan anybody could reach on it
+families   servers drawn at random, with the weather that every API has
 """
 
-from plaudit.simulator.ideal import ideal_makespan, ideal_makespan_of, works_of
+from plaudit.simulator.families import Drawn, draw
+from plaudit.simulator.ideal import costs_of, ideal_makespan, ideal_makespan_of, works_of
 from plaudit.simulator.memory import SimulatedTransport
 from plaudit.simulator.presets import PRESETS, load_scenario
 from plaudit.simulator.scenario import (
@@ -19,11 +21,13 @@ from plaudit.simulator.scenario import (
     Scenario,
     Tenant,
     Unlimited,
+    WrongHeaders,
 )
 from plaudit.simulator.server import SimulatedServer
 
 __all__ = [
     "PRESETS",
+    "Drawn",
     "Fault",
     "Knee",
     "Latency",
@@ -35,6 +39,9 @@ __all__ = [
     "SimulatedTransport",
     "Tenant",
     "Unlimited",
+    "WrongHeaders",
+    "costs_of",
+    "draw",
     "ideal_makespan",
     "ideal_makespan_of",
     "load_scenario",

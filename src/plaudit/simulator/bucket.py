@@ -68,7 +68,7 @@ class Window:
     def wait(self, amount: float) -> float:
         if self._used + min(amount, self.burst) <= self.burst and self.burst > 0:
             return 0.0
-        return self.until_full
+        return self.until_full if self.burst > 0 else math.inf
 
     def take(self, amount: float) -> None:
         self._used += amount

@@ -29,10 +29,15 @@ def output_tokens(scenario: Scenario, ask: Ask) -> int:
     return tokens if ask.max_tokens is None else max(1, min(tokens, ask.max_tokens))
 
 
-def fault_of(scenario: Scenario, ask: Ask, *, attempt: int, at: float, arrival: int) -> Fault | None:
-    """What goes wrong with this attempt, if anything: the first fault that applies."""
+def fault_of(
+    scenario: Scenario, ask: Ask, *, attempt: int, at: float, arrival: int, comes_first: bool = False
+) -> Fault | None:
+    """What goes wrong with this attempt, if anything: the first fault that applies.
+
+    Faults that come first, before the capacity is looked at, are drawn apart from those that come after.
+    """
     for number, fault in enumerate(scenario.faults):
-        if fault.during is not None and not fault.during[0] <= at < fault.during[1]:
+        if fault.comes_first != comes_first or not fault.is_active(at):
             continue
         if fault.requests is not None and not fault.requests[0] <= arrival < fault.requests[1]:
             continue

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 from plaudit.simulator.bucket import Bucket, Window
 from plaudit.simulator.level import Level, levels
 from plaudit.simulator.outcome import Outcome
-from plaudit.simulator.scenario import Queue, Rate, Reject, Scenario
+from plaudit.simulator.scenario import Hints, Queue, Rate, Reject, Scenario, SlotHints, WrongHeaders
 from plaudit.types import RateHeaders
 
 
@@ -20,8 +21,8 @@ class Gate(Protocol):
         """How many may be in service at once, now."""
         ...
 
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:
-        """None lets the request in; an outcome turns it away."""
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:
+        """None lets the request in; an outcome turns it away. The next one in service ends in `free_in`."""
         ...
 
     def headers(self) -> RateHeaders | None:
@@ -38,7 +39,13 @@ def gate_for(scenario: Scenario) -> Gate:
     start = next(levels(scenario))
     match scenario.capacity:
         case Reject() as capacity:
-            return _Turnstile(start, max_queue=0, status=capacity.status, retry_after=capacity.retry_after)
+            return _Turnstile(
+                start,
+                max_queue=0,
+                status=capacity.status,
+                retry_after=capacity.retry_after,
+                hints=capacity.hints,
+            )
         case Queue() as capacity:
             room = math.inf if capacity.max_queue is None else capacity.max_queue
             return _Turnstile(start, max_queue=room, status=capacity.status, retry_after=None)
@@ -50,7 +57,7 @@ def gate_for(scenario: Scenario) -> Gate:
 class _OpenDoor:
     slots = math.inf
 
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> None:  # noqa: ARG002
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> None:  # noqa: ARG002
         return None
 
     def headers(self) -> None:
@@ -63,15 +70,32 @@ class _OpenDoor:
 class _Turnstile:
     """So many at once, and so many more who may wait."""
 
-    def __init__(self, level: Level, *, max_queue: float, status: int, retry_after: float | None) -> None:
+    def __init__(
+        self,
+        level: Level,
+        *,
+        max_queue: float,
+        status: int,
+        retry_after: float | None,
+        hints: SlotHints = "none",
+    ) -> None:
         self.slots = math.floor(level.free)
         self._max_queue = max_queue
-        self._turned_away = Outcome(status, message="too many requests at once", retry_after=retry_after)
+        self._status = status
+        self._retry_after = retry_after
+        self._hints: Hints = hints
 
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:  # noqa: ARG002
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:  # noqa: ARG002
         if running + 1 <= self.slots and not waiting:
             return None
-        return None if waiting < self._max_queue else self._turned_away
+        if waiting < self._max_queue:
+            return None
+        told = self._retry_after
+        return Outcome(
+            self._status,
+            message="too many requests at once",
+            retry_after=told if told is not None else _retry_after(self._hints, free_in),
+        )
 
     def headers(self) -> None:
         return None
@@ -87,6 +111,8 @@ class _Meter:
 
     def __init__(self, level: Level, capacity: Rate) -> None:
         self._hints = capacity.hints
+        self._told = capacity.retry_after
+        self._wrong = capacity.wrong
         self._requests: Bucket | Window = (
             Bucket(rate=level.free, burst=capacity.burst)
             if capacity.window is None
@@ -95,7 +121,7 @@ class _Meter:
         per_second = capacity.tokens_per_second
         self._tokens = None if per_second is None else Bucket(rate=per_second, burst=60.0 * per_second)
 
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int) -> Outcome | None:  # noqa: ARG002
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:  # noqa: ARG002
         self._requests.refill(at)
         wait, what = self._requests.wait(1), "requests"
         if self._tokens is not None:
@@ -106,7 +132,7 @@ class _Meter:
             return Outcome(
                 429,
                 message=f"rate limit reached for {what}",
-                retry_after=self._retry_after(wait),
+                retry_after=self._told if self._told is not None else _retry_after(self._hints, wait),
                 rate=self.headers(),
             )
         self._requests.take(1)
@@ -115,10 +141,10 @@ class _Meter:
         return None
 
     def headers(self) -> RateHeaders | None:
-        if self._hints != "all":
+        if self._hints not in ("headers", "all"):
             return None
         requests, tokens = self._requests, self._tokens
-        return RateHeaders(
+        told = RateHeaders(
             limit_requests=int(requests.burst),
             remaining_requests=requests.remaining,
             reset_requests=_milliseconds(requests.until_full),
@@ -126,15 +152,29 @@ class _Meter:
             remaining_tokens=None if tokens is None else tokens.remaining,
             reset_tokens=None if tokens is None else _milliseconds(tokens.until_full),
         )
+        return told if self._wrong is None else _off(told, self._wrong)
 
     def change(self, level: Level) -> None:
         self._requests.refill(level.at)
         self._requests.rate = level.free
 
-    def _retry_after(self, wait: float) -> float | None:
-        if self._hints == "none" or math.isinf(wait):
-            return None
-        return float(math.ceil(wait)) if self._hints == "retry-after" else _milliseconds(wait)
+
+def _off(true: RateHeaders, wrong: WrongHeaders) -> RateHeaders:
+    """Headers about requests as a server tells them that has it wrong."""
+    limit, reset = true.limit_requests, true.reset_requests
+    return replace(
+        true,
+        limit_requests=None if limit is None else round(limit * wrong.limit_factor),
+        reset_requests=None if reset is None else reset * wrong.reset_factor,
+        remaining_requests=true.remaining_requests if wrong.remaining is None else wrong.remaining,
+    )
+
+
+def _retry_after(hints: Hints, wait: float) -> float | None:
+    """What Retry-After tells of a wait; None for nothing."""
+    if hints in ("none", "headers") or math.isinf(wait):
+        return None
+    return float(math.ceil(wait)) if hints == "retry-after" else _milliseconds(wait)
 
 
 def _milliseconds(seconds: float) -> float | None:

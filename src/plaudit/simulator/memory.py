@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plaudit.core.headers import retry_after
 from plaudit.errors import (
     EndpointRefused,
     EngineClosed,
@@ -16,6 +17,7 @@ from plaudit.errors import (
 from plaudit.simulator.ask import ask_of
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.outcome import BROKEN, Outcome
+from plaudit.simulator.routes import rate_headers
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import SimulatedServer
 from plaudit.types import Reply, Request
@@ -66,9 +68,16 @@ def _error(outcome: Outcome) -> PlauditError:
         case 404:
             return ModelNotFound(message)
         case 429 | 503 | 529:
-            return RateLimited(message, retry_after=outcome.retry_after)
+            return RateLimited(message, retry_after=_wait(outcome))
         case 408 | 409 | 425:
-            return TransportFailed(message, retry_after=outcome.retry_after)
+            return TransportFailed(message, retry_after=_wait(outcome))
         case status if status >= 500:
-            return TransportFailed(message, retry_after=outcome.retry_after)
+            return TransportFailed(message, retry_after=_wait(outcome))
     return RequestRefused(message)
+
+
+def _wait(outcome: Outcome) -> float | None:
+    """Seconds to wait, as a client reads them out of the headers."""
+    if outcome.retry_after is not None or outcome.rate is None:
+        return outcome.retry_after
+    return retry_after(dict(rate_headers(outcome)), now=0.0)

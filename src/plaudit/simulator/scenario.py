@@ -28,7 +28,8 @@ FaultKind = Literal[
     "error", "down", "reset", "cut", "hang", "slow", "bad_json", "html", "plain_text", "babble",
     "refusal", "filtered", "truncated",
 ]  # fmt: skip
-Hints = Literal["none", "retry-after", "all"]
+Hints = Literal["none", "retry-after", "exact", "headers", "all"]
+SlotHints = Literal["none", "retry-after", "exact"]
 
 
 def _at_least(low: float, thing: Struct, *names: str) -> None:
@@ -87,7 +88,9 @@ class Reject(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", 
     slots: int
     status: int = 429
     retry_after: float | None = None
-    """Seconds told in the reject's Retry-After header; None sends no header."""
+    """Seconds told in every reject's Retry-After header, true or not; None leaves it to `hints`."""
+    hints: SlotHints = "none"
+    """`exact` tells in Retry-After when the next slot is free; `retry-after` rounds that up to seconds."""
 
     def __post_init__(self) -> None:
         _at_least(1, self, "slots")
@@ -107,6 +110,20 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", t
         _an_error_status(self.status)
 
 
+class WrongHeaders(Struct, frozen=True, forbid_unknown_fields=True):
+    """What x-ratelimit-* headers say in place of the truth."""
+
+    limit_factor: float = 1.0
+    """The limit told is so many times the true one."""
+    reset_factor: float = 1.0
+    """The same for the seconds until the allowance is full again; 0 tells a moment that is past."""
+    remaining: int | None = None
+    """Told as the requests left, always; None for the truth."""
+
+    def __post_init__(self) -> None:
+        _at_least(0.0, self, "limit_factor", "reset_factor")
+
+
 class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="rate"):
     """So many requests a second; past that 429. Those accepted are served at full speed."""
 
@@ -118,7 +135,12 @@ class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
     tokens_per_second: float | None = None
     """Prompt and completion tokens a second, bucketed over a minute; None for no such limit."""
     hints: Hints = "all"
-    """`all` sends retry-after, retry-after-ms and x-ratelimit-*; `retry-after` whole seconds alone."""
+    """`all` sends retry-after, retry-after-ms and x-ratelimit-*; `headers` x-ratelimit-* alone; `retry-after`
+    whole seconds, rounded up, alone; `exact` the same with its fraction."""
+    retry_after: float | None = None
+    """Seconds told in every refusal's Retry-After in place of the true wait; None for what `hints` tells."""
+    wrong: WrongHeaders | None = None
+    """How x-ratelimit-* headers are off, where `hints` sends them; None for the truth."""
 
     def __post_init__(self) -> None:
         _at_least(1, self, "burst")
@@ -189,13 +211,39 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     probability: float = 1.0
     during: tuple[float, float] | None = None
     """Only for requests that arrive in this span of seconds."""
+    every: float | None = None
+    """Seconds of a period: `during` is a span of each, counted from time zero. None: it comes once."""
     requests: tuple[int, int] | None = None
     """Only for these arrivals, counted from 0, the second number excluded."""
     status: int = 500
     retry_after: float | None = None
     factor: float = 25.0
+    before_limits: bool = False
+    """Strikes before the capacity is looked at: whatever the load is, and without a token of a rate."""
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether it strikes before the capacity is looked at."""
+        return self.before_limits or self.kind == "down"
+
+    def is_active(self, at: float) -> bool:
+        """Whether its time has come, at so many seconds."""
+        if self.during is None:
+            return True
+        start, end = self.during
+        return start <= (at if self.every is None else at % self.every) < end
 
     def __post_init__(self) -> None:
+        if self.every is not None and not (
+            self.during and 0.0 <= self.during[0] < self.during[1] <= self.every
+        ):
+            raise ConfigError(
+                f"every={self.every} is the period of no span; give during=(from, to) within it"
+            )
+        if self.before_limits and self.kind not in ("error", "down", "reset"):
+            raise ConfigError(
+                f"a fault {self.kind!r} needs service, so it cannot come before_limits; leave that out"
+            )
         if self.kind not in get_args(FaultKind):
             raise ConfigError(
                 f"fault kind {self.kind!r} is unknown; use one of {', '.join(get_args(FaultKind))}"

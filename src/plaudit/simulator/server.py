@@ -74,6 +74,7 @@ class SimulatedServer:
         self._gate: Gate = gate_for(scenario)
         self._arrivals = 0
         self._attempts: Counter[bytes] = Counter()
+        self._knocks: Counter[bytes] = Counter()
 
     def submit(
         self, ask: Ask, *, now: float, deliver: Callable[[Outcome], None], api_key: str | None = None
@@ -129,26 +130,40 @@ class SimulatedServer:
         """Give a job its work and its fault, and None; or say what it gets without any service.
 
         A request that is turned away does not count as an attempt: what a question gets once it is let in
-        does not depend on how often it knocked.
+        does not depend on how often it knocked. Faults before that are drawn anew at every knock.
         """
         scenario, ask = self._scenario, job.ask
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
-        attempt = self._attempts[ask.key] + 1
-        fault = fault_of(scenario, ask, attempt=attempt, at=at, arrival=arrival)
         job.tokens = output_tokens(scenario, ask)
-        if fault is None or fault.kind != "down":
-            tokens, running, waiting = job.tokens + ask.prompt_tokens, len(self._running), len(self._waiting)
-            refusal = _refusal(scenario, ask, api_key) or self._gate.admit(
-                at, tokens=tokens, running=running, waiting=waiting
-            )
-            if refusal is not None:
-                return refusal
-        self._attempts[ask.key] = attempt
+        job.work = scenario.latency.work(job.tokens)
+        self._knocks[ask.key] += 1
+        fault = fault_of(
+            scenario, ask, attempt=self._knocks[ask.key], at=at, arrival=arrival, comes_first=True
+        )
+        if fault is not None:
+            return self._strike(job, fault)
+        refusal = _refusal(scenario, ask, api_key)
+        if refusal is None and (refusal := self._turn_away(job, at)) is not None:
+            self.stats.over_capacity += 1
+        if refusal is not None:
+            return refusal
+        attempt = self._attempts[ask.key] = self._attempts[ask.key] + 1
         self.stats.duplicates += attempt > 1
         job.rate = self._gate.headers()
-        job.work = scenario.latency.work(job.tokens)
-        if fault is None:
-            return None
+        fault = fault_of(scenario, ask, attempt=attempt, at=at, arrival=arrival, comes_first=False)
+        return None if fault is None else self._strike(job, fault)
+
+    def _turn_away(self, job: Job, at: float) -> Outcome | None:
+        return self._gate.admit(
+            at,
+            tokens=job.tokens + job.ask.prompt_tokens,
+            running=len(self._running),
+            waiting=len(self._waiting),
+            free_in=self._running.next_end() - self._now,
+        )
+
+    def _strike(self, job: Job, fault: Fault) -> Outcome | None:
+        """Let a fault befall a job: its outcome, where that is settled at once."""
         self.stats.faults[fault.kind] += 1
         job.fault = fault.kind
         job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)

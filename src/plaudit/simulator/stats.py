@@ -18,6 +18,8 @@ class Stats:
     """Replies with status 200, spoiled ones included."""
     rejects: Counter[int] = field(default_factory=Counter)
     """Replies with an error, by status."""
+    over_capacity: int = 0
+    """Those of them that came on top of what the capacity allows; the others are faults."""
     faults: Counter[str] = field(default_factory=Counter)
     withdrawn: int = 0
     """Requests whose client left before the reply."""
@@ -56,6 +58,7 @@ class Stats:
             "answered": self.answered,
             "rejected": sum(self.rejects.values()),
             "rejects": {str(status): count for status, count in sorted(self.rejects.items())},
+            "over_capacity": self.over_capacity,
             "faults": dict(sorted(self.faults.items())),
             "withdrawn": self.withdrawn,
             "in_flight": self.in_flight,
