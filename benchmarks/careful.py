@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from workload import JUDGE
 
 from plaudit import Sample
-from plaudit.errors import JudgeError, PlauditError, TransientError
+from plaudit.errors import JudgeError, TransientError
 from plaudit.transports import Transport
 
 AT_ONCE = 60
@@ -42,8 +42,8 @@ async def _judge(transport: Transport, sample: Sample, jitter: random.Random) ->
                 return True
         except (TransientError, TimeoutError) as error:
             wait = getattr(error, "retry_after", None)
-        except (PlauditError, JudgeError):
-            return False
+        except JudgeError:  # no verdict in it: worth another try, like anything that broke
+            pass
         if wait is None:
             wait = 0.5 * 2**attempt * (0.5 + jitter.random())
         if attempt < TRIES - 1:
