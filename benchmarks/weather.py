@@ -7,7 +7,7 @@
 "Cold" is the batch of an engine that knows nothing; "warm" that of a new engine which starts from what the
 first would have stored, on a server that starts anew. "Loop" is what a careful engineer writes: careful.py.
 The ideal knows every outage in advance and is never refused: see plaudit.simulator.ideal. "Refused" is the
-share of requests that came on top of the server's capacity; "weather" the share that failed whatever the load.
+share of requests that came on top of the server's capacity; "weather" is what failed whatever the load was.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _named(
 
 
 def _shut(length: float, every: float) -> Fault:
-    return Fault("error", status=503, during=(every - length, every), every=every, before_limits=True)
+    return Fault("error", status=503, during=(1.0, 1.0 + length), every=every, before_limits=True)
 
 
 NAMED = (
@@ -281,7 +281,7 @@ def report(found: Sequence[Measured], worst: int) -> int:
     misses = 0
     for name, runs in (("cold", [one.cold for one in found]), ("warm", [one.warm for one in found])):
         misses += _report_runs(name, runs)
-        slower = [one for one, engine in zip(found, runs, strict=True) if one.loop.seconds < engine.seconds]
+        slower = [one for one, engine in zip(found, runs, strict=True) if one.loop.ratio < engine.ratio]
         fair = [one for one in slower if one.loop.is_finished and not one.loop.lost]
         misses += bool(fair)
         numbers = ", ".join(str(one.drawn.number) for one in fair)

@@ -16,6 +16,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from plaudit.simulator.ideal import ideal_makespan
 from plaudit.simulator.scenario import (
     Capacity,
     Fault,
@@ -33,7 +34,7 @@ from plaudit.simulator.scenario import (
 
 MEAN_TOKENS = 200.0
 BATCH = 1024
-"""About how many requests are expected: what comes once is placed where it strikes in the midst of them."""
+"""How many requests a batch has: what comes but once is placed where it strikes in the midst of them."""
 NO_WEATHER = 1 / 3
 TWO_KINDS = 0.4
 """Share of the servers with weather that have two kinds of it."""
@@ -58,15 +59,17 @@ def draw(number: int) -> Drawn:
     about += (
         f", {mean:.2f} s calls (sigma {latency.sigma:.2f}), round trip {1000 * latency.round_trip:.0f} ms"
     )
-    scenario = Scenario(seed=number, latency=latency, capacity=capacity)
+    calm = Scenario(seed=number, latency=latency, capacity=capacity)
     if chance.random() < NO_WEATHER:
-        return Drawn(number, about, scenario)
-    per_second = size if isinstance(capacity, Rate) else size / mean
-    place = _Place(size, max(mean, BATCH / per_second))
-    for weather in _weather(chance):
-        scenario, more = weather(chance, scenario, place)
-        about += f"; {more}"
-    return Drawn(number, about, scenario)
+        return Drawn(number, about, calm)
+    place = _Place(size, mean, _last_start(calm))
+    while True:
+        scenario, parts = calm, [about]
+        for weather in _weather(chance):
+            scenario, part = weather(chance, scenario, place)
+            parts.append(part)
+        if _is_fair(scenario):
+            return Drawn(number, "; ".join(parts), scenario)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,38 @@ class _Place:
 
     size: float
     """Slots, requests a second, or the knee."""
-    seconds: float
-    """About how long a batch takes."""
+    mean: float
+    """Seconds that an average call takes."""
+    last_start: float
+    """When the last request of a batch leaves, at best."""
+
+
+def _last_start(scenario: Scenario) -> float:
+    """When the last request of a batch of equal ones leaves, at best."""
+    work = scenario.latency.work(round(scenario.latency.mean_tokens))
+    return ideal_makespan(scenario, [work] * BATCH) - work - scenario.latency.round_trip
+
+
+def _is_fair(scenario: Scenario) -> bool:
+    """Whether a client that is nearly as good as the ideal is not much slower by bad luck.
+
+    It is where a long outage begins just after the ideal has sent its last request.
+    """
+    last_start = _last_start(scenario)
+    latency = scenario.latency
+    end = (
+        last_start
+        + latency.work(round(latency.mean_tokens)) * (1.0 + 2.0 * latency.sigma)
+        + latency.round_trip
+    )
+    for fault in scenario.faults:
+        if fault.during is None or fault.probability < 1.0 or fault.during[1] - fault.during[0] < 0.2 * end:
+            continue
+        begin, period = fault.during[0], fault.every or math.inf
+        missed = 0 if begin > 0.9 * last_start else math.floor((0.9 * last_start - begin) / period) + 1
+        if 0.0 < begin + (period * missed if missed else 0.0) <= 1.5 * end:
+            return False
+    return True
 
 
 def _between(chance: Random, low: float, high: float) -> float:
@@ -195,13 +228,13 @@ def _outages(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, s
 
 
 def _long_outage(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
-    start, length = round(place.seconds * chance.uniform(0.0, 0.8), 2), _between(chance, 5, 60)
+    start, length = round(place.last_start * chance.uniform(0.0, 0.7), 2), _between(chance, 5, 60)
     fault = replace(_away(chance), during=(start, start + length))
     return _with_fault(scenario, fault), f"{_manner(fault)} for {length:g} s from {start:g} s"
 
 
 def _rolling_restart(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
-    """One backend of a few is away: its share of the capacity is gone, and of the requests, sent to it blindly."""
+    """One backend of a few is away, and with it its share of the capacity and of the requests, sent blindly."""
     backends = chance.choice((2, 3, 3, 4))
     length = _between(chance, 1, 10)
     every = length + _between(chance, 2, 20)
@@ -259,15 +292,13 @@ def _broken_replies(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scen
 
 
 def _changes(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
-    times = sorted(
-        round(place.seconds * chance.uniform(0.1, 1.0), 2) for _ in range(chance.choice((1, 1, 2, 3)))
-    )
-    sizes = [max(1.0, round(place.size * _between(chance, 0.25, 2.0))) for _ in times]
+    """More capacity or less; but not less where a batch fits in at once, for the ideal would never notice."""
+    span, least = (place.last_start, 0.25) if place.last_start > place.mean else (place.mean, 1.0)
+    times = sorted(round(span * chance.uniform(0.0, 0.8), 2) for _ in range(chance.choice((1, 1, 2, 3))))
+    sizes = [max(1.0, round(place.size * _between(chance, least, 2.0))) for _ in times]
     schedule = tuple(zip(times, sizes, strict=True))
-    return (
-        scenario.replace(schedule=schedule),
-        "capacity " + ", ".join(f"{size:g} from {at:g} s" for at, size in schedule),
-    )
+    text = ", ".join(f"{size:g} from {at:g} s" for at, size in schedule)
+    return scenario.replace(schedule=schedule), f"capacity {text}"
 
 
 def _neighbour(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
