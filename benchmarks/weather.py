@@ -1,4 +1,4 @@
-"""How close to the ideal makespan the engine gets on servers drawn at random, with the weather that APIs have.
+"""How close to the ideal makespan the engine gets on servers drawn at random, with the weather APIs have.
 
     python benchmarks/weather.py                      300 servers, in virtual time
     python benchmarks/weather.py --only 17,203        these servers again
@@ -135,9 +135,10 @@ NAMED = (
         heals=True,
     ),
     _named("51/s, burst 2, Retry-After: 1", Rate(51.0, burst=2, hints="retry-after")),
-    _named("372/s, burst 18, headers", Rate(372.0, burst=18)),
-    _named("106/s, burst 5, headers", Rate(106.0, burst=5)),
-    _named("235/s, no headers, 0.8 s calls", Rate(235.0, burst=235, hints="none"), mean=0.8),
+    _named("372/s, burst 18, headers, Retry-After: 1", Rate(372.0, burst=18, retry_after=1.0)),
+    _named("106/s, burst 5, headers, Retry-After: 1", Rate(106.0, burst=5, retry_after=1.0)),
+    _named("235/s, burst 1, no headers, 0.8 s calls", Rate(235.0, hints="none"), mean=0.8),
+    _named("235/s, burst 14,100, no headers, 0.8 s calls", Rate(235.0, burst=14_100, hints="none"), mean=0.8),
     _named(
         "five 429s that ask for an hour, 64 slots, 200 samples",
         Reject(64),

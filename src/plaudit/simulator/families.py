@@ -20,6 +20,7 @@ from plaudit.simulator.ideal import ideal_makespan
 from plaudit.simulator.scenario import (
     Capacity,
     Fault,
+    FaultKind,
     Hints,
     Knee,
     Latency,
@@ -202,7 +203,7 @@ def _with_fault(scenario: Scenario, fault: Fault) -> Scenario:
 
 def _away(chance: Random) -> Fault:
     """How a server is away that is away for everybody."""
-    kind = chance.choice(("error", "error", "error", "down", "reset"))
+    kind: FaultKind = chance.choice(("error", "error", "error", "down", "reset"))
     return Fault(
         kind,
         status=chance.choice((503, 503, 500, 429)) if kind == "error" else 503,
@@ -234,7 +235,7 @@ def _long_outage(chance: Random, scenario: Scenario, place: _Place) -> tuple[Sce
 
 
 def _rolling_restart(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
-    """One backend of a few is away, and with it its share of the capacity and of the requests, sent blindly."""
+    """One backend of a few is away, with its share of the capacity and of the requests, sent blindly."""
     backends = chance.choice((2, 3, 3, 4))
     length = _between(chance, 1, 10)
     every = length + _between(chance, 2, 20)
@@ -283,10 +284,8 @@ def _slow_calls(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario
 
 
 def _broken_replies(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
-    faults = [
-        Fault(kind, _between(chance, 0.002, 0.02))
-        for kind in chance.sample(("reset", "cut", "bad_json", "html", "babble"), 2)
-    ]
+    kinds: tuple[FaultKind, ...] = ("reset", "cut", "bad_json", "html", "babble")
+    faults = [Fault(kind, _between(chance, 0.002, 0.02)) for kind in chance.sample(kinds, 2)]
     changed = scenario.replace(faults=(*scenario.faults, *faults))
     return changed, " and ".join(f"{100 * fault.probability:.3g}% {fault.kind}" for fault in faults)
 
