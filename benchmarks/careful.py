@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from workload import JUDGE
 
-from plaudit import Sample
+from plaudit import ChatRequest, Sample, Verdict
 from plaudit.errors import JudgeError, TransientError
 from plaudit.transports import Transport
 
@@ -18,34 +18,41 @@ TIMEOUT = 120.0
 LONGEST_WAIT = 60.0
 
 
-async def judged(transport: Transport, batch: Sequence[Sample]) -> int:
-    """Judge every sample; the answer is how many got a verdict."""
-    waiting = iter(batch)
+async def judge_all(transport: Transport, batch: Sequence[Sample], verdicts: list[Verdict | None]) -> None:
+    """Fill in the verdict of every sample that gets one."""
+    waiting = iter(enumerate(batch))
     jitter = random.Random(0)
     async with asyncio.TaskGroup() as group:
-        workers = [group.create_task(_work(transport, waiting, jitter)) for _ in range(AT_ONCE)]
-    return sum(worker.result() for worker in workers)
+        for _ in range(AT_ONCE):
+            group.create_task(_work(transport, waiting, verdicts, jitter))
 
 
-async def _work(transport: Transport, waiting: Iterator[Sample], jitter: random.Random) -> int:
-    return sum([await _judge(transport, sample, jitter) for sample in waiting])
+async def _work(
+    transport: Transport,
+    waiting: Iterator[tuple[int, Sample]],
+    verdicts: list[Verdict | None],
+    jitter: random.Random,
+) -> None:
+    for index, sample in waiting:
+        for attempt in range(TRIES):
+            verdict, wait = await _try(transport, sample)
+            if verdict is not None:
+                verdicts[index] = verdict
+                break
+            if attempt < TRIES - 1:
+                backoff = 0.5 * 2**attempt * (0.5 + jitter.random())
+                await asyncio.sleep(min(backoff if wait is None else wait, LONGEST_WAIT))
 
 
-async def _judge(transport: Transport, sample: Sample, jitter: random.Random) -> bool:
+async def _try(transport: Transport, sample: Sample) -> tuple[Verdict | None, float | None]:
+    """A verdict, or none and the wait that the server asks for, if it does."""
     request = JUDGE.render(sample)
-    for attempt in range(TRIES):
-        wait = None
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                reply = await transport.send(request)  # type: ignore[arg-type]
-            if JUDGE.parse(reply, sample).score is not None:
-                return True
-        except (TransientError, TimeoutError) as error:
-            wait = getattr(error, "retry_after", None)
-        except JudgeError:  # no verdict in it: worth another try, like anything that broke
-            pass
-        if wait is None:
-            wait = 0.5 * 2**attempt * (0.5 + jitter.random())
-        if attempt < TRIES - 1:
-            await asyncio.sleep(min(wait, LONGEST_WAIT))
-    return False
+    assert isinstance(request, ChatRequest)
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            reply = await transport.send(request)
+        return JUDGE.parse(reply, sample), None
+    except (TransientError, TimeoutError) as error:
+        return None, getattr(error, "retry_after", None)
+    except JudgeError:  # no verdict in it: worth another try, like anything that broke
+        return None, None
