@@ -68,6 +68,10 @@ def test_a_bucket_that_no_longer_fills_is_waited_for_in_vain() -> None:
     assert bucket.wait(1) == bucket.until_full == math.inf
 
 
+def test_a_window_that_lets_nothing_through_is_waited_for_in_vain() -> None:
+    assert Window(rate=0.0, seconds=60.0).wait(1) == math.inf
+
+
 def test_a_window_opens_anew_at_its_end_and_not_before() -> None:
     window = Window(rate=0.5, seconds=10.0)
     for _ in range(5):

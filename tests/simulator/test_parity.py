@@ -10,7 +10,16 @@ import pytest
 from plaudit import errors
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
-from plaudit.simulator import Fault, Latency, Rate, Reject, Scenario, SimulatedTransport, Unlimited
+from plaudit.simulator import (
+    Fault,
+    Latency,
+    Rate,
+    Reject,
+    Scenario,
+    SimulatedTransport,
+    Unlimited,
+    WrongHeaders,
+)
 from plaudit.simulator.http import serving
 from plaudit.simulator.scenario import Capacity
 from plaudit.testing import run
@@ -116,6 +125,12 @@ def test_refusals_are_alike(model: str, api_key: str) -> None:
         Rate(per_second=0.001, burst=2, tokens_per_second=10.0),
         Rate(per_second=0.001, burst=2, hints="retry-after"),
         Rate(per_second=0.001, burst=2, hints="none"),
+        Rate(per_second=0.001, burst=2, hints="exact"),
+        Rate(per_second=0.001, burst=2, hints="headers"),
+        Rate(per_second=0.001, burst=2, retry_after=3600.0),
+        Rate(per_second=0.001, burst=2, hints="headers", wrong=WrongHeaders(0.1, 0.033)),
+        Rate(per_second=0.001, burst=2, wrong=WrongHeaders(reset_factor=0.0, remaining=1_000_000)),
+        Rate(per_second=0.001, window=2000.0, hints="headers"),
         Reject(slots=1),
         Unlimited(),
     ],

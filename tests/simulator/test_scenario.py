@@ -18,6 +18,7 @@ from plaudit.simulator import (
     Reject,
     Scenario,
     Tenant,
+    WrongHeaders,
     load_scenario,
 )
 from plaudit.simulator.presets import scenario_from
@@ -44,6 +45,8 @@ def test_a_toml_file_holds_everything_a_scenario_has(tmp_path: Path) -> None:
         kind = "error"
         status = 503
         during = [5.0, 10.0]
+        every = 60.0
+        before_limits = true
         """
     )
     assert load_scenario(file) == Scenario(
@@ -52,7 +55,7 @@ def test_a_toml_file_holds_everything_a_scenario_has(tmp_path: Path) -> None:
         capacity=Reject(slots=64, retry_after=2.0),
         schedule=((8.0, 48.0),),
         tenants=(Tenant(load=8, on=5.0, off=3.0),),
-        faults=(Fault("error", status=503, during=(5.0, 10.0)),),
+        faults=(Fault("error", status=503, during=(5.0, 10.0), every=60.0, before_limits=True),),
         models=("judge",),
     )
 
@@ -62,6 +65,17 @@ def test_every_preset_survives_a_json_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "scenario.json"
     file.write_bytes(msgspec.json.encode(PRESETS[name]))
     assert load_scenario(str(file)) == load_scenario(name) == PRESETS[name]
+
+
+def test_a_rate_may_tell_untruths() -> None:
+    told = {
+        "kind": "rate",
+        "per_second": 5,
+        "retry_after": 3600,
+        "wrong": {"limit_factor": 2, "remaining": 0},
+    }
+    wrong = WrongHeaders(limit_factor=2.0, remaining=0)
+    assert scenario_from({"capacity": told}).capacity == Rate(5.0, retry_after=3600.0, wrong=wrong)
 
 
 def test_a_scenario_may_start_from_a_preset() -> None:
@@ -80,6 +94,12 @@ def test_a_scenario_may_start_from_a_preset() -> None:
         ({"capacity": {"kind": "rate", "per_second": 0.1, "window": 5}}, r"lets none through; widen it"),
         ({"faults": [{"kind": "explode"}]}, r"Invalid enum value 'explode'.*faults"),
         ({"faults": [{"kind": "slow", "probability": 2}]}, r"probability=2.0 is none"),
+        ({"faults": [{"kind": "error", "every": 5}]}, r"every=5.0 is the period of no span; give during"),
+        (
+            {"faults": [{"kind": "error", "during": [4, 6], "every": 5}]},
+            r"give during=\(from, to\) within it",
+        ),
+        ({"faults": [{"kind": "hang", "before_limits": True}]}, r"'hang' needs service, so it cannot come"),
         ({"tenants": [{"load": 1, "on": 2}]}, r"has no period"),
         ({"schedule": [[1, 2]]}, r"this one is unlimited"),
         ({"capacity": {"kind": "knee", "knee": 2}, "schedule": [[2, 2], [1, 1]]}, r"goes back in time"),

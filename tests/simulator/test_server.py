@@ -19,6 +19,7 @@ from plaudit.simulator import (
     SimulatedServer,
     Tenant,
     Unlimited,
+    WrongHeaders,
 )
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Capacity
@@ -211,6 +212,90 @@ def test_rejected_attempts_do_not_change_what_a_question_gets() -> None:
     assert log.finish().keys() == direct.outcomes.keys()
     for name, (_, outcome) in log.outcomes.items():
         assert outcome == direct.outcomes[name][1]
+
+
+def test_a_fault_of_every_period_comes_back_and_goes_again() -> None:
+    fault = Fault("error", status=503, during=(1.0, 2.0), every=5.0)
+    log = played(
+        Scenario(latency=FIXED, faults=(fault,)), [0.0, 0.9, 1.0, 1.9, 2.0, 5.9, 6.0, 6.99, 7.0, 51.5]
+    )
+    assert statuses(log) == [200, 200, 503, 503, 200, 200, 503, 503, 200, 503]
+
+
+def test_a_fault_before_the_limits_takes_no_token_and_needs_no_room() -> None:
+    times = [0.0, 0.0, 0.0, 0.0]
+    random_429 = Fault("error", status=429, requests=(0, 2), before_limits=True)
+    limited = Scenario(latency=FIXED, capacity=Rate(per_second=0.1, burst=2), faults=(random_429,))
+    assert statuses(played(limited, times)) == [429, 429, 200, 200]
+    after = limited.replace(faults=(Fault("error", status=500, requests=(0, 2)),))
+    assert statuses(played(after, times)) == [500, 500, 429, 429]
+    away = Fault("error", status=500, requests=(1, 4), before_limits=True)
+    assert statuses(played(Scenario(latency=FIXED, capacity=Reject(1), faults=(away,)), times)) == [
+        200,
+        500,
+        500,
+        500,
+    ]
+
+
+def test_refusals_over_capacity_are_counted_apart_from_those_by_chance() -> None:
+    fault = Fault("error", status=429, requests=(0, 2), before_limits=True)
+    log = played(Scenario(latency=FIXED, capacity=Reject(slots=1), faults=(fault,)), [0.0] * 5)
+    assert log.server.stats.rejects == {429: 4}
+    assert log.server.stats.over_capacity == 2
+
+
+def test_a_refusal_by_chance_is_drawn_anew_at_every_knock() -> None:
+    fault = Fault("error", probability=0.5, status=429, before_limits=True)
+    scenario = Scenario(latency=FIXED, capacity=Reject(slots=1), faults=(fault,))
+    knocks = 0
+    for number in range(100):
+        log = Log(scenario)
+        log.submit("in the way" if number else "first", at=0.0)
+        while str(number) not in log.outcomes or log.outcomes[str(number)][1].status != 200:
+            log.submit(str(number), at=2.0 * (knocks := knocks + 1))
+            log.finish()
+    assert 150 < knocks < 260
+
+
+@pytest.mark.parametrize(
+    ("capacity", "told"),
+    [
+        (Reject(slots=1), None),
+        (Reject(slots=1, hints="exact"), 1.2),
+        (Reject(slots=1, hints="retry-after"), 2.0),
+        (Reject(slots=1, hints="exact", retry_after=3600.0), 3600.0),
+        (Rate(per_second=0.5, hints="none"), None),
+        (Rate(per_second=0.5, hints="headers"), None),
+        (Rate(per_second=0.5, hints="exact"), 1.7),
+        (Rate(per_second=0.5, hints="retry-after"), 2.0),
+        (Rate(per_second=0.5, hints="retry-after", retry_after=0.0), 0.0),
+        (Rate(per_second=0.5, retry_after=3600.0), 3600.0),
+    ],
+    ids=repr,
+)
+def test_retry_after_is_absent_true_rounded_up_or_absurd(capacity: Capacity, told: float | None) -> None:
+    log = played(Scenario(latency=FIXED, capacity=capacity), [0.0, 0.3])
+    outcome = log.outcomes["1"][1]
+    assert (outcome.status, outcome.retry_after) == (429, told)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (None, (10, 9, 0.5)),
+        (WrongHeaders(limit_factor=10.0), (100, 9, 0.5)),
+        (WrongHeaders(reset_factor=60.0), (10, 9, 30.0)),
+        (WrongHeaders(reset_factor=0.0), (10, 9, 0.0)),
+        (WrongHeaders(remaining=0), (10, 0, 0.5)),
+        (WrongHeaders(remaining=1_000_000), (10, 1_000_000, 0.5)),
+    ],
+)
+def test_headers_can_be_wrong(wrong: WrongHeaders | None, told: tuple[int, int, float]) -> None:
+    log = played(Scenario(latency=FIXED, capacity=Rate(per_second=2.0, burst=10, wrong=wrong)), [0.0])
+    rate = log.outcomes["0"][1].rate
+    assert rate is not None
+    assert (rate.limit_requests, rate.remaining_requests, rate.reset_requests) == told
 
 
 def test_slow_requests_take_so_many_times_as_long() -> None:

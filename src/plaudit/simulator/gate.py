@@ -165,7 +165,7 @@ def _off(true: RateHeaders, wrong: WrongHeaders) -> RateHeaders:
     return replace(
         true,
         limit_requests=None if limit is None else round(limit * wrong.limit_factor),
-        reset_requests=None if reset is None else reset * wrong.reset_factor,
+        reset_requests=None if reset is None else _milliseconds(reset * wrong.reset_factor),
         remaining_requests=true.remaining_requests if wrong.remaining is None else wrong.remaining,
     )
 

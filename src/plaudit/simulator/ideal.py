@@ -189,6 +189,8 @@ class _Metered:
                 break
             change = self._next_level.at if self._next_level is not None else math.inf
             self._now = min(ready, max(change, self._now))
+            if math.isinf(self._now):
+                break
             self._allowance.refill(self._now)
             if self._next_level is not None and self._now >= change:
                 self._level, self._next_level = self._next_level, next(self._levels, None)
