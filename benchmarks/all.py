@@ -1,6 +1,6 @@
 """Every benchmark in turn, and at the end which of them met its goals: this is `make bench`.
 
-python benchmarks/all.py            about half an hour on two quiet cores
+python benchmarks/all.py            about an hour on two quiet cores
 python benchmarks/all.py --quick    smaller and fewer: that they work, not what they say
 python benchmarks/all.py --trainers what needs torch, verl, TRL or Ray (not gpu_wait.py, which wants a GPU)
 """
@@ -18,6 +18,9 @@ HERE = Path(__file__).parent
 FULL = (
     ("makespan.py",),
     ("makespan.py", "--wild", "60"),
+    ("weather.py", "--jobs", "2"),
+    ("weather.py", "--table"),
+    ("weather.py", "--real", "30"),
     ("makespan.py", "--real", "--speed", "5", "--seeds", "3"),
     ("tail.py",),
     ("cached.py",),
@@ -30,6 +33,7 @@ FULL = (
 )
 QUICK = (
     ("makespan.py", "--seeds", "1"),
+    ("weather.py", "--servers", "20"),
     ("tail.py", "--seeds", "1"),
     ("cached.py", "--entries", "50000"),
     ("cpu.py", "--quick"),

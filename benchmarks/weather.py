@@ -159,7 +159,7 @@ def result_of(
 
 
 async def by_engine(
-    scenario: Scenario, batch: Sequence[Sample], known: Learned | None
+    scenario: Scenario, batch: Sequence[Sample], ideal: float, known: Learned | None
 ) -> tuple[Run, Learned | None]:
     """Score a batch with everything of the engine but its thread; with it, what it would leave behind."""
     transport = SimulatedTransport(scenario, model=MODEL)
@@ -173,7 +173,6 @@ async def by_engine(
         scorer.start(work)
         await done.wait()
 
-    ideal = best(scenario, batch)
     seconds, is_finished = await _timed(score(), within=CUT * ideal + CUT_SECONDS)
     verdicts, learned = list(work.verdicts), stored_by(lane)
     stats = transport.server.stats.as_dict()
@@ -182,11 +181,10 @@ async def by_engine(
     return result, learned
 
 
-async def by_careful_loop(scenario: Scenario, batch: Sequence[Sample]) -> Run:
+async def by_careful_loop(scenario: Scenario, batch: Sequence[Sample], ideal: float) -> Run:
     """Score a batch with the loop that a careful engineer writes."""
     transport = SimulatedTransport(scenario, model=MODEL)
     verdicts: list[Verdict | None] = [None] * len(batch)
-    ideal = best(scenario, batch)
     work = careful.judge_all(transport, batch, verdicts)
     seconds, is_finished = await _timed(work, within=CUT * ideal + CUT_SECONDS)
     return result_of(seconds, ideal, verdicts, transport.server.stats.as_dict(), is_finished=is_finished)
@@ -206,9 +204,11 @@ async def _timed(work: Coroutine[Any, Any, None], *, within: float) -> tuple[flo
 def measure(case: Case) -> Measured:
     """The three runs on one server, each on a server that starts anew."""
     first, second = samples(case.samples), samples(case.samples, tag=" (2)")
-    cold, learned = run(by_engine(case.drawn.scenario, first, None))
-    warm, _ = run(by_engine(case.warm or case.drawn.scenario, second, learned))
-    return Measured(case.drawn, cold, warm, run(by_careful_loop(case.drawn.scenario, first)))
+    scenario, later = case.drawn.scenario, case.warm or case.drawn.scenario
+    ideal = best(scenario, first)
+    cold, learned = run(by_engine(scenario, first, ideal, None))
+    warm, _ = run(by_engine(later, second, best(later, second), learned))
+    return Measured(case.drawn, cold, warm, run(by_careful_loop(scenario, first, ideal)))
 
 
 def measured(cases: Sequence[Case], jobs: int) -> Iterator[Measured]:
