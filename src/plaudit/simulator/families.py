@@ -88,29 +88,38 @@ class _Place:
 def _last_start(scenario: Scenario) -> float:
     """When the last request of a batch of equal ones leaves, at best."""
     work = scenario.latency.work(round(scenario.latency.mean_tokens))
-    return ideal_makespan(scenario, [work] * BATCH) - work - scenario.latency.round_trip
+    return max(0.0, ideal_makespan(scenario, [work] * BATCH) - work - scenario.latency.round_trip)
 
 
 def _is_fair(scenario: Scenario) -> bool:
-    """Whether a client that is nearly as good as the ideal is not much slower by bad luck.
-
-    It is where a long outage begins just after the ideal has sent its last request.
-    """
+    """Whether a client that is nearly as good as the ideal, but cannot see ahead, is not much slower."""
+    if not scenario.faults:
+        return True
     last_start = _last_start(scenario)
-    latency = scenario.latency
-    end = (
-        last_start
-        + latency.work(round(latency.mean_tokens)) * (1.0 + 2.0 * latency.sigma)
-        + latency.round_trip
+    return all(_allows_for(fault, scenario.latency, last_start) for fault in scenario.faults)
+
+
+def _allows_for(fault: Fault, latency: Latency, last_start: float) -> bool:
+    """Whether a fault leaves time to get over it, in a batch whose last request leaves then at best."""
+    call = latency.round_trip + latency.work(round(latency.mean_tokens))
+    if fault.kind in ("hang", "slow"):  # is found out after a call's time, and takes another to make up for
+        return last_start >= 4.0 * call
+    if fault.probability < 1.0:  # a request hit again and again makes a round trip for each time
+        tries = math.log(BATCH) / -math.log(fault.probability)
+        return tries * latency.round_trip <= 0.25 * (last_start + call)
+    return fault.during is None or not _begins_too_late(
+        fault, last_start, last_start + call * (1.0 + latency.sigma)
     )
-    for fault in scenario.faults:
-        if fault.during is None or fault.probability < 1.0 or fault.during[1] - fault.during[0] < 0.2 * end:
-            continue
-        begin, period = fault.during[0], fault.every or math.inf
-        missed = 0 if begin > 0.9 * last_start else math.floor((0.9 * last_start - begin) / period) + 1
-        if 0.0 < begin + (period * missed if missed else 0.0) <= 1.5 * end:
-            return False
-    return True
+
+
+def _begins_too_late(outage: Fault, last_start: float, end: float) -> bool:
+    """Whether a long outage begins when the ideal has just sent its last request, and so escapes it."""
+    start, stop = outage.during or (0.0, math.inf)
+    if stop - start < 0.2 * end:
+        return False
+    while outage.every is not None and start <= 0.9 * last_start:
+        start += outage.every
+    return 0.0 < start <= 1.5 * end and start > 0.9 * last_start
 
 
 def _between(chance: Random, low: float, high: float) -> float:
