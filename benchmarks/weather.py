@@ -115,11 +115,11 @@ def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:
     """A lane as a new engine makes it from what was left behind: the same as plaudit.session does."""
     start = None
     if known is not None and known.limit is not None:
-        least = 1 if known.rejects else LimitConfig().start
-        start = LimitConfig(start=max(known.limit, least), is_known=True, rejects=known.rejects)
+        least = 1 if known.refuses else LimitConfig().start
+        start = LimitConfig(start=max(known.limit, least), is_known=True, refuses=known.refuses)
     lane = Lane(Endpoint("http://server/v1", model=MODEL), transport, start=start)
     if known is not None and known.rate is not None:
-        lane.pace.begin(now=asyncio.get_running_loop().time(), rate=known.rate)
+        lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
     return lane
 
 
@@ -127,7 +127,7 @@ def said(known: Learned | None) -> str:
     """What was left behind, in a few characters."""
     if known is None:
         return "-"
-    return f"{known.rate:.0f}/s" if known.rate is not None else f"{known.limit}{'!' if known.rejects else ''}"
+    return f"{known.rate:.0f}/s" if known.rate is not None else f"{known.limit}{'!' if known.refuses else ''}"
 
 
 def best(scenario: Scenario, batch: Sequence[Sample]) -> float:

@@ -21,6 +21,8 @@ PlauditError
 
 from __future__ import annotations
 
+from plaudit.types import RateHeaders
+
 
 class PlauditError(Exception):
     """Base of everything plaudit raises on purpose."""
@@ -37,12 +39,16 @@ class TransientError(PlauditError):
 class RateLimited(TransientError):
     """The endpoint turned the request away because of load or rate.
 
-    `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing.
+    `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing; `rate` what its
+    headers said of the allowance.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, rate: RateHeaders | None = None
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.rate = rate
 
 
 class TransportFailed(TransientError):

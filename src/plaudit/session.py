@@ -141,11 +141,11 @@ class _Work:
         start = None
         if known is not None and known.limit is not None:
             # Without rejections a low limit rests on little, and the usual start costs nothing.
-            least = 1 if known.rejects else LimitConfig().start
-            start = LimitConfig(start=max(known.limit, least), is_known=True, rejects=known.rejects)
+            least = 1 if known.refuses else LimitConfig().start
+            start = LimitConfig(start=max(known.limit, least), is_known=True, refuses=known.refuses)
         lane = Lane(endpoint, transport, start=start, ceiling=self._plan.dispatch.max_concurrent)
         if known is not None and known.rate is not None:
-            lane.pace.begin(now=asyncio.get_running_loop().time(), rate=known.rate)
+            lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
         return lane
 
     def _on_finished(self) -> None:

@@ -1,9 +1,26 @@
-"""When to stop calling an endpoint that is down, when to look again, and when to give it up."""
+"""When an endpoint lets nothing in: stop, probe with single calls, and come back as soon as one passes.
+
+Pure: no clock, no I/O. A call that was refused or broke is *bad*. While calls sent at the same time are let in,
+bad ones say nothing of the endpoint as a whole. Where a bad call is followed by another that was sent in the
+knowledge of it, and nothing was let in between them, the door is shut: that says nothing about how many
+calls the endpoint takes, so the limits stay as they are, for the time when it opens again.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+OUTLIVED = 1.5
+"""A call that has been under way so many times as long as bad ones take was let in."""
+MOMENT = 0.002
+"""Seconds by which our own clock may be late."""
+FEW = 8
+"""Calls let in between two shut doors: with fewer, the door was hardly open."""
+TRUTHS = 2
+"""How often in a row an endpoint must have said right when it would be back, to be believed from then on."""
+BELIEVED = 4.0
+"""How many times the last wait it may ask for and be believed."""
 
 
 class BreakerState(StrEnum):
@@ -16,14 +33,15 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerConfig:
-    failures: int = 10
-    """Failures in a row, without a success between them, that open the breaker."""
-    first_open: float = 1.0
-    max_open: float = 15.0
-    patience: float = 60.0
-    """Seconds without any success after which an endpoint that once worked is given up."""
-    cold_patience: float = 3.0
-    """The same for an endpoint that nobody could connect to and that never answered."""
+    first_wait: float = 0.025
+    """Seconds before the first probe; the later ones come after a tenth of the time the door has been shut."""
+    longest_wait: float = 2.0
+    patience: float = 120.0
+    """Seconds without any success after which an endpoint whose calls break is given up."""
+    cold_patience: float = 60.0
+    """The same for an endpoint that never answered and that nobody can connect to: it may yet start."""
+    refusal_patience: float = 600.0
+    """The same for an endpoint that refuses every call for its load or rate: it is alive."""
     look_again: float = 60.0
     """Seconds after which new work may look again at an endpoint given up, though others are at hand."""
     look_again_last: float = 5.0
@@ -37,43 +55,116 @@ class Breaker:
         self._config = config or BreakerConfig()
         self.state = BreakerState.CLOSED
         self.open_until = 0.0
-        self._failures = 0
-        self._open_for = self._config.first_open
-        self._first_failure: float | None = None
+        self.shut_at = float("-inf")
+        """When the door was last found shut."""
+        self.bad_time = 0.0
+        """Seconds that the last bad call took to come back."""
+        self.short_openings = 0
+        """How often in a row the door was shut again before more than a few calls were let in."""
+        self.streak = 0
+        """Bad calls in a row, with none let in among them."""
+        self._rounds = 0
+        self.streak_from = float("inf")
+        """When the first of them left."""
+        self._known_at = 0.0
+        self._height = 0
+        self._callers: set[object] = set()
+        self._let_in: int | None = None
+        self._probe_sent = 0.0
+        self._asked_until = 0.0
+        self._wait = 0.0
+        self._was_shut = 0.0
+        self._truths = 0
+        self._bad_since: float | None = None
         self._ever_worked = False
         self._lost_at = 0.0
 
-    def allows(self, *, now: float, in_flight: int) -> bool:
-        """Whether a call may be sent now; an open breaker whose time is up becomes half-open."""
-        if self.state is BreakerState.CLOSED:
-            return True
-        if self.state is BreakerState.OPEN and now >= self.open_until:
+    @property
+    def is_sick(self) -> bool:
+        """Whether different calls fail, one after another: then it is not the calls' fault."""
+        return self.state is not BreakerState.CLOSED and len(self._callers) > 1
+
+    # -- leaving ------------------------------------------------------------------------------------------
+
+    def ready_at(self, *, now: float) -> float:
+        """The earliest time at which a call may be sent; the door opens here if its probe has passed."""
+        match self.state:
+            case BreakerState.CLOSED:
+                return now
+            case BreakerState.OPEN:
+                return max(now, self.open_until)
+            case BreakerState.HALF_OPEN:
+                passed_at = self._probe_sent + OUTLIVED * self.bad_time + MOMENT
+                if now >= passed_at:
+                    self._close()
+                return max(now, passed_at)
+        return float("inf")
+
+    def on_send(self, *, now: float) -> None:
+        if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
-        return self.state is BreakerState.HALF_OPEN and in_flight == 0
+            self._probe_sent = now
+        elif self._let_in is not None:
+            self._let_in += 1
 
-    def on_success(self) -> None:
-        self.state = BreakerState.CLOSED
-        self._failures = 0
-        self._first_failure = None
-        self._open_for = self._config.first_open
+    # -- coming back --------------------------------------------------------------------------------------
+
+    def on_success(self, *, sent_at: float) -> None:
+        """A call came back with a reply. One that was let in before the door was shut does not open it."""
+        self._bad_since = None
         self._ever_worked = True
+        is_news = sent_at >= (self._probe_sent if self.state is BreakerState.HALF_OPEN else self.shut_at)
+        if self.state is not BreakerState.CLOSED and is_news:
+            self._close()
 
-    def on_failure(self, *, now: float, is_unreachable: bool) -> None:
-        """Count a call that broke (not one that was turned away: an endpoint that rejects is alive)."""
+    def on_bad(
+        self,
+        *,
+        now: float,
+        sent_at: float,
+        passed: float,
+        accepted: int,
+        who: object = None,
+        rounds: int = 2,
+        retry_after: float | None = None,
+        is_refusal: bool = False,
+        is_unreachable: bool = False,
+    ) -> bool:
+        """Count a call that was refused or broke; True where that shuts the door.
+
+        `passed` is when the newest call left that is known to have been let in; `accepted` calls are under
+        way; `rounds` bad calls, each sent in the knowledge of the one before, shut the door. A refusal counts
+        only where fewer are under way than at the first: otherwise the endpoint may just be full.
+        """
         if self.state is BreakerState.LOST:
-            return  # it left before the endpoint was given up, and must not bring it back
-        self._failures += 1
-        if self._first_failure is None:
-            self._first_failure = now
-        is_cold = is_unreachable and not self._ever_worked
-        patience = self._config.cold_patience if is_cold else self._config.patience
-        if self._failures >= self._config.failures or self.state is not BreakerState.CLOSED:
-            if now - self._first_failure >= patience:
-                self.lose(now=now)
-            elif self.state is not BreakerState.OPEN:
-                self.state = BreakerState.OPEN
-                self.open_until = now + self._open_for
-                self._open_for = min(self._open_for * 2.0, self._config.max_open)
+            return False  # it left before the endpoint was given up, and must not bring it back
+        if self._let_in is not None:
+            self._let_in -= 1
+        if self._bad_since is None:
+            self._bad_since = now
+        if self.state is not BreakerState.CLOSED:
+            self._callers.add(who)
+            if self.state is BreakerState.HALF_OPEN and sent_at >= self._probe_sent:
+                self.bad_time = now - sent_at
+                self._shut_again(now, retry_after, self._patience(is_refusal, is_unreachable))
+            return False
+        if sent_at <= passed:
+            return False
+        self.bad_time = now - sent_at
+        if not self._rounds or self.streak_from <= passed:
+            self._rounds, self.streak_from, self._known_at, self._callers = 1, sent_at, now, set()
+            self.streak, self._height = 0, accepted
+        elif sent_at > self._known_at and (accepted < self._height or not is_refusal):
+            self._rounds += 1
+            self._known_at = now
+        self.streak += 1
+        self._callers.add(who)
+        if self._rounds < rounds and accepted:
+            return False
+        self._shut(now, retry_after)
+        return True
+
+    # -- given up -----------------------------------------------------------------------------------------
 
     def lose(self, *, now: float) -> None:
         """Give the endpoint up at once: it said that it will refuse every call."""
@@ -87,8 +178,58 @@ class Breaker:
 
     def revive(self, *, now: float) -> None:
         """Look again with one probe, because new work has come for an endpoint given up earlier."""
-        self.state = BreakerState.OPEN
+        self._shut(now, None)
         self.open_until = now
-        self._open_for = self._config.first_open
-        self._first_failure = None
-        self._failures = 0
+        self._bad_since = None
+
+    # -- the door -----------------------------------------------------------------------------------------
+
+    def _shut(self, now: float, retry_after: float | None) -> None:
+        is_short = self._let_in is not None and self._let_in < FEW
+        self.short_openings = self.short_openings + 1 if is_short else 0
+        self.state = BreakerState.OPEN
+        self.shut_at = now
+        self._wait = max(self._config.first_wait, min(0.25 * self._was_shut, self._config.longest_wait))
+        self._let_in = None
+        self._ask(now, retry_after)
+
+    def _shut_again(self, now: float, retry_after: float | None, patience: float) -> None:
+        if self._bad_since is not None and now - self._bad_since >= patience:
+            self.lose(now=now)
+            return
+        self.state = BreakerState.OPEN
+        if self._asked_until > now:  # what it asks for is a claim: asked early, but less and less often
+            self._wait *= 2.0
+        else:
+            longest = self._config.longest_wait
+            self._wait = min(max(self._wait, 0.1 * (now - self.shut_at)), longest)
+        self._ask(now, retry_after)
+
+    def _ask(self, now: float, retry_after: float | None) -> None:
+        """Set the time of the next probe: by our own schedule, or when the endpoint says, if that is sooner.
+
+        An endpoint that was found to say the truth is believed, and not asked before.
+        """
+        if retry_after:
+            self._asked_until = now + retry_after
+        is_trusted = self._truths >= TRUTHS and self._asked_until - now <= BELIEVED * self._was_shut
+        self.open_until = now + (self._config.longest_wait if is_trusted else self._wait)
+        if self._asked_until > now:
+            self.open_until = min(self.open_until, self._asked_until)
+
+    def _close(self) -> None:
+        """Open the door: the probe passed. That it passed when the endpoint had said is to its credit."""
+        is_true = self._asked_until and self._probe_sent >= self._asked_until - MOMENT
+        self._truths = self._truths + 1 if is_true else 0
+        self._was_shut = self._probe_sent - self.shut_at
+        self.state = BreakerState.CLOSED
+        self._rounds = 0
+        self._let_in = 1
+        self._asked_until = 0.0
+
+    def _patience(self, is_refusal: bool, is_unreachable: bool) -> float:
+        if is_refusal:
+            return self._config.refusal_patience
+        if is_unreachable and not self._ever_worked:
+            return self._config.cold_patience
+        return self._config.patience

@@ -33,6 +33,8 @@ class Level:
     """Whether the limit stood there or came down to it: then the next calls count, once the load is right."""
     is_blind: bool = False
     """Whether it was reached without any proof."""
+    is_return: bool = False
+    """Whether it was held before, and is only come back to."""
     filled_at: float | None = None
     sent: int = 0
     latencies: list[float] = field(default_factory=list)
@@ -40,11 +42,14 @@ class Level:
     """(tokens, latency) of the replies that came before the next level began."""
     line: tuple[float, float] | None = None
     """Latency by reply length, as intercept and slope; None where length does not explain it."""
+    early: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Replies to calls that met the new load only at their end: how many, how long they had to go when the
+    level was full, and how long that took."""
 
     def on_send(self, *, now: float, in_flight: int) -> None:
         if self.filled_at is not None:
             return
-        if self.is_level:
+        if self.is_level or self.is_blind:
             if in_flight > self.target:
                 return
             if self.sent == 0:
@@ -61,6 +66,25 @@ class Level:
         if self.sent and sent_at >= self.began and (self.filled_at is None or sent_at <= self.filled_at):
             bisect.insort(self.latencies, now - sent_at)
             self.pairs.append((tokens, now - sent_at))
+
+    def on_older(self, previous: Level, *, now: float, sent_at: float, tokens: int) -> None:
+        """A reply came, perhaps to a call sent under less load: was it held up from the moment of more load?"""
+        if previous.line is None or self.filled_at is None or self.is_level:
+            return
+        intercept, slope = previous.line
+        since = max(self.filled_at + intercept, sent_at)  # what came sooner was on its way already
+        expected = sent_at + intercept + slope * tokens - since
+        if expected > 0.0:
+            self.early[0] += 1.0
+            self.early[1] += expected
+            self.early[2] += now - since
+
+    def is_free(self, previous: Level | None) -> bool:
+        """Whether calls already under way show that the new load costs them nothing: no knee is near."""
+        if previous is None or self.filled_at is None:
+            return False
+        count, expected, taken = self.early
+        return count >= FEWEST and expected >= 0.15 * previous.pace() and taken <= 1.15 * expected
 
     def close(self) -> None:
         """Keep what was learned: replies that come from now on met another load."""
@@ -96,7 +120,8 @@ class Level:
             return math.inf if len(self.latencies) >= self.needed else None
         slowdown = self._slowdown(previous)
         if slowdown is not None:
-            return self.target / previous.target / slowdown
+            before = self.base if self.target > previous.target else previous.target
+            return self.target / before / slowdown
         return 1.0 if now >= self.overdue_at(previous) else None
 
     def _slowdown(self, previous: Level) -> float | None:

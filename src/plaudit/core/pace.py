@@ -1,125 +1,176 @@
 """How fast to send to an endpoint that limits by rate: at the rate it accepts, learned from its refusals.
 
-A refusal marks a moment at which the allowance was empty. What was accepted between two such moments, over
-the time between them, is the rate: exact for token buckets, and on average for fixed windows.
+Pure: no clock, no I/O. A refusal marks a moment at which the allowance was empty. What was accepted between
+two such moments, over the time between them, is the rate; only calls sent under the present pace count. A pace
+that meets no refusals grows, faster and faster.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
 
 from plaudit.types import RateHeaders
 
-CREEP = 1.05
-CREEP_EVERY = 2.0
-SEARCH = 1.25
-SEARCH_EVERY = 0.25
-SPAN = 1.0
-"""Seconds over which a rate is measured; in so short a time it is never cut by more than half."""
-UNKNOWN = float("inf")
-MAX_PAUSE = 3600.0
-SLOWEST = 1.0 / MAX_PAUSE
-LATE = 0.05
-"""Seconds by which our own clock may wake us late; so much is always made up for."""
+SPAN = 0.25
+"""Seconds over which a pace is tried before it grows, and over which a rate is measured, at least."""
+CREEP = 0.03
+"""How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
+LEAP = 1.0
+"""How much it grows at the most, or while nothing is known."""
+FAR = 64.0
+"""How many times the rate of the last refusal may be sent before that was no limit of rate."""
+LESS = 0.8
+"""Share of a pace below which less refusals are to be expected, if they are for the rate."""
+SOME, MOST = 0.05, 0.36
+"""Share of the calls that weather refuses: less does not matter, and more is no weather."""
+LATE = 0.01
+"""Seconds by which our own clock may wake us late; so much is made up for."""
+SLOWEST = 1.0 / 3600.0
 
 
 class Pace:
-    """The time of the next send. Without a refusal there is no pace: everything may leave at once."""
+    """The time of the next send. Without a rate there is no pace: everything may leave at once."""
 
     def __init__(self) -> None:
         self.rate: float | None = None
         """Sends a second, or None while nothing limits them."""
-        self.paused_until = 0.0
-        self._proven = UNKNOWN
-        """A rate that was borne for a while: up to near there it may grow fast."""
-        self._cut_from = 0.0
-        self._cut_until = 0.0
-        self._is_binding = False
+        self.is_proven = False
+        """Whether the rate was measured under this pace, and is worth remembering."""
+        self.weather = 0.0
+        """Share of the calls that is refused at any pace."""
+        self.refuse_time = 0.0
+        """Seconds that the last refusal took to come back."""
+        self._burst = 0
         self._next = 0.0
-        self._slack = LATE
-        self._sends: deque[float] = deque()
-        self._accepted = 0
-        self._empty_at: float | None = None
-        self._grow_at = 0.0
-        self._last_send = 0.0
+        self._began = 0.0
+        self._sends: list[float] = []
+        self._refused = 0
+        self._growth = LEAP
+        self._is_binding = False
+        self._refused_at = 0.0
+        self._suspect: float | None = None
+        """The pace before the cuts that are to show whether less of it brings fewer refusals."""
+        self._trial = [0, 0]
+        """Calls sent, and refused, at a pace well below that."""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether far more was sent than when it last refused, and it did not refuse: so it is no rate."""
+        return self.rate is not None and self.rate > FAR * self._refused_at
+
+    def begin(self, *, now: float, rate: float, burst: int = 0) -> None:
+        """Limit the rate from now on, beginning with this one, of which nobody can be sure.
+
+        So many calls as the `burst` leave at once first.
+        """
+        self._burst = burst
+        self.rate = self._refused_at = max(rate, SLOWEST)
+        self.is_proven = False
+        self.weather = 0.0
+        self._suspect = None
+        self._growth = LEAP
+        self._next = now
+        self._restart(now)
+
+    def end(self) -> None:
+        """Limit the rate no longer."""
+        self.rate = None
 
     def ready_at(self, *, now: float) -> float:
         """The earliest time at which the next request may leave."""
         if self.rate is None:
-            return max(now, self.paused_until)
+            return now
         self._is_binding |= self._next > now
-        if now >= self._grow_at:
-            if not self._is_binding:
-                pass  # a pace that held nothing back has not been tried: no evidence that more would do
-            elif self._is_searching:
-                self.rate *= SEARCH
-            else:
-                self._proven = self.rate
-                self.rate *= CREEP
-            self._is_binding = False
-            self._grow_at = now + self._grow_every
-        return max(now, self.paused_until, self._next)
+        if now >= self._began + self._span:
+            if self._is_refused_much:
+                self._slow_down(now, now)
+            elif self._is_binding:  # else it held nothing back, and was not tried
+                self.rate *= 1.0 + self._growth
+                self._growth = min(2.0 * self._growth, LEAP)
+                self._next = min(self._next, now + 1.0 / self.rate)
+            self._restart(now)
+        return max(now, self._next)
+
+    @property
+    def _span(self) -> float:
+        """Seconds for which a pace is tried."""
+        assert self.rate is not None
+        if self._growth >= LEAP:  # nothing is known
+            return max(0.1, 2.0 * self.refuse_time, min(8.0 / self.rate, 0.4))
+        return max(SPAN, 16.0 / self.rate)
+
+    @property
+    def _is_refused_much(self) -> bool:
+        """Whether more is refused than at any pace."""
+        return self._refused > (1.5 * self.weather + 0.03) * len(self._sends) + 2 * (self.weather > 0.0)
 
     def on_send(self, *, now: float) -> None:
-        if self.rate is not None and now - self._last_send > max(SPAN, 4.0 / self.rate):
-            self._empty_at = None  # there was nothing to send: what was accepted meanwhile says nothing
-        self._last_send = now
-        self._accepted += 1  # until a refusal says otherwise
-        self._sends.append(now)
-        while self._sends[0] < now - SPAN:
-            self._sends.popleft()
         if self.rate is not None:
-            # Time lost in a pause may be made up for, no more than that.
-            self._next = max(self._next, now - self._slack) + 1.0 / self.rate
+            if self._burst > 0:
+                self._burst -= 1
+                return
+            self._sends.append(now)
+            self._next = max(self._next, now - LATE) + 1.0 / self.rate
+            if self._suspect is not None and self.rate < LESS * self._suspect:
+                self._trial[0] += 1
+                if self._trial[0] > 40:  # and few were refused, or it would be known by now
+                    self._suspect = None
 
-    def pause(self, *, now: float, seconds: float) -> None:
-        """Send nothing for a while, because the endpoint asked for it."""
-        self.paused_until = max(self.paused_until, now + min(max(seconds, 0.0), MAX_PAUSE))
-
-    def begin(self, *, now: float, rate: float | None = None) -> None:
-        """Limit the rate from now on: to what the headers told, else to what is found by search."""
-        if self.rate is not None:
+    def on_refusal(self, *, now: float, sent_at: float) -> None:
+        """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
+        self.refuse_time = now - sent_at
+        if self.rate is None or sent_at < self._began:
             return
-        self._proven = UNKNOWN if rate is None else rate
-        self.rate = max(rate, SLOWEST) if rate else max(1.0, len(self._sends) / SPAN)
-        self._next = now
-        self._accepted = 0
-        self._grow_at = now + self._grow_every
+        self._refused += 1
+        if self._suspect is not None and self.rate < LESS * self._suspect:
+            self._trial[1] += 1
+            if self._find_weather(now):
+                return
+        is_flood = self._refused >= 4 and 2 * self._refused > len(self._sends)
+        if self._is_refused_much and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate)):
+            self._slow_down(now, sent_at)
 
-    def on_refusal(self, *, now: float, sent_at: float, retry_after: float | None) -> bool:
-        """Note that a request was refused for the rate. True when this starts a new pause."""
-        self._accepted -= 1
-        if self._sends:
-            self._sends.pop()
-        if self.rate is None or (self._empty_at is not None and sent_at <= self._empty_at):
-            return False  # one of the same burst: it left before the pause began
-        if self._is_searching:
-            self._proven = 0.0  # found, or no longer true
-        if now >= self._cut_until:
-            self._cut_from = self.rate
-            self._cut_until = now + SPAN
-        self.rate = max(min(self.rate, self._measured(now)), self._cut_from / 2.0, SLOWEST)
-        self._empty_at = now
-        self._accepted = 0
-        wait = min(max(retry_after or 0.0, 1.0 / self.rate), MAX_PAUSE)
-        self._slack = max(wait, LATE)
-        self.paused_until = self._next = now + wait
-        self._grow_at = self.paused_until + self._grow_every
+    def _slow_down(self, now: float, until: float) -> None:
+        """Go down to what was accepted since this pace began, or to half of it after too short a time."""
+        assert self.rate is not None
+        if self._suspect is None:
+            self._suspect, self._trial = self.rate, [0, 0]
+        elapsed = until - self._began
+        measured = 0.5 * self.rate
+        if elapsed >= max(SPAN, 4.0 / self.rate):
+            accepted = bisect_right(self._sends, until) - self._refused
+            measured = accepted / elapsed / (1.0 - self.weather)
+            self.is_proven = True
+        self.rate = max(min(self.rate, measured), 0.5 * self.rate, SLOWEST)
+        self._refused_at = self.rate
+        self._growth = CREEP
+        self._next = max(self._next, now + 1.0 / self.rate)
+        self._restart(now)
+
+    def _find_weather(self, now: float) -> bool:
+        """See whether so much less brought no fewer refusals: then they are not for the rate."""
+        sent, refused = self._trial
+        if refused < 3 or sent < 16:
+            return False
+        share = refused / sent
+        if not SOME < share < MOST:
+            self._suspect = None
+            return False
+        self.weather, self._suspect = share, None
+        self._growth = CREEP
+        self._restart(now)
         return True
 
-    @property
-    def _is_searching(self) -> bool:
-        return self.rate is not None and self.rate < 0.8 * self._proven
+    def rest(self, *, now: float) -> None:
+        """Nothing was let in for a while: count anew."""
+        self._next = now
+        self._restart(now)
 
-    @property
-    def _grow_every(self) -> float:
-        return SEARCH_EVERY if self._is_searching else CREEP_EVERY
-
-    def _measured(self, now: float) -> float:
-        """What was accepted since the allowance was last empty, if that is not too short a time."""
-        if self._empty_at is not None and now - self._empty_at >= SPAN:
-            return self._accepted / (now - self._empty_at)
-        return len(self._sends) / SPAN
+    def _restart(self, now: float) -> None:
+        self._began = now
+        self._sends.clear()
+        self._refused = 0
+        self._is_binding = False
 
 
 def rate_hint(headers: RateHeaders) -> float | None:

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_RETRY_AFTER = 3600.0
-"""Seconds; a server that asks for more is not believed."""
-
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call that broke is tried, and how long it waits in between."""
+    """How often a call that broke is tried, and how long it waits in between.
 
-    attempts: int = 5
-    """Tries in all, the first included. Rejections (429) are not counted: they say nothing of the request."""
-    first_wait: float = 0.5
+    What the endpoint asks for (Retry-After) is not a matter of one call: see `Breaker`.
+    """
+
+    attempts: int = 10
+    """Tries in all, the first included. Refusals (429) are not counted: they say nothing of the request."""
+    first_wait: float = 0.05
     max_wait: float = 30.0
 
-    def next_wait(self, *, attempt: int, retry_after: float | None, jitter: float) -> float | None:
+    def next_wait(self, *, attempt: int, jitter: float) -> float | None:
         """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1."""
         if attempt >= self.attempts:
             return None
-        doubled = self.first_wait * 2.0 ** min(attempt - 1, 60)
-        backoff = min(doubled, self.max_wait) * (0.5 + jitter / 2)
-        return max(min(retry_after or 0.0, MAX_RETRY_AFTER), backoff)
+        return self._backoff(attempt, self.max_wait) * (0.5 + jitter / 2)
 
-    def reject_wait(self, *, rejections: int, retry_after: float | None, jitter: float) -> float:
-        """Seconds a call waits after being turned away so often: short, since a slot may open soon."""
-        backoff = min(0.05 * 2.0 ** min(rejections - 1, 10), 5.0) * (0.5 + jitter / 2)
-        return float(max(min(retry_after or 0.0, MAX_RETRY_AFTER), backoff))
+    def refusal_wait(self, refusals: int, *, jitter: float) -> float:
+        """Seconds a call waits after being refused so often: at first none, for another may be let in."""
+        if refusals <= 2:
+            return 0.0
+        return self._backoff(refusals - 2, 5.0) * (0.5 + jitter / 2)
+
+    def _backoff(self, times: int, longest: float) -> float:
+        return float(min(self.first_wait * 2.0 ** min(max(times, 1) - 1, 60), longest))
+
+
+LATEST = 1.0
+"""Seconds that a retry waits for its turn, at the most."""
 
 
 class RetryBudget:
-    """Retries and hedges may be a fifth of the traffic, plus a few a second so that small batches get theirs.
+    """Retries and hedges may be a quarter of the traffic, plus a few a second so that small batches get theirs.
 
     Where the budget is spent a retry is late, not lost: it waits until traffic or time has paid for it.
     """
 
-    def __init__(self, *, share: float = 0.2, per_second: float = 10.0, burst: float = 20.0) -> None:
+    def __init__(self, *, share: float = 0.25, per_second: float = 10.0, burst: float = 64.0) -> None:
         self._share = share
         self._per_second = per_second
         self._burst = burst
@@ -45,14 +51,14 @@ class RetryBudget:
         self._filled_at: float | None = None
 
     def on_call(self) -> None:
-        """Count one first attempt: it pays for a fifth of a retry."""
+        """Count one first attempt: it pays for a quarter of a retry."""
         self._tokens = min(self._tokens + self._share, 10 * self._burst)
 
     def take(self, *, now: float) -> float:
         """Spend one retry; the answer is how long it has to wait for its turn (0.0: none)."""
         self._refill(now)
         self._tokens -= 1.0
-        return max(0.0, -self._tokens / self._per_second)
+        return min(max(0.0, -self._tokens / self._per_second), LATEST)
 
     def can_hedge(self, *, now: float) -> bool:
         """Whether a hedge, which is a luxury, fits in without delaying a retry."""

@@ -72,8 +72,6 @@ class Admission:
     def on_send(self, call: Call, lane: Lane, *, now: float) -> None:
         """A call leaves by a lane that already counts it."""
         self.in_flight += 1
-        lane.pace.on_send(now=now)
-        lane.limit.on_send(now=now, in_flight=lane.in_flight)
         for quota in (self._quota, lane.quota):
             if quota is not None:
                 quota.on_send(now=now, tokens=sum(call.token_bound))
@@ -136,10 +134,7 @@ class Admission:
 
     def _grow(self, lane: Lane, now: float) -> float:
         before = lane.limit.limit
-        accepted = lane.sent_by(now - 1.25 * lane.limit.reject_time)
-        again = lane.limit.grow(now=now, accepted=accepted)
-        if lane.limit.is_rate:
-            lane.pace.begin(now=now)
+        again = lane.grow(now=now)
         if lane.limit.limit != before:
             self._on_limit(lane)
         return again

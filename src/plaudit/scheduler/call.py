@@ -20,14 +20,15 @@ class Call:
         "failed_on",
         "finished",
         "first_sent",
-        "is_hedged",
         "is_wanted",
         "key",
+        "last_sent",
         "latency",
         "on_done",
         "rejections",
         "request",
         "sends",
+        "twins",
     )
 
     def __init__(
@@ -47,12 +48,18 @@ class Call:
         self.sends = 0
         """Everything sent for it: attempts, rejections, hedges."""
         self.rejections = 0
-        self.is_hedged = False
+        self.twins = 0
+        """Sent beside it because it took too long."""
         self.finished = False
         self.failed_on: str | None = None
         self.first_sent: float | None = None
+        self.last_sent = 0.0
         self.latency = 0.0
         self._bound: tuple[int, int] | None = None
+
+    @property
+    def is_hedged(self) -> bool:
+        return self.twins > 0
 
     @property
     def token_bound(self) -> tuple[int, int]:

@@ -48,9 +48,6 @@ from plaudit.types import Reply, Usage
 
 log = logging.getLogger("plaudit")
 
-REJECT_PATIENCE = 600.0
-"""Seconds an endpoint may turn everything away before its calls are given up."""
-
 
 @dataclass(frozen=True, slots=True)
 class DispatcherConfig:
@@ -134,6 +131,7 @@ class Dispatcher:
         """Let every call leave that may leave now, and see to being woken when the next one may."""
         self._is_pump_due = False
         now = self._loop.time()
+        hung_wake = self._rescue(now)
         wake = NEVER
         while self.queue and not self._is_closed:
             call = self.queue[0]
@@ -156,7 +154,15 @@ class Dispatcher:
             self._on_room()
         if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
             wake = self._hedging.look(now)
-        self._wake_at(wake, now)
+        self._wake_at(min(wake, hung_wake), now)
+
+    def _rescue(self, now: float) -> float:
+        """Give hung calls their twins before anything else leaves; the answer is when to look again."""
+        if not self.config.hedge or self._is_closed:
+            return NEVER
+        while (wake := self._hedging.rescue(now)) <= now:
+            pass
+        return wake
 
     def _pump_soon(self) -> None:
         """Pump once for all the calls that come back in one turn of the loop."""
@@ -187,12 +193,12 @@ class Dispatcher:
         self._flight_ids += 1
         flight = lane.flights[self._flight_ids] = Flight(call, lane, sent_at=now, id=self._flight_ids)
         call.sends += 1
+        call.last_sent = now
         if call.first_sent is None:
             call.first_sent = now
             self._retries.on_call()
+        lane.on_send(flight, now=now)
         self._admission.on_send(call, lane, now=now)
-        if lane.breaker.state is BreakerState.HALF_OPEN:
-            self._tell(BreakerChanged(now, lane.name, "half-open"))
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight))
@@ -246,7 +252,7 @@ class Dispatcher:
                 outcome = replace(outcome, usage=replace(usage, cost=cost))
             self._on_reply(flight, outcome, now, latency)
         elif isinstance(outcome, RateLimited):
-            self._on_reject(flight, outcome, now)
+            self._on_refusal(flight, outcome, now)
         elif isinstance(outcome, TransientError):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
@@ -255,66 +261,56 @@ class Dispatcher:
             self._elsewhere_or_fail(call, lane, outcome)
         else:
             if isinstance(outcome, RequestRefused):
-                self._close_breaker(lane, now)  # it answered, if only to refuse this one request
+                lane.on_answer(flight, now=now)
             call.attempts += 1
             if not self._is_flying(call):
                 self._finish(call, outcome)
 
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
-        self._close_breaker(lane, now)
         before = lane.limit.limit
-        lane.on_reply(reply, sent_at=flight.sent_at, now=now)
+        lane.on_reply(reply, flight, now=now)
         if lane.limit.limit != before:
             self._report_limit(lane)
         call.attempts += 1
         call.latency = latency
         self._finish(call, reply)
 
-    def _on_reject(self, flight: Flight, error: RateLimited, now: float) -> None:
+    def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.rejections += 1
         before = lane.limit.limit
-        if lane.on_reject(error, sent_at=flight.sent_at, now=now):
-            self._tell(Paused(now, lane.name, lane.pace.paused_until - now, str(error)))
+        lane.on_refusal(error, flight, now=now)
         if lane.limit.limit != before:
             self._report_limit(lane)
-        since = max(lane.last_success or 0.0, call.first_sent or 0.0)
-        if self._are_all_lost or now - since > REJECT_PATIENCE:
-            self._finish(call, self._lost_to if self._are_all_lost else error)
+        if lane.is_lost:
+            self._lose(lane, error, now)
+        if self._are_all_lost:
+            self._finish(call, self._lost_to)
             return
         call.failed_on = lane.name
-        is_alone = all(other is lane or other.is_lost for other in self.lanes)
-        wait = self.config.retry.reject_wait(
-            rejections=call.rejections,
-            retry_after=error.retry_after if is_alone else None,
-            jitter=jitter(call.key, call.sends),
-        )
-        self._later(call, wait)
+        self._later(call, self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends)))
 
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
-        call.attempts += 1
-        state = lane.breaker.state
-        lane.breaker.on_failure(now=now, is_unreachable=isinstance(error, Unreachable))
-        if lane.breaker.state is not state:
-            if lane.is_lost:
-                self._lose(lane, error, now)
-            else:
-                self._tell(BreakerChanged(now, lane.name, lane.breaker.state.value, str(error)))
+        is_unreachable = isinstance(error, Unreachable)
+        retry_after = getattr(error, "retry_after", None)
+        lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+        if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
+            call.attempts += 1
+        if lane.is_lost:
+            self._lose(lane, error, now)
         if call.finished or self._is_flying(call):
             return  # its twin may still bring a reply
         if lane.is_lost:
             self._elsewhere_or_fail(call, lane, error)
             return
-        retry_after = getattr(error, "retry_after", None)
-        wait = self.config.retry.next_wait(
-            attempt=call.attempts, retry_after=retry_after, jitter=jitter(call.key, call.sends)
-        )
+        wait = self.config.retry.next_wait(attempt=call.attempts, jitter=jitter(call.key, call.sends))
         if wait is None:
             self._finish(call, error)
             return
-        wait += self._retries.take(now=now)
+        if not lane.breaker.is_sick:
+            wait += self._retries.take(now=now)
         call.failed_on = lane.name
         self._tell(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
         self._later(call, wait)
@@ -346,7 +342,8 @@ class Dispatcher:
 
     def _lose(self, lane: Lane, error: PlauditError, now: float) -> None:
         """Give a lane up; when it was the last, everything that waits fails with its one message."""
-        lane.breaker.lose(now=now)
+        if not lane.is_lost:
+            lane.breaker.lose(now=now)
         self._lost_to = error
         self._tell(EndpointLost(now, lane.name, str(error)))
         if not self._are_all_lost:
@@ -386,11 +383,6 @@ class Dispatcher:
     def _wake_up(self) -> None:
         self._wake = None
         self.pump()
-
-    def _close_breaker(self, lane: Lane, now: float) -> None:
-        if lane.breaker.state is not BreakerState.CLOSED:
-            self._tell(BreakerChanged(now, lane.name, "closed"))
-        lane.breaker.on_success()
 
     def _report_limit(self, lane: Lane) -> None:
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))

@@ -1,11 +1,11 @@
-"""Twins for calls that take too long: sent into idle slots, once nothing else waits to be sent."""
+"""Twins for calls that take too long: into idle slots once nothing else waits; for hung calls, before all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from plaudit.core.balance import is_much_faster
-from plaudit.core.hedge import hedge_age
+from plaudit.core.hedge import MOST_TWINS
 from plaudit.core.retry import RetryBudget
 from plaudit.scheduler.admission import Admission
 from plaudit.scheduler.call import Call
@@ -16,7 +16,7 @@ AGAIN = 0.25
 
 
 class Hedging:
-    """Looks for outliers, and for calls that a faster endpoint would finish first."""
+    """Looks for outliers, for hung calls, and for calls that a faster endpoint would finish first."""
 
     def __init__(
         self,
@@ -34,21 +34,48 @@ class Hedging:
         wake = NEVER
         lanes = self._admission.lanes
         for lane in lanes:
-            age = hedge_age(lane.latencies)
+            age = lane.hedge_age
             if age is None:
                 continue
-            others = [other for other in lanes if other is not lane] or lanes
             for flight in [flight for flight in lane.flights.values() if _may_have_twin(flight.call)]:
                 due = flight.sent_at + age
                 if due > now:
                     wake = min(wake, due)
                     break  # flights stand in the order of sending: the rest are younger
-                if not self._twin(flight, others, now):
+                if not self._twin(flight, self._others(lane), now):
                     wake = min(wake, now + AGAIN)
                     break
         if len(lanes) > 1:
             self._relieve(now)
+        return min(wake, self.rescue(now))
+
+    def rescue(self, now: float) -> float:
+        """Send twins of calls that hang, whatever else waits; the answer is the time to look again."""
+        wake = NEVER
+        for lane in self._admission.lanes:
+            age = lane.hung_age
+            if age is None:
+                continue
+            for flight in lane.flights.values():
+                if flight.sent_at + age > now:
+                    wake = min(wake, flight.sent_at + age)
+                    break
+                call = flight.call
+                due = call.last_sent + age * 2**call.twins
+                if due > now or call.twins >= MOST_TWINS or not _is_wanted(call):
+                    wake = min(wake, max(due, now + AGAIN))
+                    continue
+                others = self._others(lane)
+                twin_lane = self._admission.choose_twin(call, [*others, lane], now=now)
+                if twin_lane is None:
+                    return min(wake, now + AGAIN)
+                self._send_twin(call, twin_lane, now)
+                return min(wake, now)  # the flights have changed: look again
         return wake
+
+    def _others(self, lane: Lane) -> Sequence[Lane]:
+        lanes = self._admission.lanes
+        return [other for other in lanes if other is not lane] or lanes
 
     def _relieve(self, now: float) -> None:
         """Give the last calls of a slow endpoint to a much faster one that has nothing left to do."""
@@ -65,11 +92,18 @@ class Hedging:
         lane = self._admission.choose_twin(flight.call, among, now=now)
         if lane is None:
             return False
-        self._budget.take(now=now)
-        flight.call.is_hedged = True
-        self._send(flight.call, lane, now)
+        self._send_twin(flight.call, lane, now)
         return True
+
+    def _send_twin(self, call: Call, lane: Lane, now: float) -> None:
+        self._budget.take(now=now)
+        call.twins += 1
+        self._send(call, lane, now)
 
 
 def _may_have_twin(call: Call) -> bool:
-    return not call.is_hedged and (call.is_wanted is None or call.is_wanted(call))
+    return not call.twins and _is_wanted(call)
+
+
+def _is_wanted(call: Call) -> bool:
+    return call.is_wanted is None or call.is_wanted(call)

@@ -22,10 +22,12 @@ class Learned(msgspec.Struct, omit_defaults=True):
     at: float
     """When, in seconds since 1970."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    rejects: bool = False
+    refuses: bool = False
     """Whether it turns away what is too much, rather than queueing it."""
     rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     """Requests a second, where it limits those."""
+    burst: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Requests that it takes at once before that."""
 
 
 def load(path: Path, *, now: float) -> dict[str, Learned]:
@@ -55,7 +57,7 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
 def learned_of(lane: Lane, *, now: float) -> Learned | None:
     """What a lane has found out about its endpoint; None while it has only its starting guess."""
     if lane.pace.rate is not None:
-        return Learned(at=now, rate=lane.pace.rate)
+        return Learned(at=now, rate=lane.pace.rate, burst=lane.burst) if lane.pace.is_proven else None
     if not lane.limit.is_learned or lane.limit.limit >= lane.ceiling:
         return None  # where the user's ceiling stopped the search, the endpoint may bear more
-    return Learned(at=now, limit=lane.limit.limit, rejects=lane.limit.has_rejected)
+    return Learned(at=now, limit=lane.limit.limit, refuses=lane.limit.refuses)

@@ -68,7 +68,7 @@ def _error(outcome: Outcome) -> PlauditError:
         case 404:
             return ModelNotFound(message)
         case 429 | 503 | 529:
-            return RateLimited(message, retry_after=_wait(outcome))
+            return RateLimited(message, retry_after=_wait(outcome), rate=outcome.rate)
         case 408 | 409 | 425:
             return TransportFailed(message, retry_after=_wait(outcome))
         case status if status >= 500:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from plaudit.config import Endpoint
-from plaudit.core.headers import retry_after
+from plaudit.core.headers import rate_headers, retry_after
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -125,7 +125,8 @@ def _error(
     if status == 407:
         return EndpointRefused(f"{what}; the proxy wants credentials: write them into HTTP_PROXY")
     if status in (429, 503, 529):
-        return RateLimited(f"{what}; it asks us to slow down", retry_after=wait)
+        rate = rate_headers(headers, now=now)
+        return RateLimited(f"{what}; it asks us to slow down", retry_after=wait, rate=rate)
     if is_about_length(complaint) and status in (400, 413, 422, 500):
         return RequestRefused(
             f"{what}; the request is longer than the model's context: "
