@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from plaudit.config import Price
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request, Usage
 
 TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
@@ -36,6 +36,25 @@ def _bytes(text: str) -> int:
 def cost_of(price: Price, *, prompt_tokens: int, completion_tokens: int) -> float:
     """US dollars."""
     return (prompt_tokens * price.prompt + completion_tokens * price.completion) / 1e6
+
+
+def counted(usage: Usage, bound: tuple[int, int]) -> tuple[int, int]:
+    """The tokens (prompt, completion) that a reply is charged for.
+
+    A count of nothing, or less, is no count: the bound takes its place.
+    """
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return prompt if prompt > 0 else bound[0], completion if completion > 0 else bound[1]
+
+
+def charge(usage: Usage, price: Price | None, bound: tuple[int, int]) -> float:
+    """US dollars that a reply is charged at: as stated, if that is more than nothing, else by the price."""
+    if usage.cost is not None and usage.cost > 0:
+        return usage.cost
+    if price is None:
+        return 0.0
+    prompt, completion = counted(usage, bound)
+    return cost_of(price, prompt_tokens=prompt, completion_tokens=completion)
 
 
 class Spending:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from plaudit.core.arrival import Heard
 from plaudit.core.balance import is_worth_it, least_loaded
-from plaudit.core.budget import Spending
+from plaudit.core.budget import Spending, charge, counted
 from plaudit.core.quota import Quota
-from plaudit.errors import BudgetSpent
-from plaudit.scheduler.call import Call
+from plaudit.errors import BudgetSpent, OutOfFiles
+from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.lane import NEVER, Lane
-from plaudit.types import Usage
+from plaudit.scheduler.outcome import FILES_WAIT, heard_of, is_free
+from plaudit.types import Reply
 
 
 class Admission:
@@ -33,6 +35,14 @@ class Admission:
         self._budget = budget
         self._spending = Spending(budget)
         self._on_limit = on_limit
+        self._files_room = 0
+        self._files_until = float("-inf")
+        """Calls at once that file descriptors were left for, and until when that is believed."""
+
+    @property
+    def room(self) -> float:
+        """Calls that may be sent beside those under way."""
+        return self._ceiling - self.in_flight
 
     def choose(self, call: Call, *, backlog: int, now: float) -> tuple[Lane | None, float]:
         """The lane by which the call may leave now; else None and the time to look again.
@@ -76,30 +86,60 @@ class Admission:
         lane.limit.on_send(now=now, in_flight=lane.in_flight)
         for quota in (self._quota, lane.quota):
             if quota is not None:
-                quota.on_send(now=now, tokens=sum(call.token_bound))
+                quota.on_send(now=now, tokens=sum(call.token_bound), server=lane.name)
         if lane.endpoint.price is not None:
             self._spending.on_send(lane.cost_bound(call))
 
-    def on_return(self, call: Call, lane: Lane, usage: Usage | None, *, now: float) -> float | None:
+    def on_return(
+        self, call: Call, lane: Lane, outcome: Outcome | None, *, sent_at: float, now: float
+    ) -> float | None:
         """A call came back, with or without a reply; the answer is what it cost, where that is known.
 
-        Where nobody can tell what was used (`usage` is None) it counts at its bound: it may be billed.
+        Where nobody can tell what was used it counts at its bound: it may be billed.
         """
         self.in_flight -= 1
+        if isinstance(outcome, OutOfFiles):
+            self._files_room, self._files_until = max(1, self.in_flight), now + FILES_WAIT
+        usage = outcome.usage if isinstance(outcome, Reply) else None
+        if self.is_metered(lane):
+            bound = call.token_bound
+            used = 0 if is_free(outcome) else sum(bound if usage is None else counted(usage, bound))
+            self._count(lane, heard_of(outcome), sent_at, now, reserved=sum(bound), used=used)
+        price = lane.endpoint.price
+        if price is None:
+            if usage is None or usage.cost is None:
+                return None
+            self._spending.on_reply(bound=0.0, cost=charge(usage, None, (0, 0)))
+            return usage.cost
+        dearest = lane.cost_bound(call)
+        if usage is None:
+            self._spending.on_reply(bound=dearest, cost=0.0 if is_free(outcome) else dearest)
+            return None
+        cost = charge(usage, price, call.token_bound)
+        self._spending.on_reply(bound=dearest, cost=cost)
+        tokens = (usage.prompt_tokens, usage.completion_tokens)
+        return cost if tokens == counted(usage, call.token_bound) else usage.cost
+
+    def on_sign_of_life(self, lane: Lane, *, sent_at: float, now: float) -> None:
+        """A request that is no longer counted as under way was answered after all."""
+        self._count(lane, Heard.ANSWER, sent_at, now, reserved=0, used=0)
+
+    def is_metered(self, lane: Lane) -> bool:
+        """Whether requests or tokens a minute are counted for this lane."""
+        return self._quota is not None or lane.quota is not None
+
+    def _count(
+        self, lane: Lane, heard: Heard, sent_at: float, now: float, *, reserved: int, used: int
+    ) -> None:
         for quota in (self._quota, lane.quota):
             if quota is not None:
-                bound = sum(call.token_bound)
-                used = bound if usage is None else usage.prompt_tokens + usage.completion_tokens
-                quota.on_reply(now=now, reserved=bound, used=used)
-        cost = None if usage is None else lane.cost(usage)
-        if lane.endpoint.price is not None or cost:
-            dearest = lane.cost_bound(call)
-            self._spending.on_reply(bound=dearest, cost=dearest if usage is None else cost or 0.0)
-        return cost
+                quota.on_back(heard, now=now, sent_at=sent_at, reserved=reserved, used=used, server=lane.name)
 
     def _global_wake(self, call: Call, now: float) -> float:
         if self.in_flight >= self._ceiling:
             return NEVER
+        if self.in_flight >= self._files_room and now < self._files_until:
+            return self._files_until
         if self._quota is None:
             return now
         return self._quota.ready_at(now=now, tokens=sum(call.token_bound))

@@ -27,6 +27,7 @@ class Call:
         "on_done",
         "rejections",
         "request",
+        "resends",
         "sends",
     )
 
@@ -47,6 +48,8 @@ class Call:
         self.sends = 0
         """Everything sent for it: attempts, rejections, hedges."""
         self.rejections = 0
+        self.resends = 0
+        """How often in a row it had to be sent again through no fault of its own."""
         self.is_hedged = False
         self.finished = False
         self.failed_on: str | None = None

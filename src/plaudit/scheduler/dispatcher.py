@@ -23,8 +23,9 @@ from plaudit.errors import (
     PlauditError,
     RateLimited,
     RequestRefused,
+    SendAgain,
+    TimedOut,
     TransientError,
-    TransportFailed,
     Unreachable,
 )
 from plaudit.events import (
@@ -41,7 +42,8 @@ from plaudit.scheduler.admission import Admission
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.hedging import Hedging
 from plaudit.scheduler.lane import NEVER, Flight, Lane
-from plaudit.scheduler.outcome import kind_of, known_usage
+from plaudit.scheduler.listening import Listening
+from plaudit.scheduler.outcome import kind_of, resend_wait
 from plaudit.scheduler.overdue import Overdue
 from plaudit.scheduler.waiting import WaitingRoom
 from plaudit.types import Reply, Usage
@@ -93,6 +95,7 @@ class Dispatcher:
             self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
         )
         self._waiting = WaitingRoom(self._come_back)
+        self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
         self._emit = emit
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
@@ -176,6 +179,7 @@ class Dispatcher:
         for flight in flights:
             self._cut_off(flight)
         await asyncio.gather(*(f.task for f in flights if f.task is not None), return_exceptions=True)
+        await self._listening.close()
         for call in left:
             self._finish(call, EngineClosed("the engine was closed before this call came back"))
         for lane in self.lanes:
@@ -191,6 +195,7 @@ class Dispatcher:
             call.first_sent = now
             self._retries.on_call()
         self._admission.on_send(call, lane, now=now)
+        self._listening.on_send(lane, room=self._admission.room)
         if lane.breaker.state is BreakerState.HALF_OPEN:
             self._tell(BreakerChanged(now, lane.name, "half-open"))
         if self._emit is not None:
@@ -202,7 +207,9 @@ class Dispatcher:
         flight.has_begun = True
         lane = flight.lane
         try:
-            outcome: Outcome = await lane.transport.send(flight.call.request)
+            is_metered = self._admission.is_metered(lane)
+            sending = self._listening.send(flight) if is_metered else lane.transport.send(flight.call.request)
+            outcome: Outcome = await sending
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:
@@ -210,7 +217,7 @@ class Dispatcher:
                 self._land(flight, None)
                 self.pump()  # what it had reserved is free again
                 raise
-            outcome = TransportFailed(f"{lane.name}: no reply within {self.config.timeout:g} s")
+            outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
             lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
@@ -234,7 +241,7 @@ class Dispatcher:
         del lane.flights[flight.id]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
-        cost = self._admission.on_return(call, lane, known_usage(outcome), now=now)
+        cost = self._admission.on_return(call, lane, outcome, sent_at=flight.sent_at, now=now)
         if self._emit is not None:
             error = str(outcome) if isinstance(outcome, PlauditError) else None
             kind = kind_of(outcome)
@@ -247,6 +254,8 @@ class Dispatcher:
             self._on_reply(flight, outcome, now, latency)
         elif isinstance(outcome, RateLimited):
             self._on_reject(flight, outcome, now)
+        elif isinstance(outcome, SendAgain):
+            self._on_send_again(flight, outcome, now)
         elif isinstance(outcome, TransientError):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
@@ -263,6 +272,7 @@ class Dispatcher:
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
         self._close_breaker(lane, now)
+        self._listening.stop(lane)
         before = lane.limit.limit
         lane.on_reply(reply, sent_at=flight.sent_at, now=now)
         if lane.limit.limit != before:
@@ -292,9 +302,24 @@ class Dispatcher:
         )
         self._later(call, wait)
 
+    def _on_send_again(self, flight: Flight, error: SendAgain, now: float) -> None:
+        """Let the call leave again, next, if not for ever; admission counts it like any other."""
+        call = flight.call
+        call.resends += 1
+        wait = resend_wait(error, resends=call.resends)
+        if wait is None:
+            self._on_failure(flight, error, now)
+        elif self._are_all_lost:
+            self._finish(call, self._lost_to)
+        elif wait:
+            self._later(call, wait)
+        elif not (call.finished or self._is_flying(call)):
+            self.queue.appendleft(call)
+
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.attempts += 1
+        call.resends = 0
         state = lane.breaker.state
         lane.breaker.on_failure(now=now, is_unreachable=isinstance(error, Unreachable))
         if lane.breaker.state is not state:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import msgspec
 
 from plaudit.config import Price
-from plaudit.errors import RequestRefused
+from plaudit.errors import Unsendable
 from plaudit.transports.complaint import Complaint, read_complaint
 from plaudit.types import RateHeaders, Reply, Request, TokenChoice, Usage
 
@@ -32,7 +32,7 @@ class Dialect(Protocol):
     """One way of writing requests and replies, with what it has learned of the endpoint."""
 
     def encode(self, request: Request) -> tuple[str, bytes]:
-        """The route below the endpoint's URL, and the body. Raises RequestRefused if it has no JSON form."""
+        """The route below the endpoint's URL, and the body. Raises Unsendable if it has no JSON form."""
         ...
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
@@ -68,7 +68,7 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
         trouble = f"the request holds a lone surrogate ({text[error.start]!a}), which is no text: remove it"
     except (TypeError, RecursionError) as error:
         trouble = f"the request has no JSON form ({error}); use plain dicts, lists, strings and numbers"
-    raise RequestRefused(trouble)
+    raise Unsendable(trouble)
 
 
 def error_in(found: Any, otherwise: str = "") -> BadReply | ErrorReply:

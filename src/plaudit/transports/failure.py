@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 from plaudit.config import Endpoint
 from plaudit.core.headers import retry_after
 from plaudit.errors import (
+    Dropped,
     EndpointRefused,
     KeyRefused,
     ModelNotFound,
+    OutOfFiles,
     PlauditError,
     RateLimited,
     RequestRefused,
@@ -44,10 +46,6 @@ _SAYS = {"api key not valid": 401, "not a valid model": 404}
 """The same for two large services that give no telling code."""
 _TRANSIENT_4XX = (408, 409, 425)
 _WRONG_ROUTE = (405, 406, 410, 415, 501)
-
-
-class Dropped(TransportFailed):
-    """The server hung up before the first byte of an answer: the request may never have been read."""
 
 
 def failure_of(
@@ -95,6 +93,14 @@ def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
 def dropped(endpoint: Endpoint) -> Dropped:
     """The server hung up without a word."""
     return Dropped(f"{endpoint.name}: the server closed the connection without an answer")
+
+
+def out_of_files(endpoint: Endpoint) -> OutOfFiles:
+    """There is no file descriptor left for another connection."""
+    return OutOfFiles(
+        f"{endpoint.name}: this process has too many open files for another connection; "
+        "raise the limit with `ulimit -n`, or lower max_concurrent"
+    )
 
 
 def proxy_refused(endpoint: Endpoint, status: int, proxy: str) -> PlauditError:
