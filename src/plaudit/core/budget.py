@@ -48,13 +48,17 @@ def counted(usage: Usage, bound: tuple[int, int]) -> tuple[int, int]:
 
 
 def charge(usage: Usage, price: Price | None, bound: tuple[int, int]) -> float:
-    """US dollars that a reply is charged at: as stated, if that is more than nothing, else by the price."""
-    if usage.cost is not None and usage.cost > 0:
-        return usage.cost
+    """US dollars that a reply is charged at: as stated, else by its price.
+
+    Where tokens were not counted the stated sum may be by the same counts: the dearer of the two holds.
+    """
+    stated = usage.cost if usage.cost is not None and usage.cost > 0 else 0.0
     if price is None:
-        return 0.0
+        return stated
     prompt, completion = counted(usage, bound)
-    return cost_of(price, prompt_tokens=prompt, completion_tokens=completion)
+    if stated and (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
+        return stated
+    return max(stated, cost_of(price, prompt_tokens=prompt, completion_tokens=completion))
 
 
 class Spending:
