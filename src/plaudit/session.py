@@ -44,6 +44,7 @@ class Plan:
     observers: tuple[Observer, ...]
     limits_file: Path
     transport: Callable[[Endpoint], Transport]
+    ledger: Callable[[float], None] | None = None
 
 
 class Session:
@@ -131,7 +132,9 @@ class _Work:
             self._cache = where
         emit = self._emit if self._observers else None
         return Scorer(
-            lambda on_room: Dispatcher(self._lanes, self._plan.dispatch, emit=emit, on_room=on_room),
+            lambda on_room: Dispatcher(
+                self._lanes, self._plan.dispatch, emit=emit, on_room=on_room, ledger=self._plan.ledger
+            ),
             self._cache,
             emit=emit,
             on_finished=self._on_finished,

@@ -4,7 +4,8 @@ A request that was sent is read at some time between its sending and its reply. 
 server that is frozen (stopped, swapping, stalled by its network) reads nothing for a while, and then all that
 has gathered together. What can be known from outside:
 
-- A server that answers also reads. Whatever had been sent when an answer came had been read by then.
+- A server that answers also reads. Whatever had been sent when an answer came is read by then, or within a
+  moment.
 - A reply takes at least the shortest time that replies have taken lately. So what was sent no later than the
   request it answers had been read that much before it came. (Not believed before another request, sent after
   the shortest was back, has taken about as long: one freeze and a slow model look the same.)
@@ -23,6 +24,8 @@ from heapq import merge
 
 GIVE_UP = 600.0
 """Seconds after which a request that a silent server may still hold is taken as lost."""
+MOMENT = 0.25
+"""Seconds within which a server that has answered one request has read the others that had come."""
 LATELY = 128
 """Replies over which the shortest time is kept, twice."""
 ALIKE = 1.5
@@ -100,7 +103,7 @@ class Arrivals:
 
     def _latest(self, entry: tuple[float, float, bool]) -> float:
         sent, answered, is_kin = entry
-        return max(sent, answered - self._service) if is_kin and self._is_sure else answered
+        return max(sent, answered - self._service) if is_kin and self._is_sure else answered + MOMENT
 
     @property
     def _service(self) -> float:

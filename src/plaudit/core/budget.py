@@ -62,12 +62,19 @@ def charge(usage: Usage, price: Price | None, bound: tuple[int, int]) -> float:
 
 
 class Spending:
-    """Dollars spent and promised against a limit. None: no limit, but the sum is kept."""
+    """Dollars spent and promised against a limit. None: no limit, but the sum is kept.
+
+    Where a sum has to be written down before it is spent, that is done in steps of a fiftieth of the limit:
+    who finds the last entry after a crash knows that no more was spent, and hardly less.
+    """
 
     def __init__(self, limit: float | None = None) -> None:
         self._limit = limit
+        self._step = (limit or 0.0) / 50
         self.spent = 0.0
         self.promised = 0.0
+        self.written = 0.0
+        """The sum that was written down last."""
 
     def fits(self, bound: float) -> bool:
         """Whether a call that may cost `bound` can leave without any chance of crossing the limit."""
@@ -76,6 +83,13 @@ class Spending:
     def is_exhausted(self, bound: float) -> bool:
         """Whether it cannot leave even once all that is on its way has turned out free."""
         return self._limit is not None and self.spent + bound > self._limit + 1e-12
+
+    def to_write(self, bound: float) -> float | None:
+        """The sum to write down before a call that may cost `bound` leaves; None: the last one will do."""
+        due = self.spent + self.promised + bound
+        if self.written - 3 * self._step <= due <= self.written:
+            return None
+        return due + self._step if self._limit is None else max(due, min(due + self._step, self._limit))
 
     def on_send(self, bound: float) -> None:
         self.promised += bound

@@ -15,9 +15,8 @@ from itertools import islice
 from plaudit.core.arrival import GIVE_UP, Arrivals, Heard
 
 WINDOW = 60.0
-MARGIN = 0.5
-"""Seconds added to the window: what leaves us evenly may arrive closer together, and a server that has
-answered one request may need a moment to read the others."""
+MARGIN = 0.25
+"""Seconds added to the window, because what leaves us evenly may arrive closer together."""
 
 
 class Quota:

@@ -26,6 +26,7 @@ class Admission:
         rpm: int | None,
         tpm: int | None,
         budget: float | None,
+        ledger: Callable[[float], None] | None = None,
         on_limit: Callable[[Lane], None],
     ) -> None:
         self.lanes = list(lanes)
@@ -34,6 +35,7 @@ class Admission:
         self._quota = Quota(rpm=rpm, tpm=tpm) if rpm is not None or tpm is not None else None
         self._budget = budget
         self._spending = Spending(budget)
+        self._ledger = ledger
         self._on_limit = on_limit
         self._files_room = 0
         self._files_until = float("-inf")
@@ -75,7 +77,12 @@ class Admission:
         if self._global_wake(call, now) > now:
             return None
         for lane in sorted(among, key=lambda lane: lane.in_flight / lane.limit.limit):
-            if lane.ready_at(call, now=now) <= now and self._spending.fits(lane.cost_bound(call)):
+            bound = lane.cost_bound(call)
+            if lane.ready_at(call, now=now) <= now and self._spending.fits(bound):
+                try:
+                    self._write_down(bound)
+                except BudgetSpent:
+                    return None
                 return lane
         return None
 
@@ -149,6 +156,7 @@ class Admission:
         spending = self._spending
         fitting = [lane for lane in open_lanes if spending.fits(lane.cost_bound(call))]
         if fitting:
+            self._write_down(max(lane.cost_bound(call) for lane in fitting))
             return fitting
         for bound in (lane.cost_bound(call) for lane in self.lanes if not lane.is_lost):
             if spending.fits(bound) or (self.in_flight and not spending.is_exhausted(bound)):
@@ -157,6 +165,19 @@ class Admission:
             f"the budget of ${self._budget:g} leaves no room for another call "
             f"(${spending.spent:.6g} spent); raise it to go on"
         )
+
+    def _write_down(self, bound: float) -> None:
+        """Tell the ledger, before a call leaves, how much may have been spent with it."""
+        if self._ledger is None or self._budget is None:
+            return
+        if (sum_ := self._spending.to_write(bound)) is not None:
+            self._ledger(sum_)
+            self._spending.written = sum_
+
+    def close(self) -> None:
+        """Nothing is under way any more: what was spent is known."""
+        if self._ledger is not None and self._budget is not None:
+            self._ledger(self._spending.spent)
 
     def _pick(self, call: Call, open_lanes: list[Lane], backlog: int, now: float) -> Lane | None:
         """One of several open lanes; None where a busy one will still be sooner."""

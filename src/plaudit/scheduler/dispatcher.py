@@ -78,7 +78,9 @@ class Dispatcher:
         *,
         emit: Callable[[Event], None] | None = None,
         on_room: Callable[[], None] | None = None,
+        ledger: Callable[[float], None] | None = None,
     ) -> None:
+        """`ledger` is told, before it is so, which sum of dollars may have been spent; see `Engine`."""
         self.lanes = list(lanes)
         self.config = config or DispatcherConfig()
         self.queue: deque[Call] = deque()
@@ -88,6 +90,7 @@ class Dispatcher:
             rpm=self.config.rpm,
             tpm=self.config.tpm,
             budget=self.config.budget,
+            ledger=ledger,
             on_limit=self._report_limit,
         )
         self._retries = RetryBudget()
@@ -180,6 +183,7 @@ class Dispatcher:
             self._cut_off(flight)
         await asyncio.gather(*(f.task for f in flights if f.task is not None), return_exceptions=True)
         await self._listening.close()
+        self._admission.close()
         for call in left:
             self._finish(call, EngineClosed("the engine was closed before this call came back"))
         for lane in self.lanes:
