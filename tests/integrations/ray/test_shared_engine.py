@@ -337,9 +337,7 @@ def test_a_budget_is_one_for_all_and_outlives_the_engine(crew: list[Any]) -> Non
 
 def test_a_budget_holds_though_the_engine_dies_again_and_again_in_mid_call(cluster: Cluster) -> None:
     tokens = 400
-    latency = Latency(
-        mean_tokens=tokens, sigma=0.0, seconds_per_token=0.0, first_token=0.2, round_trip=0.0
-    )
+    latency = Latency(mean_tokens=tokens, sigma=0.0, seconds_per_token=0.0, first_token=0.2, round_trip=0.0)
     with loopback(INSTANT.replace(latency=latency)) as server:
         endpoint = Endpoint(server.url, model="m", price=PRICE)
         options: dict[str, Any] = {"budget": 20.0, "max_concurrent": 6, "cache": None, "hedge": False}
