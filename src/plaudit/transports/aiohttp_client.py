@@ -78,7 +78,7 @@ class AiohttpClient:
         return self._session
 
     def _url(self, path: str) -> URL:
-        return self._urls.setdefault(path, URL(self._endpoint.url + path))
+        return self._urls.setdefault(path, URL(self._endpoint.route(path)))
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         length = response.content_length

@@ -40,7 +40,7 @@ class PyreqwestClient:
 
     async def post(self, path: str, body: bytes) -> Answer:
         client = self._client or self._open()
-        request = client.post(self._endpoint.url + path).body_bytes(body)
+        request = client.post(self._endpoint.route(path)).body_bytes(body)
         try:
             async with request.build_streamed() as response:
                 return Answer(response.status, response.headers, await self._read(response))
