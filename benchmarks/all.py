@@ -20,6 +20,7 @@ FULL = (
     ("makespan.py", "--wild", "60"),
     ("makespan.py", "--real", "--speed", "5", "--seeds", "3"),
     ("tail.py",),
+    ("limits.py",),
     ("cached.py",),
     ("cpu.py",),
     ("memory.py",),
@@ -31,6 +32,7 @@ FULL = (
 QUICK = (
     ("makespan.py", "--seeds", "1"),
     ("tail.py", "--seeds", "1"),
+    ("limits.py", "--seeds", "1"),
     ("cached.py", "--entries", "50000"),
     ("cpu.py", "--quick"),
     ("score_memory.py", "--lines", "5000"),

@@ -112,11 +112,12 @@ class Arrivals:
 
     def _note(self, latency: float, *, now: float) -> None:
         known = self._service
-        if latency < known:
-            self._is_sure = self._is_sure and latency * ALIKE > known
-            self._shortest_at = now
-        if now - latency >= self._shortest_at and latency <= ALIKE * known:
+        is_later = now - latency >= self._shortest_at
+        if is_later and known <= ALIKE * latency and latency <= ALIKE * known:
             self._is_sure = True
+        if latency < known:
+            self._is_sure = self._is_sure and known <= ALIKE * latency
+            self._shortest_at = now
         self._shortest = min(self._shortest, latency)
         self._replies += 1
         if self._replies % LATELY == 0:

@@ -211,9 +211,7 @@ class Dispatcher:
         flight.has_begun = True
         lane = flight.lane
         try:
-            is_metered = self._admission.is_metered(lane)
-            sending = self._listening.send(flight) if is_metered else lane.transport.send(flight.call.request)
-            outcome: Outcome = await sending
+            outcome: Outcome = await self._listening.send(flight)
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:

@@ -32,6 +32,8 @@ class Listening:
 
     async def send(self, flight: Flight) -> Reply:
         """As the transport's. Cancelled because it took too long, it goes on listening."""
+        if not self._admission.is_metered(flight.lane):
+            return await flight.lane.transport.send(flight.call.request)
         loop = asyncio.get_running_loop()
         sending = loop.create_task(flight.lane.transport.send(flight.call.request))
         try:
