@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[1] / "engine_scripts" / "few_files.py"
 
 def test_the_rest_of_the_process_keeps_its_share() -> None:
     assert room_within(64, in_use=12) == 64 - 12 - RESERVE
-    assert room_within(1024, in_use=24) == 1024 - 24 - 128
+    assert room_within(1024, in_use=24) == 1024 - 24 - 64
     assert room_within(16, in_use=12) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from plaudit.core.arrival import Heard
@@ -177,7 +178,8 @@ class Admission:
     def close(self) -> None:
         """Nothing is under way any more: what was spent is known."""
         if self._ledger is not None and self._budget is not None:
-            self._ledger(self._spending.spent)
+            with contextlib.suppress(BudgetSpent):  # then the last entry stays, which is no less
+                self._ledger(self._spending.spent)
 
     def _pick(self, call: Call, open_lanes: list[Lane], backlog: int, now: float) -> Lane | None:
         """One of several open lanes; None where a busy one will still be sooner."""

@@ -66,10 +66,12 @@ class Listening:
         await asyncio.gather(*late, return_exceptions=True)
 
     def _heard(self, flight: Flight, done: asyncio.Task[Reply]) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()  # asked for before all else, or asyncio complains that nobody did
         if self._late.get(flight.lane) is not done:
             return
         del self._late[flight.lane]
-        error = done.exception()
         if error is None or (isinstance(error, PlauditError) and heard_of(error) is Heard.ANSWER):
             now = asyncio.get_running_loop().time()
             self._admission.on_sign_of_life(flight.lane, sent_at=flight.sent_at, now=now)

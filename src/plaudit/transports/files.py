@@ -22,8 +22,8 @@ def connections_left() -> int | None:
 
 
 def room_within(limit: int, *, in_use: int) -> int:
-    """Of so many descriptors, those for connections: an eighth is kept for others."""
-    return max(1, limit - in_use - max(RESERVE, limit // 8))
+    """Of so many descriptors, those for connections: a sixteenth is kept for others."""
+    return max(1, limit - in_use - max(RESERVE, limit // 16))
 
 
 def is_out_of_files(error: OSError) -> bool:
