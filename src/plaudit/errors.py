@@ -7,7 +7,6 @@ PlauditError
 │   ├── SendAgain               an unknown parameter, a stale connection: costs no attempt
 │   │   └── OutOfFiles              no file descriptor is left for a connection; nothing was sent
 │   └── TransportFailed         timeout, reset, 5xx, a reply that is no reply
-│       ├── Dropped                 the connection was closed before the first byte of an answer
 │       ├── TimedOut                nothing, or no whole reply, came in time
 │       └── Unreachable             no connection: refused, unknown host, TLS failure
 ├── EndpointRefused         this endpoint will refuse every call until its settings change
@@ -75,13 +74,12 @@ class TransportFailed(TransientError):
     `retry_after` as in RateLimited: some gateways send it with a 5xx.
     """
 
+    is_dropped = False
+    """Whether the connection was closed before the first byte of an answer."""
+
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-
-
-class Dropped(TransportFailed):
-    """The server hung up before the first byte of an answer: the request may never have been read."""
 
 
 class TimedOut(TransportFailed):

@@ -10,10 +10,11 @@ from collections import deque
 import pytest
 
 from plaudit.config import Endpoint
-from plaudit.errors import ConfigError, Dropped, RequestRefused, SendAgain, TransportFailed
+from plaudit.errors import ConfigError, RequestRefused, SendAgain, TransportFailed
 from plaudit.testing import run
 from plaudit.transports import HttpTransport, open_transport
 from plaudit.transports.client import Answer, headers_for
+from plaudit.transports.failure import Dropped
 from plaudit.transports.http import STALE_AFTER
 from plaudit.transports.openai import OpenAI
 from plaudit.types import ChatRequest

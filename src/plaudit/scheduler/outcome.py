@@ -5,7 +5,6 @@ from __future__ import annotations
 from plaudit.core.arrival import Heard
 from plaudit.errors import (
     ConfigError,
-    Dropped,
     EndpointRefused,
     OutOfFiles,
     RateLimited,
@@ -68,7 +67,7 @@ def heard_of(outcome: Outcome | None) -> Heard:
             return Heard.REPLY
         case Unsendable() | OutOfFiles() | ConfigError():
             return Heard.NOT_SENT
-        case Dropped() | Unreachable() | SendAgain(is_answered=False):
+        case TransportFailed(is_dropped=True) | Unreachable() | SendAgain(is_answered=False):
             return Heard.DROPPED
         case None | TimedOut():
             return Heard.NOTHING

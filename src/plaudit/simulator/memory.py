@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plaudit.errors import (
-    Dropped,
     EndpointRefused,
     EngineClosed,
     KeyRefused,
@@ -50,8 +49,6 @@ def reply_or_error(outcome: Outcome) -> Reply:
     """The reply, or the error that a transport over HTTP would raise in its place."""
     if outcome.fault == "down":
         raise Unreachable("simulated fault: nobody listens")
-    if outcome.fault == "reset":
-        raise Dropped("simulated fault: reset")
     if outcome.fault in BROKEN:
         raise TransportFailed(f"simulated fault: {outcome.fault}")
     if outcome.reply is not None:

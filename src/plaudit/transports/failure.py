@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from plaudit.config import Endpoint
 from plaudit.core.headers import retry_after
 from plaudit.errors import (
-    Dropped,
     EndpointRefused,
     KeyRefused,
     ModelNotFound,
@@ -46,6 +45,12 @@ _SAYS = {"api key not valid": 401, "not a valid model": 404}
 """The same for two large services that give no telling code."""
 _TRANSIENT_4XX = (408, 409, 425)
 _WRONG_ROUTE = (405, 406, 410, 415, 501)
+
+
+class Dropped(TransportFailed):
+    """The server hung up before the first byte of an answer: the request may never have been read."""
+
+    is_dropped = True
 
 
 def failure_of(

@@ -9,11 +9,11 @@ import msgspec
 
 from plaudit.config import Endpoint
 from plaudit.core.headers import rate_headers
-from plaudit.errors import Dropped, EngineClosed, PlauditError, SendAgain, TransportFailed
+from plaudit.errors import EngineClosed, PlauditError, SendAgain, TransportFailed
 from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
-from plaudit.transports.failure import broken, failure_in_reply, failure_of
+from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
 from plaudit.types import Reply, Request
 
 STALE_AFTER = 1.0
