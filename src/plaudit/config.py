@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from plaudit.errors import ConfigError
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
+_KEY_IN_QUERY = re.compile(r"(?i)([?&][^=&#]*(?:key|token|secret|sig|pass)[^=&#]*=)[^&#]*")
 
 
 def home() -> Path:
@@ -20,6 +22,13 @@ def home() -> Path:
         return Path(chosen).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: without what comes before the host, and without the values of keys."""
+    scheme, separator, rest = url.rpartition("://")
+    host = "***@" + rest.rpartition("@")[2] if "@" in rest else rest
+    return scheme + separator + _KEY_IN_QUERY.sub(r"\1***", host)
 
 
 class Secret:
@@ -71,13 +80,11 @@ class Endpoint:
     price: Price | None = None
     is_direct: bool = False
     """Whether to pass by the proxies that the environment names, as for a server of our own."""
+    query: str = field(default="", repr=False)
+    """Goes with every request, like `api-version=2024-10-21`; taken from the URL, if it has one."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(
-                f"{self.url!r} is not a usable URL; write it with its scheme, like http://localhost:8000/v1"
-            )
+        parts, port = _parsed(self.url)
         if parts.username or parts.password:
             raise ConfigError(
                 f"the URL for {parts.hostname} carries credentials; pass them as api_key= instead"
@@ -86,7 +93,7 @@ class Endpoint:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name}={value} allows no call at all; use 1 or more, or leave it out")
-        kind = self.kind or _kind_of(parts.port, parts.path)
+        kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
         if kind == "openai" and not path:
             path = "/v1"  # no OpenAI-compatible server answers at the root
@@ -94,8 +101,13 @@ class Endpoint:
             path = path.removesuffix("/api")
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "url", urlunsplit((parts.scheme, parts.netloc, path, "", "")))
+        object.__setattr__(self, "query", parts.query or self.query)
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
+
+    def route(self, path: str) -> str:
+        """The whole URL of a route, like `/chat/completions`."""
+        return f"{self.url}{path}?{self.query}" if self.query else self.url + path
 
     @property
     def key(self) -> str | None:
@@ -106,6 +118,33 @@ class Endpoint:
     def name(self) -> str:
         """How logs, events and remembered limits call this endpoint."""
         return f"{self.url} {self.model}".strip()
+
+
+def _parsed(url: str) -> tuple[SplitResult, int | None]:
+    """A URL in its parts, and its port. Raises ConfigError, which says what is wrong with it."""
+    url = url.strip()
+    trouble = f"{shown_url(url)!r} is not a usable URL"
+    if "://" not in url:
+        raise ConfigError(
+            f"{trouble}; write it with its scheme, like http://{shown_url(url) or 'localhost:8000/v1'}"
+        )
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise ConfigError(f"{trouble}: it holds a space, or a character that no URL can hold; remove it")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"{trouble} ({error}); write it like http://localhost:8000/v1") from None
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(f"{trouble}: {parts.scheme}:// is not spoken here; use http:// or https://")
+    if not parts.hostname:
+        raise ConfigError(f"{trouble}: it names no host; write it like http://localhost:8000/v1")
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ConfigError(f"{trouble}: its port is none; give a number from 1 to 65535")
+    return parts, port
 
 
 def _kind_of(port: int | None, path: str) -> Kind:

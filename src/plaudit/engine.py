@@ -54,6 +54,7 @@ class Engine(Submits):
         client: str | None = None,
         observers: Sequence[Observer] = (),
         transport: Callable[[Endpoint], Transport] | None = None,
+        ledger: Callable[[float], None] | None = None,
     ) -> None:
         """
         url             `http://host/v1`, or `http://host:11434` for Ollama
@@ -68,6 +69,9 @@ class Engine(Submits):
         client          `aiohttp` or `pyreqwest`
         observers       called with every event, on the engine's thread
         transport       how to reach an endpoint, in place of HTTP
+        ledger          with a budget: is told, before it is so, which sum of dollars this engine may have
+                        spent; keep the last one, and nothing is spent twice after a crash. Raises
+                        BudgetSpent where it cannot be kept
 
         What is left out comes from the environment (OPENAI_BASE_URL, OPENAI_API_KEY, PLAUDIT_RPM, ...) or
         from plaudit.toml, as `plaudit doctor` shows it; the cache is then the user's own verdict file.
@@ -92,7 +96,7 @@ class Engine(Submits):
             cache = settings.cache or default_path()
         self.model = "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
         self._plan = Plan(
-            self.endpoints, dispatch, cache, tuple(observers), home() / "limits.json", transport
+            self.endpoints, dispatch, cache, tuple(observers), home() / "limits.json", transport, ledger
         )
         self._session: Session | None = None
         self._is_closed = False

@@ -4,12 +4,16 @@ PlauditError
 ├── ConfigError             the caller fixes it; raised before any call is made
 ├── TransientError          the scheduler retries it
 │   ├── RateLimited             the endpoint asked us to slow down (429, or 503 with Retry-After)
+│   ├── SendAgain               an unknown parameter, a stale connection: costs no attempt
+│   │   └── OutOfFiles              no file descriptor is left for a connection; nothing was sent
 │   └── TransportFailed         timeout, reset, 5xx, a reply that is no reply
+│       ├── TimedOut                nothing, or no whole reply, came in time
 │       └── Unreachable             no connection: refused, unknown host, TLS failure
 ├── EndpointRefused         this endpoint will refuse every call until its settings change
 │   ├── KeyRefused              401 or 403
 │   └── ModelNotFound           404
 ├── RequestRefused          this one request will never pass (400, 413, 422: too long, malformed)
+│   └── Unsendable              it has no JSON form; nothing was sent
 ├── JudgeError              this sample has no verdict; recorded, never retried for ever
 │   ├── UnreadableVerdict       a reply came, but not a verdict
 │   └── Refused                 the judge declined
@@ -51,15 +55,41 @@ class RateLimited(TransientError):
         self.rate = rate
 
 
+class SendAgain(TransientError):
+    """Nothing is wrong with the request or the endpoint: send it once more, counted like every other request.
+
+    `is_answered`: the endpoint read it and answered (an unknown parameter), so that nothing was billed;
+    otherwise it met a connection that the server had closed meanwhile, and nobody can tell.
+    """
+
+    def __init__(self, message: str, *, is_answered: bool) -> None:
+        super().__init__(message)
+        self.is_answered = is_answered
+
+
+class OutOfFiles(SendAgain):
+    """This process may open no more files or sockets for the moment. Nothing was sent."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_answered=False)
+
+
 class TransportFailed(TransientError):
     """The call broke: timeout, reset, 5xx, or a body that is not a reply.
 
     `retry_after` as in RateLimited: some gateways send it with a 5xx.
     """
 
+    is_dropped = False
+    """Whether the connection was closed before the first byte of an answer."""
+
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TimedOut(TransportFailed):
+    """No reply in time. The request may be read, and billed, at any later moment."""
 
 
 class Unreachable(TransportFailed):
@@ -80,6 +110,10 @@ class ModelNotFound(EndpointRefused):
 
 class RequestRefused(PlauditError):
     """This request is refused for what it contains; its neighbours may well pass."""
+
+
+class Unsendable(RequestRefused):
+    """The request cannot be written as JSON, so it was never sent."""
 
 
 class JudgeError(PlauditError):

@@ -11,7 +11,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plaudit.blocking import LoopThread
@@ -25,6 +25,7 @@ from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
 from plaudit.scheduler.lane import Lane
 from plaudit.scheduler.scorer import Scorer
 from plaudit.transports import Transport
+from plaudit.transports.files import connections_left
 from plaudit.types import Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -44,6 +45,7 @@ class Plan:
     observers: tuple[Observer, ...]
     limits_file: Path
     transport: Callable[[Endpoint], Transport]
+    ledger: Callable[[float], None] | None = None
 
 
 class Session:
@@ -120,8 +122,9 @@ class _Work:
     def _open(self) -> Scorer:
         """The scorer, made on the session's own loop."""
         known = remembered.load(self._plan.limits_file, now=time.time())
+        dispatch = _within_files(self._plan.dispatch)
         self._lanes = [
-            self._lane(endpoint, transport, known.get(endpoint.name))
+            self._lane(endpoint, transport, known.get(endpoint.name), dispatch.max_concurrent)
             for endpoint, transport in zip(self._plan.endpoints, self._transports, strict=True)
         ]
         where = self._plan.cache
@@ -131,19 +134,27 @@ class _Work:
             self._cache = where
         emit = self._emit if self._observers else None
         return Scorer(
-            lambda on_room: Dispatcher(self._lanes, self._plan.dispatch, emit=emit, on_room=on_room),
+            lambda on_room: Dispatcher(
+                self._lanes, dispatch, emit=emit, on_room=on_room, ledger=self._plan.ledger
+            ),
             self._cache,
             emit=emit,
             on_finished=self._on_finished,
         )
 
-    def _lane(self, endpoint: Endpoint, transport: Transport, known: remembered.Learned | None) -> Lane:
+    def _lane(
+        self,
+        endpoint: Endpoint,
+        transport: Transport,
+        known: remembered.Learned | None,
+        ceiling: int | None,
+    ) -> Lane:
         start = None
         if known is not None and known.limit is not None:
             # Without rejections a low limit rests on little, and the usual start costs nothing.
             least = 1 if known.refuses else LimitConfig().start
             start = LimitConfig(start=max(known.limit, least), is_known=True, refuses=known.refuses)
-        lane = Lane(endpoint, transport, start=start, ceiling=self._plan.dispatch.max_concurrent)
+        lane = Lane(endpoint, transport, start=start, ceiling=ceiling)
         if known is not None and known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
         return lane
@@ -170,6 +181,15 @@ class _Work:
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)
         self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
+
+
+def _within_files(dispatch: DispatcherConfig) -> DispatcherConfig:
+    """No more calls at once than this process can open connections for."""
+    room = connections_left()
+    wanted = dispatch.max_concurrent
+    if room is None or (wanted is not None and wanted <= room):
+        return dispatch
+    return replace(dispatch, max_concurrent=room)
 
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gzip
 import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plaudit.cli.endpoint import endpoints_of, is_local, require_keys, with_models
+from plaudit.cli.probe import examine
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
@@ -21,9 +26,11 @@ class Server(ThreadingHTTPServer):
 
     status = 200
     body = b"{}"
+    encoding = "identity"
 
     def __init__(self) -> None:
         self.keys: list[str | None] = []
+        self.paths: list[str] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
     def say(self, value: Any, status: int = 200) -> None:
@@ -40,11 +47,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.keys.append(self.headers.get("Authorization"))
+        self.server.paths.append(self.path)
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
+        self.send_header("Content-Encoding", self.server.encoding)
         self.send_header("Location", "/elsewhere")
         self.end_headers()
-        self.wfile.write(self.server.body)
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(self.server.body)
 
     def log_message(self, format: str, *args: Any) -> None: ...
 
@@ -175,3 +185,35 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
         with_models((endpoint,), Settings())
     with pytest.raises(ConfigError, match="ollama serve"):
         with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings())
+
+
+def test_a_list_of_models_beyond_all_reason_is_not_read_to_its_end(server: Server) -> None:
+    server.say(b'{"data": [' + b" " * (5 << 20) + b"]}")
+    with pytest.raises(ConfigError, match="more than 4 MiB"):
+        the_model(server)
+
+
+def test_a_packed_list_of_models_is_cut_while_it_is_unpacked(server: Server) -> None:
+    server.encoding = "gzip"
+    server.say(gzip.compress(b" " * (64 << 20), compresslevel=1))
+    with pytest.raises(ConfigError, match="more than 4 MiB"):
+        the_model(server)
+
+
+def test_no_netrc_is_read(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("machine 127.0.0.1 login intruder password stolen\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(netrc))
+    server.say({"data": [{"id": "only"}]})
+    assert the_model(server) == "only"
+    asyncio.run(examine(Endpoint(server.url)))
+    assert server.keys == [None, None]
+
+
+def test_the_query_of_a_base_url_goes_along(server: Server) -> None:
+    server.say({"data": [{"id": "only"}]})
+    settings = settings_for(PLAUDIT_BASE_URL=server.url + "?api-version=1")
+    with_models(endpoints_of(settings), settings)
+    assert server.paths == ["/v1/models?api-version=1"]

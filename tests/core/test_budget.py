@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plaudit.config import Price
-from plaudit.core.budget import Spending, cost_of, token_bound
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest
+from plaudit.core.budget import Spending, charge, cost_of, counted, token_bound
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Usage
 
 thorough = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 
@@ -120,3 +120,39 @@ def test_without_a_limit_the_sum_is_kept_all_the_same() -> None:
     spending.on_send(3.0)
     spending.on_reply(bound=3.0, cost=2.0)
     assert spending.spent == 2.0
+
+
+PRICE = Price(prompt=1.0, completion=10.0)
+BOUND = (1000, 500)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (Usage(20, 30), (20, 30)),
+        (Usage(), BOUND),
+        (Usage(0, 30), (1000, 30)),
+        (Usage(20, 0), (20, 500)),
+        (Usage(-20, -30), BOUND),
+        (Usage(5000, 30), (5000, 30)),
+    ],
+)
+def test_tokens_that_were_not_counted_are_charged_at_their_bound(
+    usage: Usage, tokens: tuple[int, int]
+) -> None:
+    assert counted(usage, BOUND) == tokens
+    assert charge(usage, PRICE, BOUND) == cost_of(PRICE, prompt_tokens=tokens[0], completion_tokens=tokens[1])
+
+
+@pytest.mark.parametrize("cost", [None, 0.0, -5.0, float("nan")])
+def test_a_cost_of_nothing_or_less_is_not_believed(cost: float | None) -> None:
+    by_price = cost_of(PRICE, prompt_tokens=20, completion_tokens=30)
+    assert charge(Usage(20, 30, cost), PRICE, BOUND) == by_price
+    assert charge(Usage(20, 30, cost), None, BOUND) == 0.0
+
+
+def test_a_stated_cost_is_counted_as_stated_also_beyond_the_bound() -> None:
+    assert charge(Usage(20, 30, 0.5), PRICE, BOUND) == 0.5
+    assert charge(Usage(20, 30, 1e-6), PRICE, BOUND) == 1e-6
+    assert charge(Usage(20, 30, 0.5), None, BOUND) == 0.5
+    assert charge(Usage(20, 0, 1e-6), PRICE, BOUND) > 1e-6, "it may be by the same missing count"

@@ -8,6 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plaudit.core.arrival import Heard
 from plaudit.core.quota import WINDOW, Quota
 
 thorough = settings(max_examples=80, deadline=None, derandomize=True, database=None)
@@ -51,14 +52,14 @@ traffic = st.lists(
 def send_all(quota: Quota, requests: Traffic) -> list[tuple[float, int, int]]:
     """Send each request as soon as it may leave; the answer has (sent at, reserved, used) for each."""
     now, sent = 0.0, []
-    under_way: list[tuple[float, int, int]] = []
+    under_way: list[tuple[float, float, int, int]] = []
     for wait, reserved, share, latency in requests:
         used = round(share * reserved)
         now += wait
         while True:
             while under_way and under_way[0][0] <= now:
-                back, held, counted = heapq.heappop(under_way)
-                quota.on_reply(now=back, reserved=held, used=counted)
+                back, left, held, counted = heapq.heappop(under_way)
+                quota.on_back(Heard.REPLY, now=back, sent_at=left, reserved=held, used=counted)
             ready = quota.ready_at(now=now, tokens=reserved)
             if ready <= now:
                 break
@@ -67,7 +68,7 @@ def send_all(quota: Quota, requests: Traffic) -> list[tuple[float, int, int]]:
             now = min(ready, under_way[0][0]) if under_way else ready
         quota.on_send(now=now, tokens=reserved)
         sent.append((now, reserved, used))
-        heapq.heappush(under_way, (now + latency, reserved, used))
+        heapq.heappush(under_way, (now + latency, now, reserved, used))
     return sent
 
 
@@ -102,7 +103,7 @@ def test_tokens_are_counted_as_used_once_the_reply_tells() -> None:
     quota = Quota(tpm=100)
     quota.on_send(now=0.0, tokens=90)
     assert quota.ready_at(now=1.0, tokens=50) == math.inf  # only the reply can tell
-    quota.on_reply(now=2.0, reserved=90, used=30)
+    quota.on_back(Heard.REPLY, now=2.0, sent_at=0.0, reserved=90, used=30)
     assert quota.ready_at(now=2.0, tokens=50) == 2.0
     assert quota.ready_at(now=2.0, tokens=80) >= 2.0 + WINDOW
 
@@ -110,7 +111,7 @@ def test_tokens_are_counted_as_used_once_the_reply_tells() -> None:
 def test_what_was_used_counts_for_a_minute_from_the_reply() -> None:
     quota = Quota(tpm=100)
     quota.on_send(now=0.0, tokens=100)
-    quota.on_reply(now=30.0, reserved=100, used=100)
+    quota.on_back(Heard.REPLY, now=30.0, sent_at=0.0, reserved=100, used=100)
     ready = quota.ready_at(now=61.0, tokens=1)
     assert 90.0 <= ready < 92.0
     assert quota.ready_at(now=ready, tokens=100) == ready
@@ -119,7 +120,7 @@ def test_what_was_used_counts_for_a_minute_from_the_reply() -> None:
 def test_a_call_that_used_nothing_leaves_nothing_behind() -> None:
     quota = Quota(tpm=100)
     quota.on_send(now=0.0, tokens=100)
-    quota.on_reply(now=1.0, reserved=100, used=0)
+    quota.on_back(Heard.REPLY, now=1.0, sent_at=0.0, reserved=100, used=0)
     assert quota.ready_at(now=1.0, tokens=100) == 1.0
 
 
@@ -134,7 +135,7 @@ def test_an_idle_minute_gives_the_whole_allowance_back() -> None:
     quota = Quota(rpm=5, tpm=50)
     for _ in range(5):
         quota.on_send(now=0.0, tokens=10)
-        quota.on_reply(now=0.0, reserved=10, used=10)
+        quota.on_back(Heard.REPLY, now=0.0, sent_at=0.0, reserved=10, used=10)
     for _ in range(5):
         assert quota.ready_at(now=100.0, tokens=10) == 100.0
         quota.on_send(now=100.0, tokens=10)

@@ -285,3 +285,45 @@ def test_a_cost_told_by_the_endpoint_is_believed() -> None:
             assert reply.usage.cost == 0.5
 
     run(main())
+
+
+def truly(told: Usage) -> int:
+    """The tokens of a reply that was told of so."""
+    return min(told.completion_tokens, 512) if told.completion_tokens > 0 else 512
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Usage(),
+        Usage(-40, -512),
+        Usage(0, 20),
+        Usage(40, 0),
+        Usage(40, 512, cost=-1.0),
+        Usage(40, 512, cost=float("nan")),
+        Usage(40, 512, cost=0.0),
+        Usage(10**18, 10**18),
+    ],
+)
+def test_the_budget_holds_whatever_the_endpoint_tells_of_its_use(told: Usage) -> None:
+    async def main() -> None:
+        server = FakeServer(Reply("7", usage=told))
+        config = DispatcherConfig(budget=0.05)
+        async with Bench(server, endpoints=priced(1), config=config) as bench:
+            outcomes = await bench.ask_all(*numbered(100))
+            true = cost_of(PRICE, prompt_tokens=40, completion_tokens=truly(told)) * len(server.asked)
+            assert 0 < true <= 0.05
+            assert good(outcomes) == len(server.asked)
+
+    run(main())
+
+
+@pytest.mark.parametrize("told", [Usage(), Usage(-40, -512), Usage(0, 20), Usage(40, 0)])
+def test_tokens_a_minute_hold_whatever_the_endpoint_tells_of_them(told: Usage) -> None:
+    async def main() -> None:
+        server = FakeServer(Reply("7", usage=told), latency=0.5)
+        async with Bench(server, config=DispatcherConfig(tpm=3000)) as bench:
+            assert good(await bench.ask_all(*numbered(20))) == 20
+            assert busiest_minute([(at, 40 + truly(told)) for at in server.sent_at]) <= 3000
+
+    run(main())

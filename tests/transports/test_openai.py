@@ -153,6 +153,41 @@ def test_the_price_tells_the_cost_where_the_reply_does_not() -> None:
     assert read(body, price=price).usage.cost == 0.5
 
 
+@pytest.mark.parametrize("count", [-3, -0.5, 10**18, 1e300, "many", "-7", "nan", True, [], {"a": 1}])
+def test_a_count_that_is_none_counts_as_not_given(count: object) -> None:
+    body = chat(message={"content": "x"}) | {"usage": {"prompt_tokens": count, "completion_tokens": 2}}
+    assert read(body).usage == Usage(0, 2)
+
+
+@pytest.mark.parametrize(("count", "read_as"), [("12", 12), (" 12 ", 12), ("12.0", 12), (12.0, 12)])
+def test_counts_and_costs_in_texts_are_read(count: object, read_as: int) -> None:
+    body = chat(message={"content": "x"}) | {
+        "usage": {"prompt_tokens": count, "completion_tokens": "2", "cost": "0.01"}
+    }
+    assert read(body).usage == Usage(read_as, 2, 0.01)
+
+
+@pytest.mark.parametrize("cost", [-0.5, "-1", 1e18, "free", 0, 0.0, [1], False])
+def test_a_cost_that_cannot_be_is_not_believed_where_there_is_a_price(cost: object) -> None:
+    body = chat(message={"content": "x"}) | {
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "cost": cost}
+    }
+    assert read(body, price=Price(prompt=2.0, completion=10.0)).usage.cost == pytest.approx(0.003)
+
+
+@pytest.mark.parametrize("usage", [[], "none", 7, True, None, {}])
+def test_a_usage_that_is_none_does_not_cost_the_reply(usage: object) -> None:
+    assert read(chat(message={"content": "x"}) | {"usage": usage}) == Reply("x", model="m")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_numbers_that_json_does_not_have_do_not_cost_the_reply(number: str) -> None:
+    usage = f'{{"prompt_tokens": 5, "completion_tokens": {number}, "cost": {number}}}'
+    body = f'{{"choices": [{{"message": {{"content": "x"}}}}], "usage": {usage}}}'.encode()
+    found = OpenAI("m", Price(1.0, 1.0)).decode(ASK, body, None)
+    assert (found.text, found.usage.prompt_tokens, found.usage.completion_tokens) == ("x", 5, 0)
+
+
 def test_rate_headers_are_passed_on() -> None:
     rate = RateHeaders(remaining_requests=3)
     found = OpenAI("m").decode(ASK, json.dumps(chat(message={"content": "x"})).encode(), rate)

@@ -73,3 +73,10 @@ def test_what_no_proxy_names_is_reached_directly(host: str, exceptions: str) -> 
 )
 def test_what_no_proxy_does_not_name_goes_through_the_proxy(host: str, exceptions: str) -> None:
     assert proxy_for(f"http://{host}/v1", {"HTTP_PROXY": PROXY, "no_proxy": exceptions}) == PROXY
+
+
+@pytest.mark.parametrize("proxy", ["http://user:hunter2@proxy:99999", "http://user:hunter2@", "http://[::1"])
+def test_a_proxy_that_is_no_url_is_named_by_its_variable_without_its_password(proxy: str) -> None:
+    with pytest.raises(ConfigError, match="HTTPS_PROXY is not the URL of a proxy") as caught:
+        proxy_for("https://host/v1", {"HTTPS_PROXY": proxy})
+    assert "hunter2" not in str(caught.value)

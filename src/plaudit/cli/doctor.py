@@ -20,7 +20,7 @@ from plaudit.cli.diagnosis import Check, check_endpoint, check_key
 from plaudit.cli.endpoint import endpoints_of
 from plaudit.cli.line import encode
 from plaudit.cli.probe import examine
-from plaudit.config import Endpoint, home
+from plaudit.config import Endpoint, home, shown_url
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduler import remembered
@@ -80,6 +80,9 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     rows = [
         {"name": name, "value": getattr(settings, name), "origin": settings.origin(name)} for name in NAMES
     ]
+    for row in rows:
+        if row["name"] == "base_url":
+            row["value"] = tuple(shown_url(url) for url in settings.base_url)
     held = None if settings.api_key is None else "set"
     return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
 

@@ -11,13 +11,17 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
+from yarl import URL
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, Price, shown_url
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.transports import failure
+from plaudit.transports.proxy import proxy_for
 
 ASK_TIMEOUT = 10.0
+ASK_LIMIT = 4 << 20
+"""Bytes of an answer to a question of our own that are read: a list of models, a reply to a test."""
 ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
 MODELS_SHOWN = 12
 
@@ -35,9 +39,10 @@ class Models:
 def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
     """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
     for url in settings.base_url:
-        if url.rstrip("/").endswith(ROUTES):
-            base = url.removesuffix("/").removesuffix("/completions").removesuffix("/chat")
-            raise ConfigError(f"{url} is a single route; give the base URL, {base}")
+        route = url.partition("?")[0].rstrip("/")
+        if route.endswith(ROUTES):
+            base = shown_url(route.removesuffix("/completions").removesuffix("/chat"))
+            raise ConfigError(f"{shown_url(route)} is a single route; give the base URL, {base}")
     price = Price(*settings.price) if settings.price else None
     return tuple(
         Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
@@ -67,7 +72,7 @@ def ask_models(endpoint: Endpoint) -> Models:
 
 def models_url(endpoint: Endpoint) -> str:
     """Where an endpoint lists its models."""
-    return endpoint.url + ("/api/tags" if endpoint.kind == "ollama" else "/models")
+    return endpoint.route("/api/tags" if endpoint.kind == "ollama" else "/models")
 
 
 def is_local(url: str) -> bool:
@@ -107,21 +112,43 @@ def auth_headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 async def _ask_models(endpoint: Endpoint) -> Models:
-    url = models_url(endpoint)
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.get(url, headers=auth_headers(endpoint), allow_redirects=False) as response,
-        ):
-            body = await response.read()
-            status = response.status
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        return Models(error=unreachable(endpoint, error))
+    # Not `trust_env`, which would read ~/.netrc and send what it finds there; the proxy is all we want of it.
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        try:
+            async with session.get(
+                URL(models_url(endpoint), encoded=True),
+                headers=auth_headers(endpoint),
+                allow_redirects=False,
+                proxy=proxy_of(endpoint),
+            ) as response:
+                body = await read_up_to(ASK_LIMIT, response)
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Models(error=unreachable(endpoint, error))
+    asked = f"GET {shown_url(models_url(endpoint))}"
     if status != 200:
-        return Models(status=status, error=f"GET {url} answered {status}")
+        return Models(status=status, error=f"{asked} answered {status}")
+    if body is None:
+        return Models(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
     names = model_names(decoded(body))
-    return Models(names=names, status=status, error=None if names else f"GET {url} lists no model")
+    return Models(names=names, status=status, error=None if names else f"{asked} lists no model")
+
+
+def proxy_of(endpoint: Endpoint) -> str | None:
+    """The proxy that the environment names for an endpoint."""
+    return None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
+
+
+async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
+    """A body, unpacked; None where it is larger than that, and the rest of it is not read."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            response.close()
+            return None
+    return bytes(body)
 
 
 def unreachable(endpoint: Endpoint, error: Exception) -> str:

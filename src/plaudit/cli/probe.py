@@ -11,9 +11,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from yarl import URL
 
-from plaudit.cli.endpoint import auth_headers, decoded, model_names, models_url, unreachable
-from plaudit.config import OLLAMA_PORT, Endpoint
+from plaudit.cli.endpoint import (
+    ASK_LIMIT,
+    auth_headers,
+    decoded,
+    model_names,
+    models_url,
+    proxy_of,
+    read_up_to,
+    unreachable,
+)
+from plaudit.config import OLLAMA_PORT, Endpoint, shown_url
 from plaudit.transports.complaint import complaint_of
 
 PATIENCE = 60.0
@@ -65,9 +75,7 @@ class Findings:
 async def examine(endpoint: Endpoint) -> Findings:
     """Ask what there is to ask, stopping at the first thing that makes the rest pointless."""
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=10.0)
-    async with aiohttp.ClientSession(
-        timeout=timeout, trust_env=True, trace_configs=[_connect_timer()], headers=auth_headers(endpoint)
-    ) as session:
+    async with aiohttp.ClientSession(timeout=timeout, trace_configs=[_connect_timer()]) as session:
         ask = _Asker(endpoint, session)
         models = await ask.models()
         names = model_names(models.body)
@@ -144,25 +152,33 @@ class _Asker:
             body["options"] = {"num_predict": tokens}
             if schema:
                 body["format"] = SCHEMA
-            return await self._send("POST", self._endpoint.url + "/api/chat", body)
+            return await self._send("POST", self._endpoint.route("/api/chat"), body)
         body[self._limit_name] = tokens
         if schema:
             shape = {"name": "ok", "strict": True, "schema": SCHEMA}
             body["response_format"] = {"type": "json_schema", "json_schema": shape}
         if logprobs:
             body |= {"logprobs": True, "top_logprobs": 1}
-        return await self._send("POST", self._endpoint.url + "/chat/completions", body)
+        return await self._send("POST", self._endpoint.route("/chat/completions"), body)
 
     async def _send(self, method: str, url: str, body: Any = None) -> Answer:
         times = SimpleNamespace(connect_s=None)
         started = time.monotonic()
         try:
             async with self._session.request(
-                method, url, json=body, allow_redirects=False, trace_request_ctx=times
+                method,
+                URL(url, encoded=True),
+                json=body,
+                headers=auth_headers(self._endpoint),  # not the session's, which a proxy would see too
+                allow_redirects=False,
+                proxy=proxy_of(self._endpoint),
+                trace_request_ctx=times,
             ) as response:
-                raw = await response.content.read(1 << 20)
+                raw = await read_up_to(ASK_LIMIT, response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Answer(error=unreachable(self._endpoint, error))
+        if raw is None:
+            return Answer(error=f"{shown_url(url)} answered with more than {ASK_LIMIT >> 20} MiB")
         return Answer(
             status=response.status,
             seconds=time.monotonic() - started,

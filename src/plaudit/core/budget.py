@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from plaudit.config import Price
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request, Usage
 
 TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
@@ -38,13 +38,43 @@ def cost_of(price: Price, *, prompt_tokens: int, completion_tokens: int) -> floa
     return (prompt_tokens * price.prompt + completion_tokens * price.completion) / 1e6
 
 
+def counted(usage: Usage, bound: tuple[int, int]) -> tuple[int, int]:
+    """The tokens (prompt, completion) that a reply is charged for.
+
+    A count of nothing, or less, is no count: the bound takes its place.
+    """
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return prompt if prompt > 0 else bound[0], completion if completion > 0 else bound[1]
+
+
+def charge(usage: Usage, price: Price | None, bound: tuple[int, int]) -> float:
+    """US dollars that a reply is charged at: as stated, else by its price.
+
+    Where tokens were not counted the stated sum may be by the same counts: the dearer of the two holds.
+    """
+    stated = usage.cost if usage.cost is not None and usage.cost > 0 else 0.0
+    if price is None:
+        return stated
+    prompt, completion = counted(usage, bound)
+    if stated and (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
+        return stated
+    return max(stated, cost_of(price, prompt_tokens=prompt, completion_tokens=completion))
+
+
 class Spending:
-    """Dollars spent and promised against a limit. None: no limit, but the sum is kept."""
+    """Dollars spent and promised against a limit. None: no limit, but the sum is kept.
+
+    Where a sum has to be written down before it is spent, that is done in steps of a fiftieth of the limit:
+    who finds the last entry after a crash knows that no more was spent, and hardly less.
+    """
 
     def __init__(self, limit: float | None = None) -> None:
         self._limit = limit
+        self._step = (limit or 0.0) / 50
         self.spent = 0.0
         self.promised = 0.0
+        self.written = 0.0
+        """The sum that was written down last."""
 
     def fits(self, bound: float) -> bool:
         """Whether a call that may cost `bound` can leave without any chance of crossing the limit."""
@@ -53,6 +83,13 @@ class Spending:
     def is_exhausted(self, bound: float) -> bool:
         """Whether it cannot leave even once all that is on its way has turned out free."""
         return self._limit is not None and self.spent + bound > self._limit + 1e-12
+
+    def to_write(self, bound: float) -> float | None:
+        """The sum to write down before a call that may cost `bound` leaves; None: the last one will do."""
+        due = self.spent + self.promised + bound
+        if self.written - 3 * self._step <= due <= self.written:
+            return None
+        return due + self._step if self._limit is None else max(due, min(due + self._step, self._limit))
 
     def on_send(self, bound: float) -> None:
         self.promised += bound

@@ -24,9 +24,7 @@ from plaudit.core.level import Level
 NEVER = float("inf")
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
-_State = tuple[
-    int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None
-]
+_State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
+from plaudit.core.arrival import Heard
 from plaudit.core.balance import is_worth_it, least_loaded
-from plaudit.core.budget import Spending
+from plaudit.core.budget import Spending, charge, counted
 from plaudit.core.quota import Quota
-from plaudit.errors import BudgetSpent
-from plaudit.scheduler.call import Call
+from plaudit.errors import BudgetSpent, OutOfFiles
+from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.lane import NEVER, Lane
-from plaudit.types import Usage
+from plaudit.scheduler.outcome import FILES_WAIT, heard_of, is_free
+from plaudit.types import Reply
 
 
 class Admission:
@@ -24,6 +27,7 @@ class Admission:
         rpm: int | None,
         tpm: int | None,
         budget: float | None,
+        ledger: Callable[[float], None] | None = None,
         on_limit: Callable[[Lane], None],
     ) -> None:
         self.lanes = list(lanes)
@@ -32,7 +36,16 @@ class Admission:
         self._quota = Quota(rpm=rpm, tpm=tpm) if rpm is not None or tpm is not None else None
         self._budget = budget
         self._spending = Spending(budget)
+        self._ledger = ledger
         self._on_limit = on_limit
+        self._files_room = 0
+        self._files_until = float("-inf")
+        """Calls at once that file descriptors were left for, and until when that is believed."""
+
+    @property
+    def room(self) -> float:
+        """Calls that may be sent beside those under way."""
+        return self._ceiling - self.in_flight
 
     def choose(self, call: Call, *, backlog: int, now: float) -> tuple[Lane | None, float]:
         """The lane by which the call may leave now; else None and the time to look again.
@@ -65,7 +78,12 @@ class Admission:
         if self._global_wake(call, now) > now:
             return None
         for lane in sorted(among, key=lambda lane: lane.in_flight / lane.limit.limit):
-            if lane.ready_at(call, now=now) <= now and self._spending.fits(lane.cost_bound(call)):
+            bound = lane.cost_bound(call)
+            if lane.ready_at(call, now=now) <= now and self._spending.fits(bound):
+                try:
+                    self._write_down(bound)
+                except BudgetSpent:
+                    return None
                 return lane
         return None
 
@@ -74,30 +92,60 @@ class Admission:
         self.in_flight += 1
         for quota in (self._quota, lane.quota):
             if quota is not None:
-                quota.on_send(now=now, tokens=sum(call.token_bound))
+                quota.on_send(now=now, tokens=sum(call.token_bound), server=lane.name)
         if lane.endpoint.price is not None:
             self._spending.on_send(lane.cost_bound(call))
 
-    def on_return(self, call: Call, lane: Lane, usage: Usage | None, *, now: float) -> float | None:
+    def on_return(
+        self, call: Call, lane: Lane, outcome: Outcome | None, *, sent_at: float, now: float
+    ) -> float | None:
         """A call came back, with or without a reply; the answer is what it cost, where that is known.
 
-        Where nobody can tell what was used (`usage` is None) it counts at its bound: it may be billed.
+        Where nobody can tell what was used it counts at its bound: it may be billed.
         """
         self.in_flight -= 1
+        if isinstance(outcome, OutOfFiles):
+            self._files_room, self._files_until = max(1, self.in_flight), now + FILES_WAIT
+        usage = outcome.usage if isinstance(outcome, Reply) else None
+        if self.is_metered(lane):
+            bound = call.token_bound
+            used = 0 if is_free(outcome) else sum(bound if usage is None else counted(usage, bound))
+            self._count(lane, heard_of(outcome), sent_at, now, reserved=sum(bound), used=used)
+        price = lane.endpoint.price
+        if price is None:
+            if usage is None or usage.cost is None:
+                return None
+            self._spending.on_reply(bound=0.0, cost=charge(usage, None, (0, 0)))
+            return usage.cost
+        dearest = lane.cost_bound(call)
+        if usage is None:
+            self._spending.on_reply(bound=dearest, cost=0.0 if is_free(outcome) else dearest)
+            return None
+        cost = charge(usage, price, call.token_bound)
+        self._spending.on_reply(bound=dearest, cost=cost)
+        tokens = (usage.prompt_tokens, usage.completion_tokens)
+        return cost if tokens == counted(usage, call.token_bound) else usage.cost
+
+    def on_sign_of_life(self, lane: Lane, *, sent_at: float, now: float) -> None:
+        """A request that is no longer counted as under way was answered after all."""
+        self._count(lane, Heard.ANSWER, sent_at, now, reserved=0, used=0)
+
+    def is_metered(self, lane: Lane) -> bool:
+        """Whether requests or tokens a minute are counted for this lane."""
+        return self._quota is not None or lane.quota is not None
+
+    def _count(
+        self, lane: Lane, heard: Heard, sent_at: float, now: float, *, reserved: int, used: int
+    ) -> None:
         for quota in (self._quota, lane.quota):
             if quota is not None:
-                bound = sum(call.token_bound)
-                used = bound if usage is None else usage.prompt_tokens + usage.completion_tokens
-                quota.on_reply(now=now, reserved=bound, used=used)
-        cost = None if usage is None else lane.cost(usage)
-        if lane.endpoint.price is not None or cost:
-            dearest = lane.cost_bound(call)
-            self._spending.on_reply(bound=dearest, cost=dearest if usage is None else cost or 0.0)
-        return cost
+                quota.on_back(heard, now=now, sent_at=sent_at, reserved=reserved, used=used, server=lane.name)
 
     def _global_wake(self, call: Call, now: float) -> float:
         if self.in_flight >= self._ceiling:
             return NEVER
+        if self.in_flight >= self._files_room and now < self._files_until:
+            return self._files_until
         if self._quota is None:
             return now
         return self._quota.ready_at(now=now, tokens=sum(call.token_bound))
@@ -107,6 +155,7 @@ class Admission:
         spending = self._spending
         fitting = [lane for lane in open_lanes if spending.fits(lane.cost_bound(call))]
         if fitting:
+            self._write_down(max(lane.cost_bound(call) for lane in fitting))
             return fitting
         for bound in (lane.cost_bound(call) for lane in self.lanes if not lane.is_lost):
             if spending.fits(bound) or (self.in_flight and not spending.is_exhausted(bound)):
@@ -115,6 +164,20 @@ class Admission:
             f"the budget of ${self._budget:g} leaves no room for another call "
             f"(${spending.spent:.6g} spent); raise it to go on"
         )
+
+    def _write_down(self, bound: float) -> None:
+        """Tell the ledger, before a call leaves, how much may have been spent with it."""
+        if self._ledger is None or self._budget is None:
+            return
+        if (sum_ := self._spending.to_write(bound)) is not None:
+            self._ledger(sum_)
+            self._spending.written = sum_
+
+    def close(self) -> None:
+        """Nothing is under way any more: what was spent is known."""
+        if self._ledger is not None and self._budget is not None:
+            with contextlib.suppress(BudgetSpent):  # then the last entry stays, which is no less
+                self._ledger(self._spending.spent)
 
     def _pick(self, call: Call, open_lanes: list[Lane], backlog: int, now: float) -> Lane | None:
         """One of several open lanes; None where a busy one will still be sooner."""

@@ -27,6 +27,7 @@ class Call:
         "on_done",
         "rejections",
         "request",
+        "resends",
         "sends",
         "twins",
     )
@@ -50,6 +51,8 @@ class Call:
         self.rejections = 0
         self.twins = 0
         """Sent beside it because it took too long."""
+        self.resends = 0
+        """How often in a row it had to be sent again through no fault of its own."""
         self.finished = False
         self.failed_on: str | None = None
         self.first_sent: float | None = None

@@ -23,8 +23,9 @@ from plaudit.errors import (
     PlauditError,
     RateLimited,
     RequestRefused,
+    SendAgain,
+    TimedOut,
     TransientError,
-    TransportFailed,
     Unreachable,
 )
 from plaudit.events import (
@@ -34,14 +35,14 @@ from plaudit.events import (
     EndpointLost,
     Event,
     LimitChanged,
-    Paused,
     RetryPlanned,
 )
 from plaudit.scheduler.admission import Admission
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.hedging import Hedging
 from plaudit.scheduler.lane import NEVER, Flight, Lane
-from plaudit.scheduler.outcome import kind_of, known_usage
+from plaudit.scheduler.listening import Listening
+from plaudit.scheduler.outcome import kind_of, resend_wait
 from plaudit.scheduler.overdue import Overdue
 from plaudit.scheduler.waiting import WaitingRoom
 from plaudit.types import Reply, Usage
@@ -73,7 +74,9 @@ class Dispatcher:
         *,
         emit: Callable[[Event], None] | None = None,
         on_room: Callable[[], None] | None = None,
+        ledger: Callable[[float], None] | None = None,
     ) -> None:
+        """`ledger` is told, before it is so, which sum of dollars may have been spent; see `Engine`."""
         self.lanes = list(lanes)
         self.config = config or DispatcherConfig()
         self.queue: deque[Call] = deque()
@@ -83,6 +86,7 @@ class Dispatcher:
             rpm=self.config.rpm,
             tpm=self.config.tpm,
             budget=self.config.budget,
+            ledger=ledger,
             on_limit=self._report_limit,
         )
         self._retries = RetryBudget()
@@ -90,6 +94,7 @@ class Dispatcher:
             self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
         )
         self._waiting = WaitingRoom(self._come_back)
+        self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
         self._emit = emit
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
@@ -99,6 +104,7 @@ class Dispatcher:
         self._flight_ids = 0
         self._is_closed = False
         self._is_pump_due = False
+        self._states: dict[Lane, BreakerState] = {}
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
 
     @property
@@ -150,6 +156,9 @@ class Dispatcher:
                 break
             self.queue.popleft()
             self._send(call, lane, now)
+        if self._emit is not None:
+            for lane in self.lanes:
+                self._tell_state(lane, now)
         if self._on_room is not None:
             self._on_room()
         if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
@@ -182,6 +191,8 @@ class Dispatcher:
         for flight in flights:
             self._cut_off(flight)
         await asyncio.gather(*(f.task for f in flights if f.task is not None), return_exceptions=True)
+        await self._listening.close()
+        self._admission.close()
         for call in left:
             self._finish(call, EngineClosed("the engine was closed before this call came back"))
         for lane in self.lanes:
@@ -199,6 +210,8 @@ class Dispatcher:
             self._retries.on_call()
         lane.on_send(flight, now=now)
         self._admission.on_send(call, lane, now=now)
+        self._listening.on_send(lane, room=self._admission.room)
+        self._tell_state(lane, now)
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight))
@@ -208,7 +221,7 @@ class Dispatcher:
         flight.has_begun = True
         lane = flight.lane
         try:
-            outcome: Outcome = await lane.transport.send(flight.call.request)
+            outcome: Outcome = await self._listening.send(flight)
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:
@@ -216,7 +229,7 @@ class Dispatcher:
                 self._land(flight, None)
                 self.pump()  # what it had reserved is free again
                 raise
-            outcome = TransportFailed(f"{lane.name}: no reply within {self.config.timeout:g} s")
+            outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
             lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
@@ -240,7 +253,7 @@ class Dispatcher:
         del lane.flights[flight.id]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
-        cost = self._admission.on_return(call, lane, known_usage(outcome), now=now)
+        cost = self._admission.on_return(call, lane, outcome, sent_at=flight.sent_at, now=now)
         if self._emit is not None:
             error = str(outcome) if isinstance(outcome, PlauditError) else None
             kind = kind_of(outcome)
@@ -253,6 +266,8 @@ class Dispatcher:
             self._on_reply(flight, outcome, now, latency)
         elif isinstance(outcome, RateLimited):
             self._on_refusal(flight, outcome, now)
+        elif isinstance(outcome, SendAgain):
+            self._on_send_again(flight, outcome, now)
         elif isinstance(outcome, TransientError):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
@@ -268,8 +283,10 @@ class Dispatcher:
 
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
+        self._listening.stop(lane)
         before = lane.limit.limit
         lane.on_reply(reply, flight, now=now)
+        self._tell_state(lane, now)
         if lane.limit.limit != before:
             self._report_limit(lane)
         call.attempts += 1
@@ -281,6 +298,7 @@ class Dispatcher:
         call.rejections += 1
         before = lane.limit.limit
         lane.on_refusal(error, flight, now=now)
+        self._tell_state(lane, now, str(error))
         if lane.limit.limit != before:
             self._report_limit(lane)
         if lane.is_lost:
@@ -289,13 +307,31 @@ class Dispatcher:
             self._finish(call, self._lost_to)
             return
         call.failed_on = lane.name
-        self._later(call, self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends)))
+        self._later(
+            call, self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
+        )
+
+    def _on_send_again(self, flight: Flight, error: SendAgain, now: float) -> None:
+        """Let the call leave again, next, if not for ever; admission counts it like any other."""
+        call = flight.call
+        call.resends += 1
+        wait = resend_wait(error, resends=call.resends)
+        if wait is None:
+            self._on_failure(flight, error, now)
+        elif self._are_all_lost:
+            self._finish(call, self._lost_to)
+        elif wait:
+            self._later(call, wait)
+        elif not (call.finished or self._is_flying(call)):
+            self.queue.appendleft(call)
 
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
+        call.resends = 0
         is_unreachable = isinstance(error, Unreachable)
         retry_after = getattr(error, "retry_after", None)
         lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+        self._tell_state(lane, now, str(error))
         if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
             call.attempts += 1
         if lane.is_lost:
@@ -357,7 +393,7 @@ class Dispatcher:
         if call.finished:
             return
         call.finished = True
-        if call.is_hedged:
+        if call.sends > 1:
             self._cancel_twins(call)
         call.on_done(call, outcome)
 
@@ -383,6 +419,14 @@ class Dispatcher:
     def _wake_up(self) -> None:
         self._wake = None
         self.pump()
+
+    def _tell_state(self, lane: Lane, now: float, error: str | None = None) -> None:
+        """Tell of an endpoint that lets nothing in, is looked at again, or is back."""
+        state = lane.breaker.state
+        if state is not self._states.get(lane, BreakerState.CLOSED):
+            self._states[lane] = state
+            if state is not BreakerState.LOST:
+                self._tell(BreakerChanged(now, lane.name, state.value, error))
 
     def _report_limit(self, lane: Lane) -> None:
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))

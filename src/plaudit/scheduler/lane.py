@@ -167,9 +167,7 @@ class Lane:
         was_closed = self.breaker.state is BreakerState.CLOSED
         is_run = self._is_run(flight)
         is_paced = self.pace.rate is not None
-        is_weather = (
-            was_closed and not is_paced and self.weather.on_refusal(load=flight.load, is_run=is_run)
-        )
+        is_weather = was_closed and not is_paced and self.weather.on_refusal(load=flight.load, is_run=is_run)
         if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
             if self.breaker.short_openings >= 2 and self.pace.rate is None:
                 self.begin_pace(max(1.0, 1.0 / max(now - flight.sent_at, 0.05)), now=now)
@@ -204,7 +202,9 @@ class Lane:
         if self.weather.share and not had_weather:
             self.limit.forgive(now=now)
 
-    def on_failure(self, flight: Flight, *, now: float, retry_after: float | None, is_unreachable: bool) -> None:
+    def on_failure(
+        self, flight: Flight, *, now: float, retry_after: float | None, is_unreachable: bool
+    ) -> None:
         """Learn from a call that broke."""
         self._on_bad(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
 

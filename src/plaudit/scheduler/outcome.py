@@ -1,10 +1,37 @@
-"""What a call came to, in the words of events, and what is known of the tokens it used."""
+"""What a call came to: in the words of events, in what it cost, and in when the server read it."""
 
 from __future__ import annotations
 
-from plaudit.errors import EndpointRefused, RateLimited, RequestRefused, TransientError, Unreachable
+from plaudit.core.arrival import Heard
+from plaudit.errors import (
+    ConfigError,
+    EndpointRefused,
+    OutOfFiles,
+    RateLimited,
+    RequestRefused,
+    SendAgain,
+    TimedOut,
+    TransientError,
+    TransportFailed,
+    Unreachable,
+    Unsendable,
+)
 from plaudit.scheduler.call import Outcome
-from plaudit.types import Reply, Usage
+from plaudit.types import Reply
+
+MAX_RESENDS = 6
+"""Free sends in a row: four parameters that may be unknown, and a stale connection or two."""
+MAX_WITHOUT_FILES = 60
+"""The same where this process is out of file descriptors, with a pause before each."""
+FILES_WAIT = 1.0
+"""Seconds of that pause."""
+
+
+def resend_wait(error: SendAgain, *, resends: int) -> float | None:
+    """Seconds before a call goes to the front of the queue again; None: from now on it is a failure."""
+    if isinstance(error, OutOfFiles):
+        return FILES_WAIT if resends <= MAX_WITHOUT_FILES else None
+    return 0.0 if resends <= MAX_RESENDS else None
 
 
 def kind_of(outcome: Outcome | None) -> str:
@@ -22,12 +49,29 @@ def kind_of(outcome: Outcome | None) -> str:
             return "refused"
 
 
-def known_usage(outcome: Outcome | None) -> Usage | None:
-    """The tokens that a call used; None where nobody can tell: cut off, timed out, or no count given."""
+def is_free(outcome: Outcome | None) -> bool:
+    """Whether it is certain that no token was used: it was turned away, or never sent."""
     match outcome:
-        case Reply(usage=usage):
-            return usage if usage.prompt_tokens or usage.completion_tokens or usage.cost else None
-        case RateLimited() | Unreachable() | EndpointRefused() | RequestRefused():
-            return Usage()
+        case RateLimited() | Unreachable() | EndpointRefused() | RequestRefused() | ConfigError():
+            return True
+        case OutOfFiles() | SendAgain(is_answered=True):
+            return True
         case _:
-            return None
+            return False
+
+
+def heard_of(outcome: Outcome | None) -> Heard:
+    """What came back from the server, which tells when it had read its requests."""
+    match outcome:
+        case Reply():
+            return Heard.REPLY
+        case Unsendable() | OutOfFiles() | ConfigError():
+            return Heard.NOT_SENT
+        case TransportFailed(is_dropped=True) | Unreachable() | SendAgain(is_answered=False):
+            return Heard.DROPPED
+        case None | TimedOut():
+            return Heard.NOTHING
+        case RateLimited() | SendAgain() | EndpointRefused() | RequestRefused() | TransportFailed():
+            return Heard.ANSWER
+        case _:
+            return Heard.NOTHING

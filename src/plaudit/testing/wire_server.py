@@ -224,7 +224,8 @@ def gather(count: int) -> Step:
 
 def good_body(request: Received, text: str) -> bytes:
     """A reply in the form of the route: OpenAI's or Ollama's."""
-    route = request.target.partition("//")[2].partition("/")[2] or request.target.lstrip("/")
+    target = request.target.partition("?")[0]
+    route = target.partition("//")[2].partition("/")[2] or target.lstrip("/")
     count = len(request.json().get("input", ()))
     vectors: Sequence[Sequence[float]] = [[float(index), 0.5] for index in range(count)]
     usage = {"prompt_tokens": 12, "completion_tokens": 3}

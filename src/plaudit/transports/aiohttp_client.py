@@ -17,7 +17,8 @@ from yarl import URL
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
-from plaudit.transports.failure import broken, dropped, proxy_refused, unreachable
+from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, unreachable
+from plaudit.transports.files import is_out_of_files
 
 _LARGE_BODY = 1 << 20
 """Bytes from which a body is streamed, so that writing it does not hold up the loop."""
@@ -77,7 +78,7 @@ class AiohttpClient:
         return self._session
 
     def _url(self, path: str) -> URL:
-        return self._urls.setdefault(path, URL(self._endpoint.url + path))
+        return self._urls.setdefault(path, URL(self._endpoint.route(path)))
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         length = response.content_length
@@ -99,6 +100,8 @@ class AiohttpClient:
 
     def _on_sending(self, error: Exception) -> PlauditError:
         match error:
+            case OSError() if is_out_of_files(error):
+                return out_of_files(self._endpoint)
             case aiohttp.ClientHttpProxyError() if self._proxy is not None:
                 return proxy_refused(self._endpoint, error.status, self._proxy)
             case aiohttp.ClientConnectorError() | aiohttp.ServerTimeoutError():

@@ -15,7 +15,7 @@ class Transport(Protocol):
     """
 
     async def send(self, request: Request) -> Reply:
-        """Send one request and give its reply."""
+        """Send one request, once, and give its reply. SendAgain: the caller may send it again."""
         ...
 
     async def close(self) -> None:

@@ -28,8 +28,9 @@ class Answer(NamedTuple):
 class HttpClient(Protocol):
     """Posts to one endpoint over kept-alive connections. Lives on one event loop; connects when first used.
 
-    Follows no redirects. Raises only Unreachable, TransportFailed (Dropped where no byte came back),
-    EndpointRefused (a proxy's) and ConfigError.
+    A post is one request on the wire: it is never sent twice. Follows no redirects, reads no `.netrc`, and
+    unpacks no more than MAX_BODY. Raises only Unreachable, OutOfFiles, TransportFailed (Dropped where no byte
+    came back), EndpointRefused (a proxy's) and ConfigError.
     """
 
     async def post(self, path: str, body: bytes) -> Answer:

@@ -5,15 +5,21 @@ Pure: bytes out, bytes in. Sending them is an HTTP client's work.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
 from plaudit.config import Price
-from plaudit.errors import RequestRefused
+from plaudit.errors import Unsendable
 from plaudit.transports.complaint import Complaint, read_complaint
 from plaudit.types import RateHeaders, Reply, Request, TokenChoice, Usage
+
+T = TypeVar("T")
+MOST_TOKENS = 10**9
+MOST_DOLLARS = 10_000.0
+"""What one request can use and cost at the most: what is beyond is a mistake, and not believed."""
 
 
 class BadReply(ValueError):
@@ -32,7 +38,7 @@ class Dialect(Protocol):
     """One way of writing requests and replies, with what it has learned of the endpoint."""
 
     def encode(self, request: Request) -> tuple[str, bytes]:
-        """The route below the endpoint's URL, and the body. Raises RequestRefused if it has no JSON form."""
+        """The route below the endpoint's URL, and the body. Raises Unsendable if it has no JSON form."""
         ...
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
@@ -68,7 +74,7 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
         trouble = f"the request holds a lone surrogate ({text[error.start]!a}), which is no text: remove it"
     except (TypeError, RecursionError) as error:
         trouble = f"the request has no JSON form ({error}); use plain dicts, lists, strings and numbers"
-    raise RequestRefused(trouble)
+    raise Unsendable(trouble)
 
 
 def error_in(found: Any, otherwise: str = "") -> BadReply | ErrorReply:
@@ -94,15 +100,49 @@ def choices_of(tokens: list[Token]) -> tuple[TokenChoice, ...]:
     )
 
 
-def usage_of(
-    prompt_tokens: float | None, completion_tokens: float | None, *, cost: float | None, price: Price | None
-) -> Usage:
-    """Tokens as counted by the endpoint. The cost it states is believed; else the price tells it."""
-    prompt = prompt_tokens if type(prompt_tokens) is int else int(prompt_tokens or 0)
-    completion = completion_tokens if type(completion_tokens) is int else int(completion_tokens or 0)
-    if cost is None and price is not None:
-        cost = (prompt * price.prompt + completion * price.completion) / 1e6
-    return Usage(prompt, completion, cost)
+def decode_json(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """A body as the decoder's type. Numbers that JSON does not have, but Python's servers write, are null."""
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        if b"NaN" not in body and b"Infinity" not in body and "out of range" not in str(error):
+            raise
+        try:
+            found = json.loads(body, parse_constant=lambda _: None)
+        except ValueError:
+            found = None
+        if found is None:
+            raise
+    return msgspec.convert(found, decoder.type)
+
+
+def usage_of(prompt_tokens: object, completion_tokens: object, *, cost: object, price: Price | None) -> Usage:
+    """Tokens as counted by the endpoint; 0 where it gave no believable count, in whatever form.
+
+    The cost it states is believed, if it is a sum of money; else the price tells it. Nothing is free that has
+    a price.
+    """
+    prompt = prompt_tokens if type(prompt_tokens) is int else _number(prompt_tokens)
+    completion = completion_tokens if type(completion_tokens) is int else _number(completion_tokens)
+    counts = [int(count) if 0 <= count <= MOST_TOKENS else 0 for count in (prompt, completion)]
+    dollars = None if cost is None else _number(cost)
+    if dollars is not None and not 0 <= dollars <= MOST_DOLLARS:
+        dollars = None
+    if not dollars and price is not None:
+        dollars = (counts[0] * price.prompt + counts[1] * price.completion) / 1e6 if any(counts) else None
+    return Usage(counts[0], counts[1], dollars)
+
+
+def _number(found: object) -> float:
+    """A number, also in a text; less than nothing where there is none."""
+    if found is None:
+        return 0
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        return found
+    try:
+        return float(found) if isinstance(found, str) else -1
+    except ValueError:
+        return -1
 
 
 _encode = msgspec.json.Encoder().encode

@@ -14,6 +14,7 @@ from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
     ModelNotFound,
+    OutOfFiles,
     PlauditError,
     RateLimited,
     RequestRefused,
@@ -48,6 +49,8 @@ _WRONG_ROUTE = (405, 406, 410, 415, 501)
 
 class Dropped(TransportFailed):
     """The server hung up before the first byte of an answer: the request may never have been read."""
+
+    is_dropped = True
 
 
 def failure_of(
@@ -95,6 +98,14 @@ def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
 def dropped(endpoint: Endpoint) -> Dropped:
     """The server hung up without a word."""
     return Dropped(f"{endpoint.name}: the server closed the connection without an answer")
+
+
+def out_of_files(endpoint: Endpoint) -> OutOfFiles:
+    """There is no file descriptor left for another connection."""
+    return OutOfFiles(
+        f"{endpoint.name}: this process has too many open files for another connection; "
+        "raise the limit with `ulimit -n`, or lower max_concurrent"
+    )
 
 
 def proxy_refused(endpoint: Endpoint, status: int, proxy: str) -> PlauditError:

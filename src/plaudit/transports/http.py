@@ -9,7 +9,7 @@ import msgspec
 
 from plaudit.config import Endpoint
 from plaudit.core.headers import rate_headers
-from plaudit.errors import EngineClosed, PlauditError, TransportFailed
+from plaudit.errors import EngineClosed, PlauditError, SendAgain, TransportFailed
 from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
@@ -23,11 +23,11 @@ STALE_AFTER = 1.0
 class HttpTransport:
     """Sends requests to one endpoint. Lives on one event loop; connects when first used.
 
-    A request is sent a second time, at once, in two cases only. The endpoint did not know a parameter: it is
-    left out from then on (see `shape`). Or the request met a stale connection: one kept alive from an
+    Each `send` is one request at the endpoint, so that limits count what reaches it. Where sending again is
+    all it takes, it says so by SendAgain. That is so in two cases. The endpoint did not know a parameter: it
+    is left out from then on (see `shape`). Or the request met a stale connection: one kept alive from an
     earlier call, closed by the server just as we wrote, so that not a byte came back. A server that hangs up
-    on a fresh connection, or after more than a second, was at work on the request; that is the scheduler's
-    to retry.
+    on a fresh connection, or after more than a second, was at work on the request: that is a failure.
     """
 
     def __init__(self, endpoint: Endpoint, dialect: Dialect, client: HttpClient) -> None:
@@ -39,37 +39,38 @@ class HttpTransport:
         self._peak = 0
 
     async def send(self, request: Request) -> Reply:
-        while True:
-            if self._is_closed:
-                raise self._closed()
-            dialect = self._dialect
-            path, body = dialect.encode(request)
-            self._busy += 1
-            # Fewer calls than there were at once before: one of their connections is free, and is used.
-            is_kept_alive = self._busy <= self._peak
-            if not is_kept_alive:
-                self._peak = self._busy
-            clock = asyncio.get_running_loop().time
-            sent_at = clock()
-            try:
-                answer = await self._client.post(path, body)
-            except TransportFailed as error:
-                if self._is_closed:
-                    raise self._closed() from None
-                is_prompt = clock() - sent_at <= STALE_AFTER
-                if not (isinstance(error, Dropped) and is_kept_alive and is_prompt):
-                    raise
-                answer = await self._client.post(path, body)
-            finally:
-                self._busy -= 1
-            if 200 <= answer.status < 300:
-                return self._read(dialect, request, answer)
-            if not self._learn(dialect, answer):
-                raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
+        if self._is_closed:
+            raise self._closed()
+        dialect = self._dialect
+        path, body = dialect.encode(request)
+        answer = await self._post(path, body)
+        if 200 <= answer.status < 300:
+            return self._read(dialect, request, answer)
+        self._learn(dialect, answer)
+        raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
 
     async def close(self) -> None:
         self._is_closed = True
         await self._client.close()
+
+    async def _post(self, path: str, body: bytes) -> Answer:
+        self._busy += 1
+        # Fewer calls than there were at once before: one of their connections is free, and is used.
+        is_kept_alive = self._busy <= self._peak
+        if not is_kept_alive:
+            self._peak = self._busy
+        clock = asyncio.get_running_loop().time
+        sent_at = clock()
+        try:
+            return await self._client.post(path, body)
+        except TransportFailed as error:
+            if self._is_closed:
+                raise self._closed() from None
+            if isinstance(error, Dropped) and is_kept_alive and clock() - sent_at <= STALE_AFTER:
+                raise SendAgain(str(error), is_answered=False) from None
+            raise
+        finally:
+            self._busy -= 1
 
     def _closed(self) -> EngineClosed:
         return EngineClosed(f"{self._endpoint.name}: this transport is closed")
@@ -86,16 +87,17 @@ class HttpTransport:
             failure = broken(self._endpoint, _not_a_reply(answer, error))
         raise failure
 
-    def _learn(self, used: Dialect, answer: Answer) -> bool:
-        """Whether the endpoint took offence at a parameter that later requests can do without."""
+    def _learn(self, used: Dialect, answer: Answer) -> None:
+        """Raise SendAgain where the endpoint took offence at a parameter that requests can do without."""
         if answer.status not in (400, 422):
-            return False
+            return
         complaint = complaint_of(answer.body)
         if used.adapted(complaint) is None:
-            return False
+            return
         # Calls in flight together learn the same lesson: only the first of them changes anything.
         self._dialect = self._dialect.adapted(complaint) or self._dialect
-        return True
+        said = complaint.excerpt(self._endpoint.key)
+        raise SendAgain(f"{self._endpoint.name} answered {answer.status}: {said}", is_answered=True)
 
 
 def _not_a_reply(answer: Answer, error: Exception) -> str:

@@ -17,6 +17,7 @@ from plaudit.transports.dialect import (
     Token,
     check_vectors,
     choices_of,
+    decode_json,
     encode_json,
     error_in,
     usage_of,
@@ -53,7 +54,7 @@ class Ollama:
         )
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
-        found = _decode(body)
+        found = decode_json(_answer, body)
         if found.error:
             raise error_in(found.error)
         vectors: tuple[tuple[float, ...], ...] = ()
@@ -100,10 +101,10 @@ class _Answer(msgspec.Struct, gc=False):
     embeddings: tuple[tuple[float, ...], ...] | None = None
     model: str | None = None
     done_reason: str | None = None
-    prompt_eval_count: int | float | None = None
-    eval_count: int | float | None = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
     logprobs: list[Token] | None = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_answer = msgspec.json.Decoder(_Answer)

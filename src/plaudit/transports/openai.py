@@ -13,6 +13,7 @@ from plaudit.transports.dialect import (
     Token,
     check_vectors,
     choices_of,
+    decode_json,
     encode_json,
     error_in,
     usage_of,
@@ -60,7 +61,7 @@ class OpenAI:
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
         if isinstance(request, EmbedRequest):
             return self._embeddings(request, body, rate)
-        found = _decode_completion(body)
+        found = decode_json(_completion, body)
         if found.error or not found.choices:
             raise error_in(found.error, "it holds no choices")
         choice = found.choices[0]
@@ -86,7 +87,7 @@ class OpenAI:
         return None if shape is None else replace(self, shape=shape)
 
     def _embeddings(self, request: EmbedRequest, body: bytes, rate: RateHeaders | None) -> Reply:
-        found = _decode_embeddings(body)
+        found = decode_json(_embeddings, body)
         if found.error:
             raise error_in(found.error)
         data = sorted(found.data or (), key=lambda item: item.index)  # keeps the order of those not numbered
@@ -96,8 +97,8 @@ class OpenAI:
             "", model=found.model or self.model, usage=self._usage(found.usage), vectors=vectors, rate=rate
         )
 
-    def _usage(self, found: _Usage | None) -> Usage:
-        if found is None:
+    def _usage(self, found: _AnyUsage) -> Usage:
+        if not isinstance(found, _Usage):
             return Usage()
         return usage_of(found.prompt_tokens, found.completion_tokens, cost=found.cost, price=self.price)
 
@@ -124,15 +125,20 @@ class _Choice(msgspec.Struct, gc=False):
 
 
 class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | float | None = None
-    completion_tokens: int | float | None = None
-    cost: float | None = None
+    """Read as it comes: a count in the wrong form must not cost the reply."""
+
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    cost: Any = None
+
+
+_AnyUsage = _Usage | list[Any] | str | float | bool | None
 
 
 class _Completion(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     model: str | None = None
-    usage: _Usage | None = None
+    usage: _AnyUsage = None
     error: Any = None
 
 
@@ -144,9 +150,9 @@ class _Vector(msgspec.Struct, gc=False):
 class _Embeddings(msgspec.Struct, gc=False):
     data: list[_Vector] | None = None
     model: str | None = None
-    usage: _Usage | None = None
+    usage: _AnyUsage = None
     error: Any = None
 
 
-_decode_completion = msgspec.json.Decoder(_Completion).decode
-_decode_embeddings = msgspec.json.Decoder(_Embeddings).decode
+_completion = msgspec.json.Decoder(_Completion)
+_embeddings = msgspec.json.Decoder(_Embeddings)

@@ -29,9 +29,17 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
         return None
     if "://" not in proxy:
         proxy = "http://" + proxy
-    if urlsplit(proxy).scheme not in ("http", "https"):
-        scheme = urlsplit(proxy).scheme
-        raise ConfigError(f"{name} names a {scheme} proxy, which is not supported; use an http:// proxy")
+    try:
+        parts = urlsplit(proxy)
+        is_usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigError(f"{name} is not the URL of a proxy; write it like http://proxy:3128")
+    if parts.scheme not in ("http", "https"):
+        raise ConfigError(
+            f"{name} names a {parts.scheme} proxy, which is not supported; use an http:// proxy"
+        )
     return proxy
 
 

@@ -7,6 +7,7 @@ Where that matters (a server that stops generating when the client hangs up), ai
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 from pyreqwest.client import Client, ClientBuilder
@@ -21,9 +22,10 @@ from pyreqwest.proxy import ProxyBuilder
 from pyreqwest.response import Response
 
 from plaudit.config import Endpoint
-from plaudit.errors import ConfigError, EngineClosed, PlauditError
+from plaudit.errors import ConfigError, EngineClosed, PlauditError, TimedOut
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
-from plaudit.transports.failure import broken, dropped, proxy_refused, unreachable
+from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, unreachable
+from plaudit.transports.files import OUT_OF_FILES
 
 
 class PyreqwestClient:
@@ -38,7 +40,7 @@ class PyreqwestClient:
 
     async def post(self, path: str, body: bytes) -> Answer:
         client = self._client or self._open()
-        request = client.post(self._endpoint.url + path).body_bytes(body)
+        request = client.post(self._endpoint.route(path)).body_bytes(body)
         try:
             async with request.build_streamed() as response:
                 return Answer(response.status, response.headers, await self._read(response))
@@ -93,12 +95,14 @@ class PyreqwestClient:
         causes = [cause["message"] for cause in error.details["causes"] or ()]
         cause = causes[-1] if causes else error.message
         is_sent = not any("(Connect)" in message for message in causes)
+        if any(os.strerror(code) in message for code in OUT_OF_FILES for message in causes):
+            return out_of_files(self._endpoint)
         match error:
             case ConnectTimeoutError():
                 cause = f"nobody answered within {CONNECT_TIMEOUT:g} s"
                 return unreachable(self._endpoint, cause, proxy=self._proxy)
             case RequestTimeoutError():
-                return broken(self._endpoint, f"no whole reply within {self._timeout:g} s")
+                return TimedOut(f"{self._endpoint.name}: no whole reply within {self._timeout:g} s")
             case ClientClosedError():
                 return EngineClosed(f"{self._endpoint.name}: closed while a call was under way")
             case ConnectError() if is_sent:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from held import GOOD, Held
 from loopback import JUDGE, samples
 from rope import Rope, client_over, submit
 
 from plaudit import Status, Usage
+from plaudit.errors import BudgetSpent
 from plaudit.events import CallFinished, CallStarted
 from plaudit.integrations.ray.ledger import Ledger
 from plaudit.testing import ScriptedTransport
@@ -73,6 +75,38 @@ def test_an_engine_that_was_stopped_leaves_nothing() -> None:
     ledger.write()
     ledger.end()
     assert Ledger(shelf).entry.spent == 0.0
+
+
+def test_what_may_be_spent_is_there_before_it_is_spent() -> None:
+    shelf = Shelf()
+    Ledger(shelf).reserve(0.5)
+    heir = Ledger(shelf)
+    assert heir.entry.spent == 0.5
+    heir(paid(0.2))
+    heir.reserve(0.3)
+    assert Ledger(shelf).entry.spent == 0.8
+    heir.reserve(0.25)  # it was stopped, and had spent less than it might have
+    assert Ledger(shelf).entry.spent == 0.75
+
+
+def test_a_reserve_that_cannot_be_written_down_is_not_spent() -> None:
+    class Broken(Shelf):
+        def put(self, value: bytes) -> None:
+            raise ConnectionError("the head node is gone")
+
+    with pytest.raises(BudgetSpent, match="the head node is gone"):
+        Ledger(Broken()).reserve(0.5)
+
+
+def test_a_call_is_there_before_it_is_made_if_none_was_lately() -> None:
+    shelf = Shelf()
+    now = [1000.0]
+    ledger = Ledger(shelf, clock=lambda: now[0])
+    for at in (1000.0, 1000.1, 1000.2, 1000.3, 1000.4):
+        now[0] = at
+        ledger(STARTED)
+        assert Ledger(shelf, clock=lambda: now[0]).hold >= 60.25
+    assert shelf.writes == 2
 
 
 def test_calls_are_held_back_until_the_minute_is_over() -> None:

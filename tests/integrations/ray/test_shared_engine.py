@@ -21,6 +21,7 @@ from ray.cluster_utils import Cluster
 from plaudit import ConfigError, Endpoint, Price, Sample, Source, Status, Verdict
 from plaudit.errors import EngineClosed
 from plaudit.integrations.ray import SharedEngine
+from plaudit.simulator import Latency
 
 pytestmark = pytest.mark.trainers
 
@@ -326,12 +327,30 @@ def test_a_budget_is_one_for_all_and_outlives_the_engine(crew: list[Any]) -> Non
             verdicts = flat(ray.get(asked))
             before = shared.summary().cost
             assert before is not None
-            time.sleep(0.5)  # the ledger is written four times a second
             kill(shared)
             verdicts += flat(ray.get([worker.score.remote(samples(40, "Rome")) for worker in crew]))
             after = shared.summary().cost or 0.0
         assert 0.4 < before + after <= 1.0
         assert server.stats.requests < len(verdicts) == 150
+        assert any("budget" in str(verdict.error) for verdict in verdicts)
+
+
+def test_a_budget_holds_though_the_engine_dies_again_and_again_in_mid_call(cluster: Cluster) -> None:
+    tokens = 400
+    latency = Latency(mean_tokens=tokens, sigma=0.0, seconds_per_token=0.0, first_token=0.2, round_trip=0.0)
+    with loopback(INSTANT.replace(latency=latency)) as server:
+        endpoint = Endpoint(server.url, model="m", price=PRICE)
+        options: dict[str, Any] = {"budget": 20.0, "max_concurrent": 6, "cache": None, "hedge": False}
+        with SharedEngine(endpoints=[endpoint], share="mortal", **options) as shared:
+            pending = shared.submit(samples(100), JUDGE)
+            for sent in (4, 10, 16):
+                patience = time.monotonic() + 20.0
+                while server.stats.requests < sent and time.monotonic() < patience:
+                    time.sleep(0.01)
+                kill(shared)
+            verdicts = pending.result(timeout=60)
+        dollars = tokens * PRICE.completion / 1e6 * server.stats.requests
+        assert 10.0 < dollars <= 20.0
         assert any("budget" in str(verdict.error) for verdict in verdicts)
 
 

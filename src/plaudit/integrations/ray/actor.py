@@ -79,7 +79,9 @@ class EngineActor:
                 self._desk = Desk(terms.open)
             else:
                 ledger = self._ledger = Ledger(ClusterValue(self._name))
-                open_engine = functools.partial(terms.open, ledger, spent=ledger.entry.spent)
+                open_engine = functools.partial(
+                    terms.open, ledger, spent=ledger.entry.spent, ledger=ledger.reserve
+                )
                 self._desk = Desk(open_engine, hold=ledger.hold if terms.is_limited else 0.0)
                 self._writing = asyncio.get_running_loop().create_task(_write(ledger))
         return self._desk

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -83,7 +83,12 @@ class Terms:
         """Whether requests or tokens a minute are limited."""
         return bool(self.rpm or self.tpm or any(one.rpm or one.tpm for one in self.endpoints))
 
-    def open(self, *observers: Observer, spent: float = 0.0) -> Engine:
+    def open(
+        self,
+        *observers: Observer,
+        spent: float = 0.0,
+        ledger: Callable[[float], None] | None = None,
+    ) -> Engine:
         """The engine that was agreed on, less what another has `spent` in its place."""
         return Engine(
             endpoints=self.endpoints,
@@ -96,6 +101,7 @@ class Terms:
             cache=self.cache,
             client=self.client,
             observers=observers,
+            ledger=ledger,
         )
 
     def differences(self, other: Terms) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from plaudit.errors import EngineClosed, TransportFailed, Unreachable
-from plaudit.testing.transport_contract.subject import ASK, HALF, Subject, outcome_of
+from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
+from plaudit.testing.transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
 from plaudit.testing.wire_server import (
     PATIENCE,
     Step,
@@ -46,25 +46,24 @@ async def a_reply_that_breaks_off_is_a_failed_transport(subject: Subject) -> Non
         assert isinstance(found, TransportFailed) and not isinstance(found, Unreachable), found
 
 
-async def an_idle_connection_that_the_server_closed_is_not_noticed_by_the_caller(subject: Subject) -> None:
+async def an_idle_connection_that_the_server_closed_costs_no_request(subject: Subject) -> None:
     async with WireServer(reply_and_close()) as server, subject.to(server.url(subject.kind)) as transport:
         for _ in range(5):
-            await transport.send(ASK)
+            await persist(transport)
             await server.until(lambda: server.open_connections == 0)
         assert len(server.requests) == 5
 
 
-async def a_request_lost_on_a_stale_connection_is_sent_again_once(subject: Subject) -> None:
-    async with WireServer(reply("1"), hang_up(), reply("2")) as server:
-        async with subject.to(server.url(subject.kind)) as transport:
-            assert (await transport.send(ASK)).text == "1"
-            assert (await transport.send(ASK)).text == "2"
-        assert len(server.requests) == 3
-    async with WireServer(reply("1"), hang_up()) as server:
-        async with subject.to(server.url(subject.kind)) as transport:
-            await transport.send(ASK)
-            assert isinstance(await outcome_of(transport), TransportFailed)
-        assert len(server.requests) == 3
+async def a_request_lost_on_a_stale_connection_is_for_the_caller_to_send_again(subject: Subject) -> None:
+    async with (
+        WireServer(reply("1"), hang_up(), reply("2")) as server,
+        subject.to(server.url(subject.kind)) as transport,
+    ):
+        assert (await transport.send(ASK)).text == "1"
+        lost = await outcome_of(transport)
+        assert isinstance(lost, SendAgain) and not lost.is_answered
+        assert len(server.requests) == 2
+        assert (await transport.send(ASK)).text == "2"
 
 
 async def a_request_lost_on_a_fresh_connection_is_not_sent_again(subject: Subject) -> None:

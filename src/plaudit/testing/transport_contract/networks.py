@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import trustme
 
@@ -144,3 +146,35 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.write(data)
         await writer.drain()
     writer.close()
+
+
+async def the_query_of_the_url_goes_with_every_request(subject: Subject) -> None:
+    query = "api-version=2024-10-21&name=a%20b"
+    async with (
+        WireServer() as server,
+        subject.to(f"{server.url(subject.kind)}?{query}") as transport,
+    ):
+        for _ in range(2):
+            await transport.send(ASK)
+        route = "/v1/chat/completions" if subject.kind == "openai" else "/api/chat"
+        assert {request.target for request in server.requests} == {f"{route}?{query}"}
+
+
+async def no_netrc_is_ever_read(subject: Subject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        netrc = Path(folder) / ".netrc"
+        netrc.write_text("machine 127.0.0.1 login intruder password stolen\ndefault login a password b\n")
+        netrc.chmod(0o600)
+        kept = {name: os.environ.get(name) for name in ("HOME", "NETRC")}
+        os.environ.update(HOME=folder, NETRC=str(netrc))
+        try:
+            async with WireServer() as server:
+                async with subject.to(server.url(subject.kind), key=None) as transport:
+                    await transport.send(ASK)
+                assert "authorization" not in server.requests[0].headers
+        finally:
+            for name, value in kept.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

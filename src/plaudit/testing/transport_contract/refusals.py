@@ -11,6 +11,7 @@ from plaudit.errors import (
     PlauditError,
     RateLimited,
     RequestRefused,
+    SendAgain,
     TransportFailed,
 )
 from plaudit.testing.transport_contract.subject import ASK, HALF, KEY, Subject, everything_in, outcome_of
@@ -74,6 +75,11 @@ async def an_unknown_parameter_is_left_out_from_then_on(subject: Subject) -> Non
     ask = ChatRequest(ASK.messages, schema={"type": "object"})
     refusal = answer(400, {"error": {"message": "Unknown parameter: 'response_format'"}})
     async with WireServer(refusal, reply()) as server, subject.to(server.url(subject.kind)) as transport:
+        try:
+            raise AssertionError(await transport.send(ask))
+        except SendAgain as found:
+            assert found.is_answered and "response_format" in str(found)
+        assert len(server.requests) == 1
         for _ in range(3):
             assert (await transport.send(ask)).text == "7"
         had_schema = ["format" in str(sorted(request.json())) for request in server.requests]

@@ -107,7 +107,7 @@ async def an_oversized_reply_is_not_read_to_its_end(subject: Subject) -> None:
     for step in (
         endless,
         stall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b" " * (17 << 20)),
-        answer(200, bomb, headers={"Content-Encoding": "gzip"}),
+        *(answer(status, bomb, headers={"Content-Encoding": "gzip"}) for status in (200, 400, 500)),
     ):
         found = await subject.outcome(step)
         assert isinstance(found, TransportFailed)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from plaudit.config import Endpoint, Kind
-from plaudit.errors import PlauditError
+from plaudit.errors import PlauditError, SendAgain
 from plaudit.testing.wire_server import PATIENCE, Step, WireServer
 from plaudit.transports.base import Transport
-from plaudit.types import ChatRequest, Reply
+from plaudit.types import ChatRequest, Reply, Request
 
 KEY = "sk-contract-0123456789abcdef"
 ASK = ChatRequest(messages=({"role": "user", "content": "Is it right?"},))
@@ -67,6 +67,16 @@ async def outcome_of(transport: Transport) -> Reply | PlauditError:
             return await transport.send(ASK)
     except PlauditError as error:
         return error
+
+
+async def persist(transport: Transport, request: Request = ASK) -> Reply:
+    """The reply to a request that is sent again as often as the transport says so."""
+    for _ in range(8):
+        try:
+            return await transport.send(request)
+        except SendAgain:
+            continue
+    raise AssertionError("the transport never stops asking for one more send")
 
 
 def everything_in(error: BaseException | None) -> str:

@@ -1,0 +1,79 @@
+"""Endpoints: what is no URL is named before any call, and no message shows a password."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plaudit.config import Endpoint, shown_url
+from plaudit.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("htp://localhost:8000/v1", "use http:// or https://"),
+        ("ftp://host/v1", "use http:// or https://"),
+        ("localhost:8000/v1", "like http://localhost:8000/v1"),
+        ("judge", "like http://judge"),
+        ("", "like http://localhost:8000/v1"),
+        ("http://", "names no host"),
+        ("http:///v1", "names no host"),
+        ("http://:8000/v1", "names no host"),
+        ("http://local host:8000/v1", "holds a space"),
+        ("http://localhost:8000/v1 /chat", "holds a space"),
+        ("http://localhost\x00:8000/v1", "no URL can hold"),
+        ("http://localhost:99999/v1", "from 1 to 65535"),
+        ("http://localhost:0/v1", "from 1 to 65535"),
+        ("http://localhost:-1/v1", "from 1 to 65535"),
+        ("http://localhost:port/v1", "from 1 to 65535"),
+        ("http://[::1/v1", "Invalid IPv6 URL"),
+    ],
+)
+def test_what_is_no_url_is_named_with_its_remedy(url: str, remedy: str) -> None:
+    with pytest.raises(ConfigError, match="is not a usable URL") as caught:
+        Endpoint(url)
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:hunter2@host/v1",
+        "htp://user:hunter2@host/v1",
+        "user:hunter2@host/v1",
+        "http://user:hunter2@host:99999/v1",
+        "http://user:hun/ter2@host/v1",
+        "http://user:hunter2@/v1",
+        "http://user:hunter2@ho st/v1",
+        "http://hunter2@host/v1",
+    ],
+)
+def test_no_message_shows_a_password(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Endpoint(url)
+    assert "hunter2" not in str(caught.value)
+    assert "ter2" not in str(caught.value)
+
+
+def test_blanks_around_a_url_are_no_part_of_it() -> None:
+    assert Endpoint(" http://host/v1\n").url == "http://host/v1"
+
+
+def test_a_query_is_kept_for_every_route_and_shown_nowhere() -> None:
+    endpoint = Endpoint("https://host/v1/?api-version=2024-10-21&subscription-key=sk-1", model="m")
+    for one in (endpoint, replace(endpoint, model="n")):
+        assert one.route("/chat/completions") == (
+            "https://host/v1/chat/completions?api-version=2024-10-21&subscription-key=sk-1"
+        )
+        assert "sk-1" not in one.name + repr(one)
+    assert Endpoint("http://host").route("/models") == "http://host/v1/models"
+
+
+def test_a_url_is_shown_without_its_secrets() -> None:
+    assert (
+        shown_url("http://a:b@host:1/v1?api-key=c&version=2") == "http://***@host:1/v1?api-key=***&version=2"
+    )
+    assert shown_url("http://host/v1?version=2") == "http://host/v1?version=2"
+    assert shown_url("a:b@host/v1") == "***@host/v1"
