@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all, under no name that somebody could have planted, ours private."""
+"""How files are written: whole or not at all, under no name that can be planted, ours private."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def make_private_folder(folder: Path) -> None:
     folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
     found = folder.stat()
     is_open = bool(stat.S_IMODE(found.st_mode) & ~PRIVATE_FOLDER)
-    if is_open and _is_mine(found) and all(name.startswith(_OURS) for name in os.listdir(folder)):
+    if is_open and _is_mine(found) and all(entry.name.startswith(_OURS) for entry in folder.iterdir()):
         folder.chmod(PRIVATE_FOLDER)
 
 

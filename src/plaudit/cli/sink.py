@@ -1,7 +1,7 @@
 """Where scored lines go: a file that appears complete or not at all, or a stream such as stdout.
 
-A file is written beside its final name, under a name that nobody can guess and a lock, then put in place in one
-step. The old content stays until then; a run that is killed leaves a temporary file that the next run removes.
+A file is written beside its final name, under a name that nobody can guess and a lock, then put in place in
+one step. The old content stays until then; what a killed run leaves, the next run removes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Unwritable(ConfigError):
 
     def __init__(self, place: Path | str, error: OSError) -> None:
         super().__init__(
-            f"{place} cannot be written: {error.strerror or error}; make room, or name another place with -o, "
-            "and run the same command again"
+            f"{place} cannot be written: {error.strerror or error}; make room, or name another place with "
+            "-o, and run the same command again"
         )
 
 
@@ -202,7 +202,7 @@ def _remove_leftovers(path: Path) -> None:
     start = re.escape(temporary_prefix(path.name).removesuffix("."))
     is_temporary = re.compile(rf"{start}(\.[0-9a-f]{{16}})?{re.escape(SUFFIX)}(-2)?").fullmatch
     try:
-        names = os.listdir(path.parent)
+        names = [found.name for found in path.parent.iterdir()]
     except PermissionError:
         return  # a folder that may be written and not read
     for found in (path.with_name(name) for name in names if is_temporary(name)):
