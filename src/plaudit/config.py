@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,9 @@ from plaudit.errors import ConfigError
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
+_PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
+"""Greedy: a password may hold any character but a blank."""
+_SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
 
 
 def home() -> Path:
@@ -20,6 +24,12 @@ def home() -> Path:
         return Path(chosen).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
+
+
+def without_password(text: str) -> str:
+    """A URL, or a text with URLs in it, as it may be shown: without users, passwords and keys."""
+    text = _PASSWORD.sub(r"\1\2", text)
+    return _SECRET_IN_QUERY.sub(r"\1***", text)
 
 
 class Secret:
@@ -76,7 +86,7 @@ class Endpoint:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
-                f"{self.url!r} is not a usable URL; write it with its scheme, like http://localhost:8000/v1"
+                f"{without_password(self.url)!r} is not a usable URL; write it with its scheme, like http://localhost:8000/v1"
             )
         if parts.username or parts.password:
             raise ConfigError(

@@ -12,14 +12,17 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, Price, without_password
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.transports import failure
+from plaudit.transports.proxy import proxy_for
 
 ASK_TIMEOUT = 10.0
 ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
 MODELS_SHOWN = 12
+MAX_BODY = 8 << 20
+"""Bytes read of an answer: a list of some thousand models is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
     for url in settings.base_url:
         if url.rstrip("/").endswith(ROUTES):
             base = url.removesuffix("/").removesuffix("/completions").removesuffix("/chat")
-            raise ConfigError(f"{url} is a single route; give the base URL, {base}")
+            raise ConfigError(without_password(f"{url} is a single route; give the base URL, {base}"))
     price = Price(*settings.price) if settings.price else None
     return tuple(
         Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
@@ -101,9 +104,26 @@ def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> str:
     )
 
 
-def auth_headers(endpoint: Endpoint) -> dict[str, str]:
-    """The header that carries the key, for requests of our own to this endpoint."""
-    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+def request_options(endpoint: Endpoint) -> dict[str, Any]:
+    """How a request of our own to this endpoint is sent: its key, its proxy, no redirects, no compression.
+
+    For each request, not for the session: aiohttp sends a session's headers to the proxy too. And not by
+    `trust_env`, which would read passwords from .netrc.
+    """
+    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    return {
+        "headers": {**headers, "Accept-Encoding": "identity"},
+        "proxy": None if endpoint.is_direct else proxy_for(endpoint.url, os.environ),
+        "allow_redirects": False,
+    }
+
+
+async def read_body(response: aiohttp.ClientResponse) -> bytes:
+    """The body, or as much of it as any honest answer has."""
+    read = bytearray()
+    while len(read) < MAX_BODY and (piece := await response.content.read(MAX_BODY - len(read))):
+        read += piece
+    return bytes(read)
 
 
 async def _ask_models(endpoint: Endpoint) -> Models:
@@ -111,10 +131,10 @@ async def _ask_models(endpoint: Endpoint) -> Models:
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.get(url, headers=auth_headers(endpoint), allow_redirects=False) as response,
+            aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session,
+            session.get(url, **request_options(endpoint)) as response,
         ):
-            body = await response.read()
+            body = await read_body(response)
             status = response.status
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return Models(error=unreachable(endpoint, error))
@@ -132,7 +152,7 @@ def unreachable(endpoint: Endpoint, error: Exception) -> str:
     elif isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
-    return str(failure.unreachable(endpoint, cause))
+    return str(failure.unreachable(endpoint, without_password(cause)))
 
 
 def model_names(body: Any) -> tuple[str, ...]:

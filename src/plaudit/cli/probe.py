@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from plaudit.cli.endpoint import auth_headers, decoded, model_names, models_url, unreachable
+from plaudit.cli.endpoint import decoded, model_names, models_url, read_body, request_options, unreachable
 from plaudit.config import OLLAMA_PORT, Endpoint
 from plaudit.transports.complaint import complaint_of
 
@@ -66,7 +66,7 @@ async def examine(endpoint: Endpoint) -> Findings:
     """Ask what there is to ask, stopping at the first thing that makes the rest pointless."""
     timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=10.0)
     async with aiohttp.ClientSession(
-        timeout=timeout, trust_env=True, trace_configs=[_connect_timer()], headers=auth_headers(endpoint)
+        timeout=timeout, trace_configs=[_connect_timer()], auto_decompress=False
     ) as session:
         ask = _Asker(endpoint, session)
         models = await ask.models()
@@ -158,9 +158,9 @@ class _Asker:
         started = time.monotonic()
         try:
             async with self._session.request(
-                method, url, json=body, allow_redirects=False, trace_request_ctx=times
+                method, url, json=body, trace_request_ctx=times, **request_options(self._endpoint)
             ) as response:
-                raw = await response.content.read(1 << 20)
+                raw = await read_body(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Answer(error=unreachable(self._endpoint, error))
         return Answer(
