@@ -168,8 +168,9 @@ class _Work:
             try:
                 observer(event)
             except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
-                log.exception("an observer failed and is dropped")
                 self._observers.remove(observer)
+                with contextlib.suppress(Exception):  # it may have failed at logging, as this may
+                    log.exception("an observer failed and is dropped")
 
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -13,14 +14,36 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from plaudit.errors import PlauditError
+from plaudit.observers.stream import UNWRITABLE, messages
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 USAGE = 2
 """Exit status for bad usage or input."""
 
 
 def stderr() -> Console:
     """A console on stderr as it is now: plain text unless it is a terminal."""
-    return Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
+    return Console(file=messages(), highlight=False, markup=False, soft_wrap=True)
+
+
+def open_standard_streams() -> None:
+    """Make stderr one that never raises, and let no file of ours take the number of a closed stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+    sys.stderr = messages()
+
+
+def close_standard_streams() -> None:
+    """Give up what stderr could not take: the interpreter would end with status 120 over it."""
+    stream = sys.__stderr__
+    if stream is not None:
+        try:
+            stream.flush()
+        except UNWRITABLE:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 class ConsoleHandler(logging.Handler):
@@ -38,7 +61,10 @@ class ConsoleHandler(logging.Handler):
             if record.getMessage() in self.told:
                 return
             self.told.append(record.getMessage())
-        self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
+        try:
+            self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
+        except Exception:  # noqa: BLE001 - as handlers do: whoever logs must go on
+            self.handleError(record)
 
 
 class Commands(TyperGroup):
@@ -57,3 +83,9 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or flushing stdout fails again at exit
             raise typer.Exit(141) from None
+        except OSError as error:
+            if error.errno not in FULL or error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            stderr().print(f"plaudit: stdout cannot be written: {error.strerror}")
+            raise typer.Exit(USAGE) from None

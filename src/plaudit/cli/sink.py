@@ -150,6 +150,8 @@ class StreamSink:
 def open_sink(place: str) -> FileSink | StreamSink:
     """stdout for `-`, a stream for a device or a named pipe, else a file."""
     if place == "-":
+        if sys.stdout is None:
+            raise ConfigError("stdout is closed; name a file with -o")
         return StreamSink(sys.stdout.buffer)
     path = Path(place).expanduser()
     if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections import Counter
@@ -42,8 +43,8 @@ class Tally:
         with self._lock:
             match event:
                 case VerdictsReady():
-                    for verdict in event.verdicts:
-                        self._add_verdict(verdict)
+                    for _, same in itertools.groupby(event.verdicts, key=id):
+                        self._add_verdicts(list(same))
                 case CallStarted():
                     self._calls += 1
                     self._hedges += event.is_hedge
@@ -79,12 +80,15 @@ class Tally:
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
             )
 
-    def _add_verdict(self, verdict: Verdict) -> None:
-        self._by_status[verdict.status.value] += 1
-        self._by_source[verdict.source.value] += 1
+    def _add_verdicts(self, same: list[Verdict]) -> None:
+        """Count one verdict that so many samples have: past a deadline, thousands."""
+        verdict, count = same[0], len(same)
+        self._by_status[verdict.status.value] += count
+        self._by_source[verdict.source.value] += count
         if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
-            self._errors[verdict.error] += 1
-        if verdict.score is not None:
+            self._errors[verdict.error] += count
+        for _ in range(count if verdict.score is not None else 0):
+            assert verdict.score is not None
             self._scores += 1
             difference = verdict.score - self._mean
             self._mean += difference / self._scores

@@ -256,7 +256,8 @@ class Scorer:
             self._expire(part, status, why)
         if batch.remaining:
             batch.is_closed = True
-            self._hand_over(batch, [(i, Verdict(None, status, error=why)) for i in batch.missing()])
+            verdict = Verdict(None, status, error=why)
+            self._hand_over(batch, [(index, verdict) for index in batch.missing()])
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
             self._room.set()
 
