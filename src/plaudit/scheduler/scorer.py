@@ -180,7 +180,7 @@ class Scorer:
                 asked.waiters.append((batch, index))
                 continue
             data = stored.get(key)
-            verdict = record.decode(data) if data is not None else None
+            verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
             if verdict is not None:
                 hits.append((index, verdict))
                 continue
