@@ -28,8 +28,8 @@ class Unwritable(ConfigError):
 
     def __init__(self, place: Path | str, error: OSError) -> None:
         super().__init__(
-            f"{place} cannot be written: {error.strerror or error}; make room, or name another place with "
-            "-o, and run the same command again"
+            f"{place} cannot be written: {error.strerror or error}; make room, or name another place, "
+            "and run the same command again"
         )
 
 
@@ -121,8 +121,9 @@ class FileSink:
 class StreamSink:
     """A stream that cannot be taken back: each line is final once it is written."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, name: str = "stdout") -> None:
         self._file = file
+        self._name = name
 
     def write(self, lines: bytes) -> None:
         try:
@@ -133,7 +134,7 @@ class StreamSink:
         except BrokenPipeError:
             raise  # whoever read has had enough: no error of ours
         except OSError as error:
-            raise Unwritable("the output", error) from error
+            raise Unwritable(self._name, error) from error
 
     def commit(self) -> None:
         if self._file is not sys.stdout.buffer:
@@ -157,7 +158,7 @@ def open_sink(place: str) -> FileSink | StreamSink:
     if path.is_dir():
         raise ConfigError(f"{place} is a folder; name the file to write, like {path / 'scored.jsonl'}")
     if path.exists() and not path.is_file():
-        return StreamSink(path.open("wb", buffering=0))  # replacing /dev/null by a file helps nobody
+        return StreamSink(path.open("wb", buffering=0), place)  # replacing /dev/null by a file helps nobody
     return FileSink(path)
 
 
