@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +18,27 @@ from plaudit.errors import PlauditError
 from plaudit.observers.stream import UNWRITABLE, messages
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""All but tabs and line feeds; also what turns the direction of writing."""
 USAGE = 2
 """Exit status for bad usage or input."""
 
 
+def printable(text: str) -> str:
+    """A text that may hold words of a server or a file, without what could command a terminal."""
+    return _CONTROL.sub("", text)
+
+
+class _Messages(Console):
+    """Prints texts as what they are."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
+
+
 def stderr() -> Console:
     """A console on stderr as it is now: plain text unless it is a terminal."""
-    return Console(file=messages(), highlight=False, markup=False, soft_wrap=True)
+    return _Messages(file=messages(), highlight=False, markup=False, soft_wrap=True)
 
 
 def open_standard_streams() -> None:

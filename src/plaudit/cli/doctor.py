@@ -16,6 +16,7 @@ import typer
 
 from plaudit.caches import default_path
 from plaudit.cli import options
+from plaudit.cli.console import printable
 from plaudit.cli.diagnosis import Check, check_endpoint, check_key
 from plaudit.cli.endpoint import endpoints_of
 from plaudit.cli.line import encode
@@ -71,7 +72,7 @@ def doctor(
         result = {"ok": not wrong, "checks": found, "settings": rows}
         sys.stdout.buffer.write(encode(result) + b"\n")
     else:
-        typer.echo("\n".join(_lines(sections, rows, wrong)))
+        typer.echo(printable("\n".join(_lines(sections, rows, wrong))))
     raise typer.Exit(WRONG if wrong else 0)
 
 
