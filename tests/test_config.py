@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plaudit.config import Endpoint, shown_url
+from plaudit.config import Endpoint, without_password
 from plaudit.errors import ConfigError
 
 
@@ -73,7 +73,8 @@ def test_a_query_is_kept_for_every_route_and_shown_nowhere() -> None:
 
 def test_a_url_is_shown_without_its_secrets() -> None:
     assert (
-        shown_url("http://a:b@host:1/v1?api-key=c&version=2") == "http://***@host:1/v1?api-key=***&version=2"
+        without_password("http://a:b@host:1/v1?api-key=c&version=2")
+        == "http://***@host:1/v1?api-key=***&version=2"
     )
-    assert shown_url("http://host/v1?version=2") == "http://host/v1?version=2"
-    assert shown_url("a:b@host/v1") == "***@host/v1"
+    assert without_password("http://host/v1?version=2") == "http://host/v1?version=2"
+    assert without_password("a:b@host/v1") == "***@host/v1"

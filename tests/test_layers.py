@@ -14,7 +14,7 @@ SRC = Path(plaudit.__file__).parent
 ROOT = SRC.parent.parent
 
 LAYERS = [
-    {"types", "errors", "events", "config", "settings"},
+    {"types", "errors", "events", "config", "settings", "settings_file", "files", "child_env"},
     {"judges", "rewards", "core"},
     {"scheduler", "caches", "transports", "observers", "simulator", "local"},
     {"engine", "blocking", "openai_manager", "pending", "session", "submits"},

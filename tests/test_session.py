@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -23,6 +24,7 @@ from loopback import HANGING, INSTANT, JUDGE, Loopback, loopback, samples, takin
 from plaudit import Endpoint, Engine, Pending, Source, Status
 from plaudit.errors import EngineClosed
 from plaudit.events import BatchFinished, Event
+from plaudit.observers.log import Log
 from plaudit.simulator import Fault
 from plaudit.testing import ScriptedTransport
 
@@ -269,3 +271,27 @@ def test_workers_of_a_pool_have_engines_of_their_own(method: str) -> None:
         process = start("workers.py", server.url, method)
         assert end(process) == ("fine\n", "")
         assert process.returncode == 0
+
+
+def test_a_log_handler_that_raises_ends_no_run() -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError(errno.ENOSPC, record.getMessage())
+
+    logger, handler = logging.getLogger("plaudit"), Broken()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        with Engine(
+            "http://scripted/v1",
+            model="m",
+            cache=None,
+            observers=[Log()],
+            transport=lambda _: ScriptedTransport([GOOD]),
+        ) as engine:
+            verdicts = engine.submit(samples(3), JUDGE).result(timeout=30)
+        assert {verdict.status for verdict in verdicts} == {Status.OK}
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

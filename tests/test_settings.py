@@ -10,7 +10,7 @@ import pytest
 
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
-from plaudit.settings import Settings, find_file, load, read_file, resolve, unknown_variables
+from plaudit.settings import Settings, load, resolve, unknown_variables
 
 TOML = Path("/project/plaudit.toml")
 
@@ -149,17 +149,6 @@ def test_a_mistyped_variable_of_ours_is_found() -> None:
     assert unknown_variables(environment) == {"PLAUDIT_MAX_CONCURENT": "PLAUDIT_MAX_CONCURRENT"}
 
 
-def test_the_file_is_found_in_a_folder_above_but_not_beyond_the_repository(tmp_path: Path) -> None:
-    inner = tmp_path / "repository" / "a" / "b"
-    inner.mkdir(parents=True)
-    (tmp_path / "repository" / ".git").mkdir()
-    (tmp_path / "plaudit.toml").write_text('model = "outside"')
-    assert find_file(inner) is None
-    found = tmp_path / "repository" / "plaudit.toml"
-    found.write_text('model = "inside"')
-    assert find_file(inner) == found.resolve()
-
-
 def test_paths_in_the_file_start_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLAUDIT_CACHE", raising=False)
     (tmp_path / ".git").mkdir()
@@ -175,8 +164,26 @@ def test_paths_in_the_file_start_from_its_own_folder(tmp_path: Path, monkeypatch
     assert load({}, folder=inner).cache == "off"
 
 
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "plaudit.toml"
-    path.write_text("model = gpt-4o")
-    with pytest.raises(ConfigError, match=r"plaudit\.toml is not TOML: .*text needs quotes"):
-        read_file(path)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@host/v1",
+        "https://me:hun/ter2@host/v1",
+        "me:hunter2@host/v1",
+        "hunter2@host:8000",
+        "ftp://me:hunter2@host",
+    ],
+)
+def test_a_url_with_a_password_is_refused_without_showing_it(url: str) -> None:
+    for given in ({"base_url": [url]}, {}):
+        with pytest.raises(ConfigError, match="carries a user or a password") as caught:
+            settled(given, {"PLAUDIT_BASE_URL": url}, {"base_url": url})
+        assert "hunter2" not in str(caught.value)
+        assert "ter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-abc", "gsk_AbC1234567890defghijk", "AIzaSyA1234567890abcdefghij"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ConfigError, match="takes the name of the variable") as caught:
+        settled({"api_key_env": key})
+    assert key not in str(caught.value)

@@ -13,7 +13,9 @@ from plaudit.errors import ConfigError
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
-_KEY_IN_QUERY = re.compile(r"(?i)([?&][^=&#]*(?:key|token|secret|sig|pass)[^=&#]*=)[^&#]*")
+_PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
+"""Greedy: a password may hold any character but a blank."""
+_SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
 
 
 def home() -> Path:
@@ -24,11 +26,10 @@ def home() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
 
 
-def shown_url(url: str) -> str:
-    """A URL as it may be shown: without what comes before the host, and without the values of keys."""
-    scheme, separator, rest = url.rpartition("://")
-    host = "***@" + rest.rpartition("@")[2] if "@" in rest else rest
-    return scheme + separator + _KEY_IN_QUERY.sub(r"\1***", host)
+def without_password(text: str) -> str:
+    """A URL, or a text with URLs in it, as it may be shown: without users, passwords and keys."""
+    text = _PASSWORD.sub(r"\1\2", text)
+    return _SECRET_IN_QUERY.sub(r"\1***", text)
 
 
 class Secret:
@@ -123,10 +124,10 @@ class Endpoint:
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
     """A URL in its parts, and its port. Raises ConfigError, which says what is wrong with it."""
     url = url.strip()
-    trouble = f"{shown_url(url)!r} is not a usable URL"
+    trouble = f"{without_password(url)!r} is not a usable URL"
     if "://" not in url:
         raise ConfigError(
-            f"{trouble}; write it with its scheme, like http://{shown_url(url) or 'localhost:8000/v1'}"
+            f"{trouble}; write it with its scheme, like http://{without_password(url) or 'localhost:8000/v1'}"
         )
     if any(character.isspace() or not character.isprintable() for character in url):
         raise ConfigError(f"{trouble}: it holds a space, or a character that no URL can hold; remove it")

@@ -13,6 +13,25 @@ from plaudit.types import Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointSummary:
+    """What happened to one endpoint in a run."""
+
+    name: str
+    calls: int
+    """Calls that came back, in whatever way."""
+    failed: int = 0
+    rate_limited: int = 0
+    """Calls that were turned away (429, or 503 with Retry-After)."""
+    away_s: float = 0.0
+    """Seconds in which calls failed and none was answered."""
+    times_away: int = 0
+    cause: str = ""
+    """Why calls were turned away, as far as the engine can tell; empty where it cannot."""
+    error: str = ""
+    """The last error of a call that failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A batch in numbers."""
 
@@ -38,6 +57,8 @@ class Summary:
     """US dollars; None where no endpoint has a price."""
     score_mean: float | None = None
     score_std: float | None = None
+    endpoints: tuple[EndpointSummary, ...] = ()
+    """What happened to each endpoint; of a single batch it is not known."""
 
     @property
     def failures(self) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Literal, Protocol, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
+from plaudit.scheduler.alarm import CATCH_UP, LATE
 from plaudit.scheduler.batch import Batch
 from plaudit.types import Verdict
 
@@ -59,7 +61,7 @@ class Pending:
         self._check_can_wait()
         if timeout is not None:
             timeout = min(timeout, threading.TIMEOUT_MAX)
-        if not self._batch.wait(timeout):
+        if not self._wait_in_time(timeout):
             self._tell(self._session.expire)
             if not self._batch.wait(GRACE):
                 raise EngineClosed("the engine's thread does not answer; was it blocked by an observer?")
@@ -129,6 +131,14 @@ class Pending:
             missing[group] -= 1
             if not missing[group]:
                 yield group, sorted(gathered.pop(group), key=lambda item: item[0])
+
+    def _wait_in_time(self, timeout: float | None) -> bool:
+        """Whether the batch was done in time; what came while the process was stopped counts."""
+        began = time.monotonic()
+        if self._batch.wait(timeout):
+            return True
+        is_late = timeout is not None and time.monotonic() - began > timeout + LATE
+        return is_late and self._batch.wait(CATCH_UP)
 
     def _verdicts(self) -> list[Verdict]:
         return [verdict for verdict in self._batch.verdicts if verdict is not None]

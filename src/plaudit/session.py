@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import ctypes
 import functools
 import logging
@@ -19,6 +20,7 @@ from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint
 from plaudit.core.limit import LimitConfig
 from plaudit.events import CacheTrouble, Event, Observer
+from plaudit.files import make_private_folder
 from plaudit.scheduler import remembered
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
@@ -121,6 +123,8 @@ class _Work:
 
     def _open(self) -> Scorer:
         """The scorer, made on the session's own loop."""
+        with contextlib.suppress(OSError):  # where the home cannot be made, nothing is kept there
+            make_private_folder(self._plan.limits_file.parent)
         known = remembered.load(self._plan.limits_file, now=time.time())
         dispatch = _within_files(self._plan.dispatch)
         self._lanes = [
@@ -175,8 +179,9 @@ class _Work:
             try:
                 observer(event)
             except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
-                log.exception("an observer failed and is dropped")
                 self._observers.remove(observer)
+                with contextlib.suppress(Exception):  # it may have failed at logging, as this may
+                    log.exception("an observer failed and is dropped")
 
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)

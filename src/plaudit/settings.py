@@ -1,7 +1,7 @@
 """Settings and where each one came from: arguments, environment variables, plaudit.toml, defaults.
 
-The first that says something wins, in that order. `resolve` is pure; `load` reads the environment and finds
-the file, in the working directory or a folder above it, up to the repository's root or the user's home.
+The first that says something wins, in that order. `resolve` is pure; `load` reads the environment and
+the file that `plaudit.settings_file` finds.
 
     # plaudit.toml
     base_url = "http://localhost:8000/v1"     # or a list
@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import tomllib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +24,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from plaudit.config import Secret
+from plaudit.config import Secret, without_password
 from plaudit.errors import ConfigError
+from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
-FILE_NAME = "plaudit.toml"
 DEFAULT = "default"
 
 OWN_VARIABLES: dict[str, tuple[str, ...]] = {
@@ -36,8 +36,10 @@ OWN_VARIABLES: dict[str, tuple[str, ...]] = {
     "monitor_cache": ("MONITOR_CACHE",),
 }
 """Variables that users have set already, read after `PLAUDIT_<NAME>`."""
+KEY_CHARS = 20
+"""From this length on a text of letters and digits may be a key."""
 KEY_VARIABLES = ("PLAUDIT_API_KEY", "OPENAI_API_KEY")
-OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_FETCH", "PLAUDIT_HOME"}
+OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDIT_HOME"}
 """Variables of ours that are no settings of this table."""
 
 
@@ -110,7 +112,12 @@ def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Setting
     """Resolve with this process's environment and the nearest plaudit.toml."""
     path = find_file(folder or Path.cwd())
     table = _anchored(read_file(path), path.parent) if path else {}
-    return resolve(arguments, environment=os.environ, table=table, path=path)
+    settings = resolve(arguments, environment=os.environ, table=table, path=path)
+    if path is not None:
+        announce(
+            path, {name: _told(settings, name) for name in DESTINATION if settings.origin(name) == str(path)}
+        )
+    return settings
 
 
 def resolve(
@@ -148,25 +155,9 @@ def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def find_file(folder: Path) -> Path | None:
-    """The nearest plaudit.toml, in the folder or above, up to a repository's root or the user's home."""
-    folder = folder.resolve()
-    for place in (folder, *folder.parents):
-        if (found := place / FILE_NAME).is_file():
-            return found
-        if (place / ".git").exists() or place == Path.home():
-            return None
-    return None
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """The table in a plaudit.toml; ConfigError where it cannot be read."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); make it readable or move it away") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f'{path} is not TOML: {error}; text needs quotes, like model = "m"') from error
+def _told(settings: Settings, name: str) -> str:
+    value = getattr(settings, name)
+    return ", ".join(without_password(url) for url in value) if isinstance(value, tuple) else str(value)
 
 
 def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -208,8 +199,14 @@ def _checked(name: str, value: Any, origin: str, *, is_text: bool) -> Any:
         converted = msgspec.convert(value, kind, strict=not is_text)
     except msgspec.ValidationError:
         raise ConfigError(f"{origin}: {name} is {value!r}; it should be {_words(kind)}") from None
+    if name == "api_key_env" and converted and not _is_variable_name(converted):
+        raise ConfigError(
+            f"{origin}: api_key_env holds what looks like a key; it takes the name of the variable that "
+            "holds the key, like OPENAI_API_KEY"
+        )
     if complaint := _complaint(name, converted):
-        raise ConfigError(f"{origin}: {name} is {value!r}, which {complaint}")
+        shown = without_password(repr(value)) if name == "base_url" else repr(value)
+        raise ConfigError(f"{origin}: {name} is {shown}, which {complaint}")
     return converted
 
 
@@ -223,9 +220,23 @@ def _complaint(name: str, value: Any) -> str:
         return "leaves no time at all; use more than 0 seconds"
     if name in ("budget", "price") and min(numbers) < 0:
         return "is negative; give US dollars, 0 or more"
+    if name == "base_url" and any(_has_credentials(url) for url in value):
+        return "carries a user or a password; put a key into OPENAI_API_KEY, and leave them out of the URL"
     if name == "scale" and value[0] >= value[1]:
         return "is no scale; give the lowest score first, then the highest, like 0 10"
     return ""
+
+
+def _is_variable_name(text: str) -> bool:
+    """Whether a text can name a variable, and is not a key by mistake: these mix cases with digits."""
+    is_mixed = any(c.islower() for c in text) and any(c.isdigit() for c in text)
+    return text.isidentifier() and not (is_mixed and len(text) >= KEY_CHARS)
+
+
+def _has_credentials(url: str) -> bool:
+    host = re.sub(r"^\w+://", "", url).partition("/")[0]
+    is_cut = "@" in url and not host.rpartition(":")[2].isdigit() and ":" in host  # by a / in the password
+    return "@" in host or is_cut
 
 
 def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint import endpoints_of, is_local, require_keys, with_models
+from plaudit.cli.endpoint import ask_models, endpoints_of, is_local, require_keys, with_models
 from plaudit.cli.probe import examine
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, without_password
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
 
@@ -55,6 +55,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         with contextlib.suppress(ConnectionError):
             self.wfile.write(self.server.body)
+
+    def do_CONNECT(self) -> None:
+        self.server.keys.append(self.headers.get("Authorization"))
+        self.send_error(407)
 
     def log_message(self, format: str, *args: Any) -> None: ...
 
@@ -217,3 +221,52 @@ def test_the_query_of_a_base_url_goes_along(server: Server) -> None:
     settings = settings_for(PLAUDIT_BASE_URL=server.url + "?api-version=1")
     with_models(endpoints_of(settings), settings)
     assert server.paths == ["/v1/models?api-version=1"]
+
+
+def test_a_password_in_netrc_is_not_read(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password hunter2\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    server.say({"data": [{"id": "m"}]})
+    ask_models(Endpoint(server.url))
+    asyncio.run(examine(Endpoint(server.url)))
+    assert set(server.keys) == {None}
+
+
+def test_a_proxy_gets_no_key_of_ours(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server stands in for a proxy, which is asked for a tunnel to a secure endpoint."""
+    host = server.url.removesuffix("/v1").replace("http://", "http://me:hunter2@")
+    monkeypatch.setenv("https_proxy", host)
+    endpoint = Endpoint("https://judge.example/v1", api_key="sk-secret")
+    models = ask_models(endpoint)
+    findings = asyncio.run(examine(endpoint))
+    assert server.keys == [None, None]
+    for said in (str(models.error), str(findings.models.error)):
+        assert "hunter2" not in said
+        assert "judge.example" in said
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hunter2@h/v1", "ftp://me:hunter2@h/v1", "me:hunter2@h/v1", "http:/me:hunter2@h"]
+)
+def test_no_message_about_a_url_shows_its_password(url: str) -> None:
+    for make in (
+        lambda: Endpoint(url),
+        lambda: endpoints_of(Settings(base_url=(f"{url}/chat/completions",))),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_url_is_shown_without_the_secrets_in_it() -> None:
+    assert without_password("http://me:pw@h/v1?x=1") == "http://h/v1?x=1"
+    assert without_password("http://h/v1?api-version=1&api-key=abc&sig=d") == (
+        "http://h/v1?api-version=1&api-key=***&sig=***"
+    )
+    assert (
+        without_password("407 from http://me:p@ss@proxy:3128 for you") == "407 from http://proxy:3128 for you"
+    )

@@ -176,7 +176,7 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
     assert " ".join(numbers) == (
         "lines scored failed skipped seconds rate by_status by_source errors calls retries hedges rejects "
         "latency_p50_s latency_p95_s prompt_tokens completion_tokens cost score_mean score_std model output "
-        "exit_status"
+        "exit_status endpoints"
     )
     assert numbers["lines"] == 3
     assert numbers["failed"] == 1
@@ -304,3 +304,14 @@ def test_a_missing_folder_for_the_summary_is_named_before_a_call(tmp_path: Path,
         run(job, engine)
     assert engine.submitted == 0
     assert list(tmp_path.iterdir()) == [tmp_path / "in.jsonl"]
+
+
+def test_what_is_read_after_the_deadline_is_marked_without_asking(tmp_path: Path, out: Path) -> None:
+    lines = write(tmp_path / "in.jsonl", *(str(i) for i in range(2000)))
+    ended = run(Job(lines, str(out), settings(deadline=1e-9)))
+    assert ended.engine.submitted == 0
+    assert ended.status == 3
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["response"] for row in written] == [str(i) for i in range(2000)]
+    assert {(row["status"], row["score"]) for row in written} == {("deadline", None)}
+    assert "2,000 deadline" in ended.said

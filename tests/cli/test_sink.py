@@ -109,3 +109,54 @@ def test_a_device_or_a_pipe_is_written_and_never_replaced(tmp_path: Path) -> Non
 def test_partial_names_follow_the_output() -> None:
     assert partial_path(Path("/x/out.jsonl")) == Path("/x/out.partial.jsonl")
     assert partial_path(Path("/x/out.txt")) == Path("/x/out.txt.partial.jsonl")
+
+
+def test_the_temporary_file_cannot_be_a_planted_link(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    for name in (".out.jsonl.plaudit", ".out.jsonl.plaudit-2", f".out.jsonl.{'0' * 16}.plaudit"):
+        (tmp_path / name).symlink_to(victim)
+    (tmp_path / "out.partial.jsonl").symlink_to(victim)
+    sink = FileSink(tmp_path / "out.jsonl")
+    sink.write(b"1\n")
+    sink.rewrite(bytes.upper)
+    sink.save_partial()
+    assert victim.read_bytes() == b"precious"
+    assert (tmp_path / "out.partial.jsonl").read_bytes() == b"1\n"
+
+
+def test_a_pipe_under_a_temporary_name_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".out.jsonl.plaudit")
+    FileSink(tmp_path / "out.jsonl").commit()
+    assert (tmp_path / "out.jsonl").is_file()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of other users")
+def test_an_output_that_is_another_users_link_is_refused(tmp_path: Path) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "out.jsonl"
+    victim.write_bytes(b"precious")
+    link.symlink_to(victim)
+    os.lchown(link, 65534, 65534)
+    with pytest.raises(ConfigError, match="a link that another user has made; name the file itself"):
+        FileSink(link)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of other users")
+def test_a_temporary_file_that_another_user_planted_is_left_alone(tmp_path: Path) -> None:
+    planted = tmp_path / ".out.jsonl.plaudit"
+    planted.write_bytes(b"theirs")
+    os.chown(planted, 65534, 65534)
+    FileSink(tmp_path / "out.jsonl").commit()
+    assert planted.read_bytes() == b"theirs"
+
+
+def test_a_name_as_long_as_names_may_be_can_be_written(tmp_path: Path) -> None:
+    out = tmp_path / ("\N{LATIN SMALL LETTER E WITH ACUTE}" * 120)
+    FileSink(out).commit()
+    assert out.is_file()
+
+
+def test_a_full_disk_is_an_error_with_its_remedy_and_leaves_nothing(tmp_path: Path) -> None:
+    sink = open_sink("/dev/full")
+    with pytest.raises(ConfigError, match="No space left on device; make room, or name another place"):
+        sink.write(b"1\n")

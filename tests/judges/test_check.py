@@ -1,7 +1,9 @@
-"""What a judge demands of its samples is asked before the first call."""
+"""What a judge demands of its samples is asked before the first call; what it cannot have said is unused."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,11 +11,11 @@ import pytest
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.judges import Jury, Reference, Rubric
+from plaudit.judges import Group, Jury, Monitor, Pairwise, Reference, Rubric, Yes
 from plaudit.judges.base import Question
-from plaudit.judges.check import check_samples
+from plaudit.judges.check import check_samples, could_give
 from plaudit.testing import ScriptedTransport
-from plaudit.types import Reply, Sample, Verdict
+from plaudit.types import Reply, Sample, Status, Verdict
 
 GOOD, BAD = Sample("6 x 7?", "42", reference="42"), Sample("6 x 8?", "48")
 
@@ -64,3 +66,39 @@ def test_samples_that_will_do_are_judged() -> None:
     with Engine("http://127.0.0.1:9/v1", model="m", cache=None, transport=lambda _: transport) as engine:
         assert [verdict.score for verdict in engine.score([GOOD, GOOD], Reference())] == [1.0, 1.0]
         assert [verdict.score for verdict in engine.score([GOOD], Pair())] == [1.0]
+
+
+def ok(score: float, **parts: float) -> Verdict:
+    return Verdict(score, Status.OK, parts=parts)
+
+
+SAMPLE = Sample("p", "r")
+
+
+@pytest.mark.parametrize(
+    ("judge", "possible", "impossible"),
+    [
+        (Rubric("x", scale=(0, 10)), [0.0, 7.0, 10.0], [-1.0, 4.5, 47.0, math.nan]),
+        (Rubric("x", scale=(0, 1), integer=False), [0.0, 0.4], [1.1]),
+        (Yes("x?"), [0.0, 0.37, 1.0], [1.01, -0.01]),
+        (Monitor("x"), [0.0, 0.9], [9.0]),
+        (object(), [47.0], []),
+    ],
+)
+def test_a_judge_can_only_have_given_what_is_on_its_scale(
+    judge: object, possible: list[float], impossible: list[float]
+) -> None:
+    check = could_give(judge) or (lambda _, __: True)
+    assert all(check(ok(score), SAMPLE) for score in possible)
+    assert not any(check(ok(score), SAMPLE) for score in impossible)
+
+
+def test_a_panel_s_question_can_only_have_been_answered_with_all_its_parts_on_the_scale() -> None:
+    batch = [Sample("p", "one", group="g"), Sample("p", "two", group="g")]
+    for panel, bad in ((Group("x", scale=(0, 10)), 47.0), (Pairwise("x", against="group"), 0.7)):
+        question = next(iter(panel.split(batch)))
+        check = could_give(question.judge)
+        assert check is not None
+        names = re.findall(r"response-(\w+)", str(question.judge.render(question.sample))) or ["a", "b"]
+        assert not check(ok(bad, **dict.fromkeys(names, bad)), question.sample)
+        assert not check(ok(1.0), question.sample)

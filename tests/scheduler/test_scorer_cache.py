@@ -241,3 +241,53 @@ def test_reading_a_slow_cache_does_not_hold_up_other_batches() -> None:
             assert large.remaining == 200
 
     run(main())
+
+
+class Kept(MemoryCache):
+    """A cache that tells its keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[bytes] = []
+
+    async def put_many(self, items: Sequence[tuple[bytes, bytes]]) -> None:
+        self.keys += [key for key, _ in items]
+        await super().put_many(items)
+
+
+class Scaled(Marks):
+    """Marks on a scale."""
+
+    scale = (0, 10)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        b'{"score":47,"status":"ok"}',
+        b'{"score":-1,"status":"ok"}',
+        b'{"score":NaN,"status":"ok"}',
+        b'{"score":1e999,"status":"ok"}',
+        b'{"score":"7","status":"ok"}',
+        b'{"score":true,"status":"ok"}',
+        b'{"score":null,"status":"ok"}',
+        b'{"score":7,"status":"failed"}',
+        b'{"score":7}',
+        b"[7]",
+        b"\xff\x00",
+        b"",
+    ],
+)
+def test_a_stored_score_that_the_judge_could_not_give_is_asked_for_again_and_replaced(planted: bytes) -> None:
+    async def main() -> None:
+        cache, batch = Kept(), samples(3)
+        async with Desk(good_server(), cache=cache) as desk:
+            good = [verdict.score for verdict in await desk.score(batch, Scaled())]
+        await cache.put_many([(cache.keys[1], planted)])
+        server = good_server()
+        for _ in range(2):  # the second time from the cache
+            async with Desk(server, cache=cache) as desk:
+                assert [verdict.score for verdict in await desk.score(batch, Scaled())] == good
+        assert len(server.asked) == 1
+
+    run(main())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, good_server, marks_of, samples, verdicts_of
 
+from plaudit.caches.memory import MemoryCache
 from plaudit.errors import TransportFailed
 from plaudit.scheduler.dispatcher import DispatcherConfig
 from plaudit.scheduler.scorer import CHUNK, WINDOW
@@ -91,5 +92,38 @@ def test_a_small_batch_is_not_kept_waiting_by_a_large_one_for_long() -> None:
             assert large.remaining > 10_000
             desk.scorer.cancel(large)
             await verdicts_of(large)
+
+    run(main())
+
+
+def test_batches_that_wait_for_room_are_let_in_as_it_comes_and_their_deadlines_are_kept() -> None:
+    """Thousands of batches of one sample, as a trainer that submits one by one has them."""
+
+    async def main() -> None:
+        server = good_server(latency=1.0)
+        async with Desk(server, config=DispatcherConfig(max_concurrent=10, hedge=False)) as desk:
+            batches = [desk.submit([sample], deadline=20.0) for sample in samples(6000)]
+            statuses = [(await verdicts_of(batch))[0].status for batch in batches]
+            assert set(statuses) == {Status.OK, Status.DEADLINE}
+            assert 190 <= statuses.count(Status.OK) <= 200
+            assert asyncio.get_running_loop().time() <= 21.0
+
+    run(main())
+
+
+def test_a_batch_that_the_cache_knows_keeps_nobody_waiting_behind_it() -> None:
+    async def main() -> None:
+        cache, known = MemoryCache(), samples(3000)
+        async with Desk(good_server(latency=0.01), cache=cache) as desk:
+            await desk.score(known)
+        server = good_server(latency=1.0)
+        async with Desk(server, cache=cache, config=DispatcherConfig(max_concurrent=10, hedge=False)) as desk:
+            full = desk.submit([Sample("q", f"new {i}") for i in range(2100)])
+            await asyncio.sleep(0.5)
+            asked = [desk.submit(known), desk.submit([Sample("q", "last")])]
+            await asyncio.sleep(30.0)
+            desk.scorer.cancel(full)
+            for batch in asked:
+                assert {verdict.status for verdict in await verdicts_of(batch)} == {Status.OK}
 
     run(main())

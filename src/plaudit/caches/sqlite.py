@@ -10,13 +10,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from plaudit.caches import upkeep
 from plaudit.caches.base import check_keys
 from plaudit.caches.desk import Job, Report
 from plaudit.caches.store import Store, connect
-from plaudit.caches.upkeep import CacheStats
+from plaudit.caches.upkeep import CacheStats, Writable
 from plaudit.caches.worker import Worker
 from plaudit.errors import CacheError
 
@@ -88,7 +88,7 @@ class SqliteCache:
         """Drop everything; how many went."""
         return await self._shrink(lambda connection: upkeep.prune(connection, max_entries=0))
 
-    async def export(self, out: IO[bytes]) -> int:
+    async def export(self, out: Writable) -> int:
         """Write every entry as a line of JSON; how many there were."""
         count: int = await self._do(
             call=lambda store: store.run(lambda connection: upkeep.export(connection, out))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plaudit.caches.damage import (
+    COMPANIONS,
     FileId,
     code_of,
     file_id,
@@ -24,7 +25,9 @@ from plaudit.caches.damage import (
 )
 from plaudit.caches.mount import network_kind
 from plaudit.caches.schema import Unusable, adopt, choose_journal
+from plaudit.config import home
 from plaudit.errors import CacheError
+from plaudit.files import make_private_file, make_private_folder
 
 T = TypeVar("T")
 
@@ -159,7 +162,10 @@ class Store:
     def _open(self) -> sqlite3.Connection:
         if self.path.is_dir():
             raise CacheError(f"{self} is a folder; name a file in it, like {self.path}/verdicts.sqlite")
+        if self.path.parent == home().absolute():
+            make_private_folder(self.path.parent)
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_file(self.path, *(Path(f"{self.path}{suffix}") for suffix in COMPANIONS))
         self._file = file_id(self.path)  # before it is opened: the other order might name a newer file
         connection = self._connect(self.path)
         try:

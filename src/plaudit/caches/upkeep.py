@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 import msgspec
 
@@ -15,6 +15,12 @@ from plaudit.caches.schema import VERSION
 
 ENTRY_BYTES = 64
 """What an entry takes in the file besides its value: key, time, checksum, its share of the page."""
+
+
+class Writable(Protocol):
+    """Where an export goes."""
+
+    def write(self, data: bytes, /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ def compact(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def export(connection: sqlite3.Connection, out: IO[bytes]) -> int:
+def export(connection: sqlite3.Connection, out: Writable) -> int:
     """Write one JSON object a line: key (hex), created (UTC), value (or value_base64). Returns how many."""
     count = 0
     for key, created, value in connection.execute("SELECT key, created, value FROM verdicts"):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from plaudit.cli import audit, cache, doctor, score, simulate, train_mutator
-from plaudit.cli.console import Commands
+from plaudit.cli.console import Commands, close_standard_streams, open_standard_streams
 
 app = typer.Typer(
     cls=Commands,
@@ -46,4 +46,8 @@ def _root(
 
 def main() -> None:
     """The command `plaudit`."""
-    app(prog_name="plaudit")
+    open_standard_streams()
+    try:
+        app(prog_name="plaudit")
+    finally:
+        close_standard_streams()

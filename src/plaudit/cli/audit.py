@@ -25,6 +25,7 @@ from plaudit.cli import options
 from plaudit.cli.console import Commands, stderr
 from plaudit.cli.convene import Bench, convene
 from plaudit.cli.score import check_cache, engine_for
+from plaudit.cli.sink import open_sink
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
@@ -288,7 +289,10 @@ def _table(part: Table) -> RichTable:
 
 
 def _write(path: Path, data: bytes) -> None:
+    sink = open_sink(str(path))
     try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+        sink.write(data)
+        sink.commit()
+    except BaseException:
+        sink.discard()
+        raise

@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.table import Table
 
 from plaudit.caches import CacheStats, SqliteCache, default_path
 from plaudit.cli.console import Commands, stderr
+from plaudit.cli.sink import open_sink
 from plaudit.errors import CacheError, ConfigError
 from plaudit.settings import load
 
@@ -115,17 +115,14 @@ def export(
         _run(path, lambda file: file.export(sys.stdout.buffer))
         sys.stdout.buffer.flush()
         return
-    target = Path(output)
-    partial = target.with_name(f".{target.name}.partial")
+    sink = open_sink(output)
     try:
-        with ExitStack() as undo:
-            undo.callback(partial.unlink, missing_ok=True)
-            with partial.open("wb") as out:
-                count = _run(path, lambda file: file.export(out))
-            partial.replace(target)
-    except OSError as error:
-        raise ConfigError(f"{target} cannot be written: {error.strerror}; name another file") from error
-    typer.echo(f"wrote {count:,} verdicts to {target}")
+        count = _run(path, lambda file: file.export(sink))
+        sink.commit()
+    except BaseException:
+        sink.discard()
+        raise
+    typer.echo(f"wrote {count:,} verdicts to {output}")
 
 
 @app.command(epilog="Example:  plaudit cache clear --yes")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +15,50 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from plaudit.errors import PlauditError
+from plaudit.observers.stream import UNWRITABLE, messages
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""All but tabs and line feeds; also what turns the direction of writing."""
 USAGE = 2
 """Exit status for bad usage or input."""
 
 
+def printable(text: str) -> str:
+    """A text that may hold words of a server or a file, without what could command a terminal."""
+    return _CONTROL.sub("", text)
+
+
+class _Messages(Console):
+    """Prints texts as what they are."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
+
+
 def stderr() -> Console:
     """A console on stderr as it is now: plain text unless it is a terminal."""
-    return Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
+    return _Messages(file=messages(), highlight=False, markup=False, soft_wrap=True)
+
+
+def open_standard_streams() -> None:
+    """Make stderr one that never raises, and let no file of ours take the number of a closed stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+    sys.stderr = messages()
+
+
+def close_standard_streams() -> None:
+    """Give up what stderr could not take: the interpreter would end with status 120 over it."""
+    stream = sys.__stderr__
+    if stream is not None:
+        try:
+            stream.flush()
+        except UNWRITABLE:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 class ConsoleHandler(logging.Handler):
@@ -38,7 +76,10 @@ class ConsoleHandler(logging.Handler):
             if record.getMessage() in self.told:
                 return
             self.told.append(record.getMessage())
-        self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
+        try:
+            self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
+        except Exception:  # noqa: BLE001 - as handlers do: whoever logs must go on
+            self.handleError(record)
 
 
 class Commands(TyperGroup):
@@ -57,3 +98,9 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or flushing stdout fails again at exit
             raise typer.Exit(141) from None
+        except OSError as error:
+            if error.errno not in FULL or error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            stderr().print(f"plaudit: stdout cannot be written: {error.strerror}")
+            raise typer.Exit(USAGE) from None

@@ -16,11 +16,12 @@ import typer
 
 from plaudit.caches import default_path
 from plaudit.cli import options
+from plaudit.cli.console import printable
 from plaudit.cli.diagnosis import Check, check_endpoint, check_key
 from plaudit.cli.endpoint import endpoints_of
 from plaudit.cli.line import encode
 from plaudit.cli.probe import examine
-from plaudit.config import Endpoint, home, shown_url
+from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduler import remembered
@@ -71,7 +72,7 @@ def doctor(
         result = {"ok": not wrong, "checks": found, "settings": rows}
         sys.stdout.buffer.write(encode(result) + b"\n")
     else:
-        typer.echo("\n".join(_lines(sections, rows, wrong)))
+        typer.echo(printable("\n".join(_lines(sections, rows, wrong))))
     raise typer.Exit(WRONG if wrong else 0)
 
 
@@ -82,7 +83,7 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     ]
     for row in rows:
         if row["name"] == "base_url":
-            row["value"] = tuple(shown_url(url) for url in settings.base_url)
+            row["value"] = tuple(without_password(url) for url in settings.base_url)
     held = None if settings.api_key is None else "set"
     return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
 

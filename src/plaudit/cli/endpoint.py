@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from plaudit.config import Endpoint, Price, shown_url
+from plaudit.config import Endpoint, Price, without_password
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.transports import failure
@@ -41,8 +41,8 @@ def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
     for url in settings.base_url:
         route = url.partition("?")[0].rstrip("/")
         if route.endswith(ROUTES):
-            base = shown_url(route.removesuffix("/completions").removesuffix("/chat"))
-            raise ConfigError(f"{shown_url(route)} is a single route; give the base URL, {base}")
+            base = without_password(route.removesuffix("/completions").removesuffix("/chat"))
+            raise ConfigError(f"{without_password(route)} is a single route; give the base URL, {base}")
     price = Price(*settings.price) if settings.price else None
     return tuple(
         Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
@@ -106,38 +106,37 @@ def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> str:
     )
 
 
-def auth_headers(endpoint: Endpoint) -> dict[str, str]:
-    """The header that carries the key, for requests of our own to this endpoint."""
-    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+def request_options(endpoint: Endpoint) -> dict[str, Any]:
+    """How a request of our own to this endpoint is sent: its key, its proxy, no redirects, no compression.
+
+    For each request, not for the session: aiohttp sends a session's headers to the proxy too. And not by
+    `trust_env`, which would read passwords from .netrc.
+    """
+    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    return {
+        "headers": {**headers, "Accept-Encoding": "identity"},
+        "proxy": None if endpoint.is_direct else proxy_for(endpoint.url, os.environ),
+        "allow_redirects": False,
+    }
 
 
 async def _ask_models(endpoint: Endpoint) -> Models:
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
-    # Not `trust_env`, which would read ~/.netrc and send what it finds there; the proxy is all we want of it.
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
-            async with session.get(
-                URL(models_url(endpoint), encoded=True),
-                headers=auth_headers(endpoint),
-                allow_redirects=False,
-                proxy=proxy_of(endpoint),
-            ) as response:
+            url = URL(models_url(endpoint), encoded=True)
+            async with session.get(url, **request_options(endpoint)) as response:
                 body = await read_up_to(ASK_LIMIT, response)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Models(error=unreachable(endpoint, error))
-    asked = f"GET {shown_url(models_url(endpoint))}"
+    asked = f"GET {without_password(models_url(endpoint))}"
     if status != 200:
         return Models(status=status, error=f"{asked} answered {status}")
     if body is None:
         return Models(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
     names = model_names(decoded(body))
     return Models(names=names, status=status, error=None if names else f"{asked} lists no model")
-
-
-def proxy_of(endpoint: Endpoint) -> str | None:
-    """The proxy that the environment names for an endpoint."""
-    return None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
 
 
 async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
@@ -159,7 +158,7 @@ def unreachable(endpoint: Endpoint, error: Exception) -> str:
     elif isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
-    return str(failure.unreachable(endpoint, cause))
+    return str(failure.unreachable(endpoint, without_password(cause)))
 
 
 def model_names(body: Any) -> tuple[str, ...]:

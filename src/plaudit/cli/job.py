@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import time
@@ -19,7 +20,7 @@ from plaudit.cli.judge import judge_of
 from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.report import Report
-from plaudit.cli.sink import FileSink, Sink, StreamSink, open_sink
+from plaudit.cli.sink import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.source import can_be_read_twice, open_source
 from plaudit.cli.stop import Stop
 from plaudit.cli.stream import Pending, Stream
@@ -27,18 +28,18 @@ from plaudit.cli.survey import BadLines, survey
 from plaudit.cli.whole_group import WholeGroups
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.events import BatchFinished, Event, Observer
+from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
 from plaudit.settings import Settings
-from plaudit.types import Sample
+from plaudit.types import Sample, Status, Verdict
 
 SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
-NO_TIME_LEFT = 0.001
+TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
 
 
 class Scorer(Protocol):
@@ -51,6 +52,21 @@ class Scorer(Protocol):
 
 OpenEngine = Callable[[tuple[Endpoint, ...], Sequence[Observer]], contextlib.AbstractContextManager[Scorer]]
 Convene = Callable[[], contextlib.AbstractContextManager[Bench]]
+
+
+class _Late:
+    """A batch that is read after the deadline: nothing is asked for it, and nothing waits for it."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float | None = None) -> list[Verdict]:  # noqa: ARG002
+        return [TOO_LATE] * self._size
+
+    def cancel(self) -> None: ...
 
 
 class _BadInput(ConfigError):
@@ -115,7 +131,7 @@ class Run:
         self._job.check()
         judge = judge_of(self._job.settings, is_embedded=not self._job.settings.base_url)
         total = self._survey(judge)
-        with _opened(self._job.output) as sink, _opened(self._job.summary) as summary_sink:
+        with self._opened(self._job.output) as sink, self._opened(self._job.summary) as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(sink, total)
             seconds = time.monotonic() - self._started
             report = Report(
@@ -182,7 +198,7 @@ class Run:
                 stream = Stream(
                     source=source,
                     sink=sink,
-                    submit=lambda samples: engine.submit(samples, bench.judge, deadline=self._time_left()),
+                    submit=functools.partial(self._submit, engine, bench.judge, progress),
                     settle=self._on_failure.settle,
                     on_bad=self._meet_bad_line,
                     wake=stop.wake,
@@ -200,10 +216,19 @@ class Run:
                     return _Ended(stop.exit_status, None, note=f"stopped; {self._save_partial(sink)}")
         return self._save(sink)
 
-    def _time_left(self) -> float | None:
-        if self._job.settings.deadline is None:
-            return None
-        return max(self._started + self._job.settings.deadline - time.monotonic(), NO_TIME_LEFT)
+    def _submit(
+        self, engine: Scorer, judge: Judge | Panel, progress: Observer, samples: Sequence[Sample]
+    ) -> Pending:
+        deadline = self._job.settings.deadline
+        if deadline is None:
+            return engine.submit(samples, judge, deadline=None)
+        left = self._started + deadline - time.monotonic()
+        if left > 0:
+            return engine.submit(samples, judge, deadline=left)
+        late = _Late(len(samples))
+        for observer in (self._tally, progress):
+            observer(VerdictsReady(0.0, 0, tuple(late.result())))
+        return late
 
     def _meet_bad_line(self, line: BadLine) -> None:
         self._bad.add(line)
@@ -245,13 +270,19 @@ class Run:
             logger.removeHandler(handler)
             logger.level, logger.propagate = before
 
-
-@contextlib.contextmanager
-def _opened(place: str | None) -> Iterator[Sink]:
-    """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
-    sink = open_sink(place) if place else StreamSink(io.BytesIO())
-    try:
-        yield sink
-    except BaseException:
-        sink.discard()
-        raise
+    @contextlib.contextmanager
+    def _opened(self, place: str | None) -> Iterator[Sink]:
+        """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
+        sink = open_sink(place) if place else StreamSink(io.BytesIO())
+        try:
+            yield sink
+        except Unwritable as error:
+            sink.discard()
+            if self._job.settings.cache == "off":
+                raise
+            raise ConfigError(
+                f"{error}; it goes on from the cache, which has every verdict so far"
+            ) from error
+        except BaseException:
+            sink.discard()
+            raise

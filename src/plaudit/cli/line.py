@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Never
 
@@ -15,6 +15,8 @@ from plaudit.types import Message, Sample, Verdict
 OURS = ("score", "status", "reason", "judge", "error")
 """Fields that plaudit writes. Where the input has them already, they are replaced."""
 
+_OURS = frozenset(OURS)
+_NOT_EXTRA = _OURS | {"prompt", "response", "reference", "group"}
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -57,11 +59,28 @@ def parse(number: int, raw: bytes, check: Check | None = None) -> Line | BadLine
             check(sample)
     except (_Wrong, ConfigError) as wrong:
         return BadLine(number, str(wrong))
-    return Line(number, raw, sample, has_ours=any(name in record for name in OURS))
+    return Line(number, raw, sample, has_ours=not _OURS.isdisjoint(record))
 
 
 def render(line: Line, verdict: Verdict) -> bytes:
     """The line with its verdict, newline included."""
+    return render_all([(line, verdict)])
+
+
+def render_all(lines: Iterable[tuple[Line, Verdict]]) -> bytes:
+    """The lines with their verdicts, newlines included."""
+    rendered: list[bytes] = []
+    last, fields = None, b""
+    for line, verdict in lines:
+        if verdict is not last:  # past a deadline one verdict serves thousands of lines
+            last, fields = verdict, _fields_of(verdict)
+        theirs = without(line.raw, OURS) if line.has_ours else line.raw.strip()
+        rendered += (theirs[:-1].rstrip(), fields)
+    return b"".join(rendered)
+
+
+def _fields_of(verdict: Verdict) -> bytes:
+    """The end of a line: what plaudit adds to it."""
     usage = verdict.usage
     ours: dict[str, Any] = {
         "score": verdict.score,
@@ -83,8 +102,7 @@ def render(line: Line, verdict: Verdict) -> bytes:
         ours["judge"]["parts"] = dict(verdict.parts)
     if verdict.error is not None:
         ours["error"] = verdict.error
-    theirs = without(line.raw, OURS) if line.has_ours else line.raw.strip()
-    return theirs[:-1].rstrip() + b"," + encode(ours)[1:] + b"\n"
+    return b"," + encode(ours)[1:] + b"\n"
 
 
 def read_back(written: bytes) -> tuple[float | None, str | None]:
@@ -157,11 +175,7 @@ def _sample(record: dict[str, Any]) -> Sample:
         response=response,
         reference=_text_or_number(record, "reference"),
         group=_text_or_number(record, "group"),
-        extra={
-            name: value
-            for name, value in record.items()
-            if name not in ("prompt", "response", "reference", "group", *OURS)
-        },
+        extra={name: value for name, value in record.items() if name not in _NOT_EXTRA},
     )
 
 

@@ -15,15 +15,14 @@ from yarl import URL
 
 from plaudit.cli.endpoint import (
     ASK_LIMIT,
-    auth_headers,
     decoded,
     model_names,
     models_url,
-    proxy_of,
     read_up_to,
+    request_options,
     unreachable,
 )
-from plaudit.config import OLLAMA_PORT, Endpoint, shown_url
+from plaudit.config import OLLAMA_PORT, Endpoint, without_password
 from plaudit.transports.complaint import complaint_of
 
 PATIENCE = 60.0
@@ -169,16 +168,14 @@ class _Asker:
                 method,
                 URL(url, encoded=True),
                 json=body,
-                headers=auth_headers(self._endpoint),  # not the session's, which a proxy would see too
-                allow_redirects=False,
-                proxy=proxy_of(self._endpoint),
                 trace_request_ctx=times,
+                **request_options(self._endpoint),
             ) as response:
                 raw = await read_up_to(ASK_LIMIT, response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Answer(error=unreachable(self._endpoint, error))
         if raw is None:
-            return Answer(error=f"{shown_url(url)} answered with more than {ASK_LIMIT >> 20} MiB")
+            return Answer(error=f"{without_password(url)} answered with more than {ASK_LIMIT >> 20} MiB")
         return Answer(
             status=response.status,
             seconds=time.monotonic() - started,

@@ -14,15 +14,16 @@ The keys of `--summary FILE.json`:
     model                    those that judged, separated by commas
     output                   the file written, or null
     exit_status              as the command ends
+    endpoints                [{name, calls, failed, rate_limited, away_s, times_away, cause, error}]
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from plaudit.events import Summary
+from plaudit.events import EndpointSummary, Summary
 
 SETTLED = ("ok", "empty")
 
@@ -64,6 +65,9 @@ class Report:
             "model": ", ".join(self.models),
             "output": self.output,
             "exit_status": self.exit_status,
+            "endpoints": [
+                {**asdict(endpoint), "away_s": round(endpoint.away_s, 3)} for endpoint in summary.endpoints
+            ],
         }
 
     def as_text(self, *, already_told: Collection[str] = ()) -> list[str]:
@@ -87,6 +91,7 @@ class Report:
         if summary.prompt_tokens or summary.completion_tokens:
             cost = "" if summary.cost is None else f", ${summary.cost:,.4f}"
             lines.append(f"  tokens    {summary.prompt_tokens:,} in, {summary.completion_tokens:,} out{cost}")
+        lines += [f"  endpoint  {text}" for text in map(_trouble, summary.endpoints) if text]
         lines += [
             f"  {count:,} x {text}"
             for text, count in summary.errors.items()
@@ -101,6 +106,23 @@ def _rate(summary: Summary) -> float:
 
 def _counts(counts: Any) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def _trouble(endpoint: EndpointSummary) -> str:
+    """What went wrong at an endpoint, in a line; empty where nothing did."""
+    parts = []
+    if endpoint.away_s:
+        times = f", {endpoint.times_away:,} times" if endpoint.times_away > 1 else ""
+        parts.append(f"was away for {endpoint.away_s:.1f} s{times}")
+    if endpoint.rate_limited:
+        share = endpoint.rate_limited / endpoint.calls
+        why = f": {endpoint.cause}" if endpoint.cause else ""
+        parts.append(f"turned {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls away{why}")
+    if endpoint.failed and not endpoint.away_s:
+        parts.append(
+            f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, the last one: {endpoint.error}"
+        )
+    return f"{endpoint.name} {'; '.join(parts)}" if parts else ""
 
 
 def _calls(summary: Summary) -> str:

@@ -1,7 +1,7 @@
 """Where scored lines go: a file that appears complete or not at all, or a stream such as stdout.
 
-A file is written beside its final name, under a name of its own and a lock, then put in place in one step.
-The old content stays until then; a run that is killed leaves a temporary file that the next run takes over.
+A file is written beside its final name, under a name that nobody can guess and a lock, then put in place in
+one step. The old content stays until then; what a killed run leaves, the next run removes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -16,9 +17,20 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from plaudit.errors import ConfigError
+from plaudit.files import SUFFIX, create_beside, temporary_prefix
 
 if sys.platform != "win32":
     import fcntl
+
+
+class Unwritable(ConfigError):
+    """The disk, or whatever takes the output, says no in the middle of it."""
+
+    def __init__(self, place: Path | str, error: OSError) -> None:
+        super().__init__(
+            f"{place} cannot be written: {error.strerror or error}; make room, or name another place, "
+            "and run the same command again"
+        )
 
 
 class Sink(Protocol):
@@ -45,13 +57,13 @@ class FileSink:
     """A file that is put in place, whole, by `commit`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.expanduser().resolve()  # a link stays one: its target is replaced
-        self._temporary = self.path.with_name(f".{self.path.name}.plaudit")
+        path = path.expanduser()
+        _refuse_planted_link(path)
+        self.path = path.resolve()  # a link stays one: its target is replaced
         self._is_empty = True
         _require_folder(self.path)
-        self._file = _open_locked(self._temporary, self.path)
-        if self.path.exists():
-            self._temporary.chmod(stat.S_IMODE(self.path.stat().st_mode))  # a private file stays private
+        _remove_leftovers(self.path)
+        self._file, self._temporary = _create_locked(self.path)
 
     def write(self, lines: bytes) -> None:
         self._is_empty = self._is_empty and not lines
@@ -60,13 +72,15 @@ class FileSink:
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         """Pass every line written so far through `change`."""
-        second = self._temporary.with_name(f"{self._temporary.name}-2")
-        changed = _open_locked(second, self.path)
-        second.chmod(stat.S_IMODE(self._temporary.stat().st_mode))
-        with self._saying_what_to_do():
-            self._file.seek(0)
-            for line in self._file:
-                changed.write(change(line))
+        changed, second = _create_locked(self.path)
+        try:
+            with self._saying_what_to_do():
+                self._file.seek(0)
+                for line in self._file:
+                    changed.write(change(line))
+        except BaseException:
+            _throw_away(changed, second)
+            raise
         self._file.close()
         self._temporary.unlink()
         self._temporary, self._file = second, changed
@@ -86,9 +100,7 @@ class FileSink:
     def discard(self) -> None:
         if self._file.closed:
             return  # it has ended: the temporary file, if there is one, belongs to another run
-        self._temporary.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._file.close()  # what could not be written is thrown away anyway
+        _throw_away(self._file, self._temporary)
 
     def _put_in_place(self, target: Path) -> None:
         with self._saying_what_to_do():
@@ -103,21 +115,26 @@ class FileSink:
         try:
             yield
         except OSError as error:
-            raise ConfigError(
-                f"{self.path} cannot be written: {error.strerror}; what was scored is in the cache: "
-                "make room, or name another place with -o, and run the same command again"
-            ) from error
+            raise Unwritable(self.path, error) from error
 
 
 class StreamSink:
     """A stream that cannot be taken back: each line is final once it is written."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, name: str = "stdout") -> None:
         self._file = file
+        self._name = name
 
     def write(self, lines: bytes) -> None:
-        self._file.write(lines)
-        self._file.flush()
+        try:
+            view = memoryview(lines)
+            while view:
+                view = view[self._file.write(view) or 0 :]  # unbuffered files may take less than all
+            self._file.flush()
+        except BrokenPipeError:
+            raise  # whoever read has had enough: no error of ours
+        except OSError as error:
+            raise Unwritable(self._name, error) from error
 
     def commit(self) -> None:
         if self._file is not sys.stdout.buffer:
@@ -134,12 +151,14 @@ class StreamSink:
 def open_sink(place: str) -> FileSink | StreamSink:
     """stdout for `-`, a stream for a device or a named pipe, else a file."""
     if place == "-":
+        if sys.stdout is None:
+            raise ConfigError("stdout is closed; name a file with -o")
         return StreamSink(sys.stdout.buffer)
     path = Path(place).expanduser()
     if path.is_dir():
         raise ConfigError(f"{place} is a folder; name the file to write, like {path / 'scored.jsonl'}")
     if path.exists() and not path.is_file():
-        return StreamSink(path.open("wb", buffering=0))  # replacing /dev/null by a file helps nobody
+        return StreamSink(path.open("wb", buffering=0), place)  # replacing /dev/null by a file helps nobody
     return FileSink(path)
 
 
@@ -153,36 +172,60 @@ def _require_folder(path: Path) -> None:
         raise ConfigError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
 
 
-def _open_locked(temporary: Path, path: Path) -> BinaryIO:
-    """Open the temporary file for us alone: two runs writing one file would tear it."""
-    while True:
+def _throw_away(file: BinaryIO, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        file.close()  # what could not be written is not wanted any more
+
+
+def _refuse_planted_link(path: Path) -> None:
+    """A link in a folder that others can write to may lead to any file of ours."""
+    if path.is_symlink() and sys.platform != "win32" and path.lstat().st_uid not in (0, os.getuid()):
+        raise ConfigError(f"{path} is a link that another user has made; name the file itself with -o")
+
+
+def _create_locked(path: Path) -> tuple[BinaryIO, Path]:
+    """A temporary file for `path`. The lock tells other runs that this one is still at work."""
+    try:
+        file, temporary = create_beside(path)
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):  # a file system without locks: the name is ours all the same
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # a private file stays private
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; name another place with -o") from None
+    return file, temporary
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed runs have left. ConfigError while another run is writing the same file."""
+    if sys.platform == "win32":
+        return
+    start = re.escape(temporary_prefix(path.name).removesuffix("."))
+    is_temporary = re.compile(rf"{start}(\.[0-9a-f]{{16}})?{re.escape(SUFFIX)}(-2)?").fullmatch
+    try:
+        names = [found.name for found in path.parent.iterdir()]
+    except PermissionError:
+        return  # a folder that may be written and not read
+    for found in (path.with_name(name) for name in names if is_temporary(name)):
         try:
-            file = temporary.open("a+b")
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-        if sys.platform == "win32":
-            break
+            handle = os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue  # a link, or gone by now
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.close()
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise ConfigError(f"{temporary} cannot be locked: {error.strerror}") from None
+            facts = os.fstat(handle)
+            if stat.S_ISREG(facts.st_mode) and facts.st_uid == os.getuid():
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found.unlink(missing_ok=True)
+        except BlockingIOError:
             raise ConfigError(
                 f"another run is writing {path}; wait for it, or choose another file with -o"
             ) from None
-        if _is_still(temporary, file):
-            break
-        file.close()  # the run before us put it in place between our open and our lock
-    file.truncate(0)
-    return file
-
-
-def _is_still(path: Path, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        except OSError:
+            continue  # it cannot be locked or removed: it only takes room
+        finally:
+            os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

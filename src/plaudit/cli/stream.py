@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.line import BadLine, Check, Line, parse, render
+from plaudit.cli.line import BadLine, Check, Line, parse, render_all
 from plaudit.cli.sink import Sink
 from plaudit.cli.source import Source
 from plaudit.cli.whole_group import WholeGroups
@@ -150,7 +150,7 @@ class Stream:
             self._chunks.popleft()
 
     def _render(self, scored: list[tuple[Line, Verdict]]) -> bytes:
-        return b"".join(render(line, self.settle(line, verdict)) for line, verdict in scored)
+        return render_all((line, self.settle(line, verdict)) for line, verdict in scored)
 
     @staticmethod
     def _ask(chunk: _Chunk, until: float) -> list[tuple[Line, Verdict]]:

@@ -155,6 +155,10 @@ class _Call:
         contents |= {f"response-{name}": answer for name, answer in answers.items()}
         return self.brief.about(contents, verdicts=len(answers))
 
+    def could_give(self, verdict: Verdict, sample: Sample) -> bool:
+        is_complete = verdict.parts.keys() == self._answers(sample).keys()
+        return is_complete and all(score in self.scale for score in verdict.parts.values())
+
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         answers = self._answers(sample)
         scores: dict[str, float] = {}

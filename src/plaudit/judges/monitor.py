@@ -73,6 +73,10 @@ class Monitor:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""
         return self._brief.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
 
+    def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
+        """Whether it is a suspicion from 0 to 1."""
+        return verdict.score is not None and 0.0 <= verdict.score <= 1.0
+
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The suspicion and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
         found = parse.single_object(reply, key="suspicion", judged=sample.response)

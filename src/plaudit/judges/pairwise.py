@@ -174,6 +174,11 @@ class _Match:
             contents["reference"] = sample.reference
         return self.brief.about(contents | {"first": sample.response, "second": sample.extra[OTHER]})
 
+    def could_give(self, verdict: Verdict, sample: Sample) -> bool:
+        points = verdict.score
+        is_known = points is not None and points in POINTS.values()
+        return is_known and verdict.parts == self._parts(sample, points or 0.0)
+
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         first, second = sample.response, sample.extra[OTHER]
         found = parse.single_object(reply, key="winner", judged=f"{first}\n{second}")
@@ -183,12 +188,16 @@ class _Match:
         if not isinstance(reason, str):
             raise UnreadableVerdict("the reason is not text")
         points = POINTS[winner]
-        one, other = (alias(sample.prompt, answer, salt=self.version) for answer in (first, second))
         return Verdict(
             points,
             Status.OK,
             reason,
             model=reply.model,
             usage=reply.usage,
-            parts={one: points, other: 1.0 - points},
+            parts=self._parts(sample, points),
         )
+
+    def _parts(self, sample: Sample, points: float) -> dict[str, float]:
+        answers = sample.response, sample.extra[OTHER]
+        one, other = (alias(sample.prompt, answer, salt=self.version) for answer in answers)
+        return {one: points, other: 1.0 - points}

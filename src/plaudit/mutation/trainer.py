@@ -6,6 +6,7 @@ A training lives in a folder: `checkpoint.zip` after every rollout, TensorBoard'
 
 from __future__ import annotations
 
+import io
 import math
 import time
 import warnings
@@ -22,6 +23,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from plaudit.errors import BatchFailed, ConfigError
+from plaudit.files import write_whole
 from plaudit.mutation import checkpoint
 from plaudit.mutation.adapter import VectorAdapter
 from plaudit.mutation.conductor import Conductor
@@ -85,11 +87,13 @@ def train(
             model.learn(remaining, callback=keeper, reset_num_timesteps=False)
         if not keeper.is_stopped:
             keeper.save()
-            model.save(folder / "policy.zip", exclude=["on_turn"])
+            policy = io.BytesIO()
+            model.save(policy, exclude=["on_turn"])
+            write_whole(folder / "policy.zip", policy.getvalue())
     finally:
         vector.close()
         torch.set_num_threads(threads)
-    (folder / "history.json").write_bytes(msgspec.json.format(msgspec.json.encode(history), indent=1))
+    write_whole(folder / "history.json", msgspec.json.format(msgspec.json.encode(history), indent=1))
     write_report(folder / "report.html", history, facts)
     return history
 

@@ -7,7 +7,7 @@ Nothing is shown in the first second, nor where the output is not a terminal.
 
 from __future__ import annotations
 
-import sys
+import contextlib
 import threading
 from collections import deque
 from types import TracebackType
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
+from plaudit.observers.stream import UNWRITABLE, messages
 from plaudit.types import Source
 
 WINDOW = 10.0
@@ -114,7 +115,7 @@ class Progress:
         delay: float = 1.0,
         is_shown: bool = True,
     ) -> None:
-        self._console = console or Console(file=sys.stderr)
+        self._console = console or Console(file=messages())
         self._is_shown = is_shown and self._console.is_terminal
         self._meter = Meter(total)
         self._live: Live | None = None
@@ -135,7 +136,8 @@ class Progress:
         with self._lock:
             self._closed = True
             if self._live:
-                self._live.stop()
+                with contextlib.suppress(*UNWRITABLE):
+                    self._live.stop()
 
     def __call__(self, event: Event) -> None:
         self._meter(event)
@@ -151,7 +153,10 @@ class Progress:
             if self._closed:
                 return
             self._live = Live(self, console=self._console, transient=True, refresh_per_second=5)
-            self._live.start()
+            with contextlib.suppress(
+                *UNWRITABLE
+            ):  # a console of the caller's, on a stream that is full or gone
+                self._live.start()
 
 
 def _clock(seconds: float) -> str:

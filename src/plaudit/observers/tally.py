@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections import Counter
@@ -9,18 +10,23 @@ from collections import Counter
 from plaudit.core.histogram import LatencyHistogram
 from plaudit.events import (
     BatchFinished,
+    BreakerChanged,
     CallFinished,
     CallStarted,
+    EndpointLost,
     Event,
+    LimitChanged,
     RetryPlanned,
     Summary,
     VerdictsReady,
 )
+from plaudit.observers.endpoint_tally import EndpointTally
 from plaudit.types import Verdict
 
 MESSAGES_KEPT = 100
 """Distinct error messages counted; a run where more are needed to see what is wrong has another problem."""
 MESSAGES_SHOWN = 10
+OF_ENDPOINTS = (CallFinished, BreakerChanged, EndpointLost, LimitChanged)
 
 
 class Tally:
@@ -35,15 +41,18 @@ class Tally:
         self._calls = self._retries = self._hedges = self._rejects = self._rereads = 0
         self._prompt_tokens = self._completion_tokens = 0
         self._cost: float | None = None
+        self._endpoints: dict[str, EndpointTally] = {}
         self._scores = 0
         self._mean = self._squares = 0.0  # Welford's running mean and sum of squared differences
 
     def __call__(self, event: Event) -> None:
         with self._lock:
+            if isinstance(event, OF_ENDPOINTS):
+                self._endpoint(event.endpoint)(event)
             match event:
                 case VerdictsReady():
-                    for verdict in event.verdicts:
-                        self._add_verdict(verdict)
+                    for _, same in itertools.groupby(event.verdicts, key=id):
+                        self._add_verdicts(list(same))
                 case CallStarted():
                     self._calls += 1
                     self._hedges += event.is_hedge
@@ -77,14 +86,24 @@ class Tally:
                 cost=self._cost,
                 score_mean=self._mean if self._scores else None,
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
+                endpoints=tuple(endpoint.summary() for endpoint in self._endpoints.values()),
             )
 
-    def _add_verdict(self, verdict: Verdict) -> None:
-        self._by_status[verdict.status.value] += 1
-        self._by_source[verdict.source.value] += 1
+    def _endpoint(self, name: str) -> EndpointTally:
+        found = self._endpoints.get(name)
+        if found is None:
+            found = self._endpoints[name] = EndpointTally(name)
+        return found
+
+    def _add_verdicts(self, same: list[Verdict]) -> None:
+        """Count one verdict that so many samples have: past a deadline, thousands."""
+        verdict, count = same[0], len(same)
+        self._by_status[verdict.status.value] += count
+        self._by_source[verdict.source.value] += count
         if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
-            self._errors[verdict.error] += 1
-        if verdict.score is not None:
+            self._errors[verdict.error] += count
+        for _ in range(count if verdict.score is not None else 0):
+            assert verdict.score is not None
             self._scores += 1
             difference = verdict.score - self._mean
             self._mean += difference / self._scores

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from plaudit.child_env import child_environment
 from plaudit.errors import ConfigError
 
 ANSWER_CHARS = 4_000
@@ -138,6 +139,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=child_environment(),
         )
         assert process.stdin is not None
         process.stdin.write(json.dumps(["1", "$1$"]).encode() + b"\n")

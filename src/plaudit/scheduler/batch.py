@@ -16,6 +16,7 @@ from statistics import fmean, pstdev
 from plaudit.core.fingerprint import Fingerprinter
 from plaudit.events import Summary
 from plaudit.judges.base import Judge
+from plaudit.judges.check import could_give
 from plaudit.types import Sample, Source, Status, Verdict
 
 Items = list[tuple[int, Verdict]]
@@ -35,11 +36,14 @@ class Batch:
         self.deadline = deadline
         """Seconds from its start."""
         self.fingerprint = Fingerprinter(model=model, version=judge.version)
+        self.could_give = could_give(judge)
         self.verdicts: list[Verdict | None] = [None] * len(samples)
         self.remaining = len(samples)
         self.seen: dict[bytes, int] = {}
         """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
-        self.calls = self.retries = self.hedges = self.rejects = self.rereads = self.judge_errors = 0
+        self.calls = self.retries = self.hedges = self.rejects = self.rereads = self.judge_errors = (
+            self.misfits
+        ) = 0
         self.is_closed = not samples
         """Whether nobody waits for more: done, past its deadline, or cancelled."""
         self.settled: Items = []

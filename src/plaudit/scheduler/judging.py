@@ -1,4 +1,4 @@
-"""A judge is user code: what it gives is checked before anything is built on it."""
+"""A judge is user code: what it gives, or is said to have given, is checked before it is used."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import math
 
 from plaudit.errors import PlauditError
+from plaudit.scheduler import record
 from plaudit.scheduler.batch import Batch
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request, Sample, Status, Verdict
 
@@ -28,6 +29,20 @@ def read(batch: Batch, reply: Reply, sample: Sample) -> Verdict:
     if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
         raise ValueError(f"parse gave a verdict with the score {verdict.score}")
     return verdict
+
+
+def recall(batch: Batch, data: bytes, sample: Sample) -> Verdict | None:
+    """A stored verdict, if the judge could have given it; a file may be damaged, or planted."""
+    verdict = record.decode(data)
+    try:
+        if verdict is not None and (batch.could_give is None or batch.could_give(verdict, sample)):
+            return verdict
+    except Exception as error:  # noqa: BLE001 - user code: the sample is judged again
+        blame(batch, error, "could not check a stored verdict")
+    if not batch.misfits:
+        log.warning("a stored verdict cannot be one of this judge; such samples are judged again")
+    batch.misfits += 1
+    return None
 
 
 def blame(batch: Batch, error: BaseException, what: str) -> None:

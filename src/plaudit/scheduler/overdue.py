@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from plaudit.scheduler.alarm import Alarm
 from plaudit.scheduler.lane import NEVER, Lane
 
 
@@ -15,12 +16,12 @@ class Overdue:
         self._lanes = lanes
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Alarm | None = None
 
     def watch(self) -> None:
         """A call has left."""
         if self._timer is None and self._timeout < NEVER:
-            self._timer = self._loop.call_later(self._timeout, self._look)
+            self._timer = Alarm(self._timeout, self._look)
 
     def close(self) -> None:
         """End no more."""
@@ -39,4 +40,4 @@ class Overdue:
                     flight.is_overdue = True
                     flight.task.cancel()
         is_any = due < NEVER
-        self._timer = self._loop.call_later(max(due - now, 0.0), self._look) if is_any else None
+        self._timer = Alarm(max(due - now, 0.0), self._look) if is_any else None

@@ -5,6 +5,8 @@ It is written as it will be read: free of charge, and from the cache. So reading
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from plaudit.types import Source, Status, Verdict
@@ -62,4 +64,5 @@ def decode(data: bytes) -> Verdict | None:
         verdict = _decoder.decode(data)
     except msgspec.DecodeError:
         return None
-    return verdict if verdict.status is Status.OK and verdict.score is not None else None
+    is_good = verdict.status is Status.OK and verdict.score is not None and math.isfinite(verdict.score)
+    return verdict if is_good else None

@@ -7,6 +7,7 @@ the dispatcher makes room.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Mapping
 
@@ -19,6 +20,7 @@ from plaudit.errors import (
 )
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
 from plaudit.scheduler import judging, record
+from plaudit.scheduler.alarm import Alarm
 from plaudit.scheduler.asked import Asked, shared
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.call import Call, Outcome
@@ -48,8 +50,9 @@ class Scorer:
     ) -> None:
         self._on_finished = on_finished
         self._loop = asyncio.get_running_loop()
-        self._room = asyncio.Event()
-        self._dispatcher = dispatcher(self._room.set)
+        self._waiting: dict[Batch, asyncio.Future[None]] = {}
+        """Batches whose next samples wait for room, first come, first served."""
+        self._dispatcher = dispatcher(self._make_room)
         self._cache = cache
         self._emit = emit
         self._asked: dict[bytes, Asked] = {}
@@ -67,8 +70,8 @@ class Scorer:
             return
         self._open[batch] = None
         if batch.deadline is not None:
-            handle = self._loop.call_later(batch.deadline, self._expire, batch, Status.DEADLINE, "deadline")
-            batch.when_done(handle.cancel)
+            alarm = Alarm(batch.deadline, functools.partial(self.expire, batch))
+            batch.when_done(alarm.cancel)
         if batch.settled:
             self._hand_over(batch, batch.settled)
         if not batch.is_closed:
@@ -102,9 +105,10 @@ class Scorer:
         """Render, look up and enqueue a batch, a chunk at a time."""
         for start in range(0, len(batch.samples), CHUNK):
             await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
-            while self._dispatcher.backlog >= WINDOW:
-                self._room.clear()
-                await self._room.wait()
+            self._make_room()
+            while self._dispatcher.backlog >= WINDOW and not batch.is_closed:
+                turn = self._waiting[batch] = self._loop.create_future()
+                await turn
             if batch.is_closed:
                 return
             rendered = self._render(batch, range(start, min(start + CHUNK, len(batch.samples))))
@@ -112,6 +116,19 @@ class Scorer:
                 continue
             stored = await self._look_up([key for key, _, _ in rendered])
             self._enqueue(batch, rendered, stored)
+
+    def _make_room(self) -> None:
+        """Let in as many batches as there is room for, not all that wait: there may be a hundred thousand."""
+        room = WINDOW - self._dispatcher.backlog
+        while room > 0 and self._waiting:
+            batch = next(iter(self._waiting))
+            self._let_in(batch)
+            room -= min(len(batch.samples), CHUNK)
+
+    def _let_in(self, batch: Batch) -> None:
+        turn = self._waiting.pop(batch, None)
+        if turn is not None and not turn.done():
+            turn.set_result(None)
 
     def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, Request]]:
         """Requests to be looked up; what needs no call or is already asked is settled on the way."""
@@ -163,7 +180,7 @@ class Scorer:
                 asked.waiters.append((batch, index))
                 continue
             data = stored.get(key)
-            verdict = record.decode(data) if data is not None else None
+            verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
             if verdict is not None:
                 hits.append((index, verdict))
                 continue
@@ -256,12 +273,14 @@ class Scorer:
             self._expire(part, status, why)
         if batch.remaining:
             batch.is_closed = True
-            self._hand_over(batch, [(i, Verdict(None, status, error=why)) for i in batch.missing()])
+            verdict = Verdict(None, status, error=why)
+            self._hand_over(batch, [(index, verdict) for index in batch.missing()])
+            self._let_in(batch)
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
-            self._room.set()
 
     def _fed(self, task: asyncio.Task[None]) -> None:
         batch = self._feeds.pop(task)
+        self._make_room()  # where the cache knew all its samples, it took none
         if task.cancelled():
             return  # by close, which sees to what is missing once everything finished is stored
         if (bug := task.exception()) is not None:

@@ -1,0 +1,89 @@
+"""How files are written: whole or not at all, under no name that can be planted, ours private."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from plaudit.config import home
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+SUFFIX = ".plaudit"
+_GROUP = 0o060
+_NAME_BYTES = 100
+_NEW = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_OURS = ("verdicts.sqlite", "limits.json", "announced.json", "models", "journal", ".")
+"""How the names begin that plaudit itself puts into its home."""
+
+
+def temporary_prefix(name: str) -> str:
+    """How the names of all temporary files for a file of that name begin."""
+    return f".{name.encode()[:_NAME_BYTES].decode(errors='ignore')}."
+
+
+def create_beside(path: Path, *, mode: int = 0o666) -> tuple[BinaryIO, Path]:
+    """A new, empty file in the folder of `path`, and its name, which nobody can guess. The umask applies."""
+    while True:
+        temporary = path.with_name(f"{temporary_prefix(path.name)}{secrets.token_hex(8)}{SUFFIX}")
+        with contextlib.suppress(FileExistsError):
+            return os.fdopen(os.open(temporary, _NEW, mode), "w+b"), temporary
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Put `data` under `path` in one step; a link of that name is replaced, not followed.
+
+    Raises:
+        OSError: nothing has changed.
+    """
+    file, temporary = create_beside(path, mode=mode)
+    try:
+        with file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder for us alone. One that is there, is ours and holds nothing else is closed to others."""
+    folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+    found = folder.stat()
+    is_open = bool(stat.S_IMODE(found.st_mode) & ~PRIVATE_FOLDER)
+    if is_open and _is_mine(found) and all(entry.name.startswith(_OURS) for entry in folder.iterdir()):
+        folder.chmod(PRIVATE_FOLDER)
+
+
+def make_private_file(path: Path, *companions: Path) -> None:
+    """Make sure that nobody else can read or write a file, and those beside it that belong to it.
+
+    Outside of plaudit's home a file that the user has opened to a group stays open to it.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, _NEW, PRIVATE_FILE))
+    for file in (path, *companions):
+        with contextlib.suppress(FileNotFoundError):
+            found = file.stat()
+            mode = stat.S_IMODE(found.st_mode)
+            is_shared = bool(mode & stat.S_IWGRP) and path.parent.absolute() != home().absolute()
+            wanted = mode & (PRIVATE_FILE | _GROUP if is_shared else PRIVATE_FILE)
+            if wanted != mode and _is_mine(found):
+                file.chmod(wanted)
+
+
+def _is_mine(found: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()

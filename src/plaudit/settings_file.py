@@ -1,0 +1,144 @@
+"""Which plaudit.toml counts: one of the user's own project, or the one that PLAUDIT_CONFIG names.
+
+Such a file decides where samples and keys are sent. So one that another user could have written is not
+obeyed, nor one above the project; either is said. Where a file sends samples is said the first time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plaudit.config import home
+from plaudit.errors import ConfigError
+from plaudit.files import PRIVATE_FILE, make_private_folder, write_whole
+
+log = logging.getLogger("plaudit")
+
+FILE_NAME = "plaudit.toml"
+VARIABLE = "PLAUDIT_CONFIG"
+DESTINATION = ("base_url", "api_key_env")
+"""Settings that decide who gets the samples, and which key."""
+ANNOUNCED = "announced.json"
+ANNOUNCED_KEPT = 1000
+
+_said: set[str] = set()
+
+
+def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file that PLAUDIT_CONFIG names, else the nearest that counts; what does not count is said once.
+
+    Raises:
+        ConfigError: PLAUDIT_CONFIG names no file.
+    """
+    if named := environment.get(VARIABLE, "").strip():
+        path = Path(named).expanduser()
+        if not path.is_file():
+            raise ConfigError(f"{VARIABLE} names {named}, which is no file; correct it, or unset it")
+        return path.absolute()
+    inside, above = _places(folder.resolve())
+    for place in inside:
+        if (found := place / FILE_NAME).is_file():
+            if not (doubt := _doubt(found)):
+                return found
+            _say_ignored(found, doubt)
+    for place in above:
+        if (found := place / FILE_NAME).is_file():
+            _say_ignored(found, f"it lies outside of the project in {inside[-1]}")
+            break
+    return None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The table in a plaudit.toml; ConfigError where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}); make it readable or move it away") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f'{path} is not TOML: {error}; text needs quotes, like model = "m"') from error
+
+
+def announce(path: Path, destination: Mapping[str, str]) -> None:
+    """Say where a file sends samples and keys, the first time that it says so."""
+    if not destination:
+        return
+    text = f"{path} sets " + " and ".join(f"{name} to {value}" for name, value in destination.items())
+    mark = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    if mark in _said:
+        return
+    _said.add(mark)
+    known = _announced()
+    if mark in known:
+        return
+    log.warning("%s: samples, and the key if there is one, go there (said once for each change)", text)
+    try:
+        make_private_folder(home())
+        kept = [*known, mark][-ANNOUNCED_KEPT:]
+        write_whole(home() / ANNOUNCED, msgspec.json.encode(kept), mode=PRIVATE_FILE)
+    except OSError as error:
+        log.debug("%s cannot be kept: %s", home() / ANNOUNCED, error)  # said again by the next process
+
+
+def _announced() -> list[str]:
+    """What earlier processes have said."""
+    try:
+        return msgspec.json.decode((home() / ANNOUNCED).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _user_home() -> Path | None:
+    try:
+        return Path.home().resolve()
+    except RuntimeError:
+        return None  # a user without a name, as containers have them
+
+
+def _places(folder: Path) -> tuple[list[Path], Iterator[Path]]:
+    """Folders whose file counts, nearest first, and those above them.
+
+    A project ends at its repository's root. Without a repository it ends at the user's home; outside of that
+    it is the working directory alone.
+    """
+    chain = [folder, *folder.parents]
+    own = _user_home()
+    root = next((place for place in chain if (place / ".git").exists()), None)
+    if root is None or (own is not None and root in own.parents):
+        root = own if own in chain else folder
+    end = chain.index(root) + 1
+    return chain[:end], iter(chain[end:])
+
+
+def _doubt(path: Path) -> str:
+    """Why somebody else may have written this file; empty where nobody else can have."""
+    real = path.resolve()
+    for place in dict.fromkeys((path.parent, real.parent)):
+        found = place.stat()
+        if found.st_mode & stat.S_IWOTH:
+            return f"every user can write to the folder {place}"
+        if not _is_trusted(found):
+            return f"the folder {place} belongs to another user"
+    found = real.stat()
+    if found.st_mode & stat.S_IWOTH:
+        return "every user can change it"
+    return "" if _is_trusted(found) else "it belongs to another user"
+
+
+def _is_trusted(found: os.stat_result) -> bool:
+    """Whether it is ours or root's, who can change everything anyway."""
+    return not hasattr(os, "getuid") or found.st_uid in (0, os.getuid())
+
+
+def _say_ignored(path: Path, why: str) -> None:
+    if str(path) not in _said:
+        _said.add(str(path))
+        log.warning("%s is ignored: %s; if it is yours, set %s=%s", path, why, VARIABLE, path)

@@ -1,0 +1,70 @@
+"""What the summary says of each endpoint: how long it was away, how much it turned away, and why."""
+
+from __future__ import annotations
+
+from plaudit.cli.report import Report
+from plaudit.events import BreakerChanged, CallFinished, EndpointLost, EndpointSummary, Event, LimitChanged
+from plaudit.observers.tally import Tally
+
+
+def call(at: float, outcome: str = "ok", endpoint: str = "e") -> CallFinished:
+    error = None if outcome == "ok" else f"{outcome} at {at:g}"
+    return CallFinished(at, endpoint, in_flight=0, outcome=outcome, latency_s=1.0, error=error)
+
+
+def lines(tally: Tally) -> list[str]:
+    text = Report(tally.summary(1.0), 0, ("m",), None, 0).as_text()
+    return [line.strip() for line in text if line.startswith("  endpoint")]
+
+
+def told(*events: Event) -> tuple[EndpointSummary, ...]:
+    tally = Tally()
+    for event in events:
+        tally(event)
+    return tally.summary(1.0).endpoints
+
+
+def test_an_endpoint_is_away_while_calls_fail_and_none_is_answered() -> None:
+    [one] = told(call(1.0), *(call(2.0 + i, "failed") for i in range(5)), call(9.0), call(20.0))
+    assert (one.away_s, one.times_away, one.failed, one.calls) == (7.0, 1, 5, 8)
+
+
+def test_a_few_failures_among_answers_are_no_absence() -> None:
+    [one] = told(*(call(float(i), "failed" if i % 3 == 0 else "ok") for i in range(30)))
+    assert (one.away_s, one.failed) == (0.0, 10)
+
+
+def test_calls_that_were_only_turned_away_are_no_absence() -> None:
+    [one] = told(call(0.0), *(call(float(i), "rate_limited") for i in range(1, 9)), call(9.0))
+    assert (one.away_s, one.rate_limited) == (0.0, 8)
+
+
+def test_an_open_breaker_counts_at_once_and_an_absence_that_goes_on_up_to_now() -> None:
+    [one] = told(
+        call(1.0), BreakerChanged(2.0, "e", "open", "no route"), BreakerChanged(12.0, "e", "half-open")
+    )
+    assert (one.away_s, one.error) == (10.0, "no route")
+
+
+def test_each_endpoint_has_its_own_line_and_one_without_trouble_has_none() -> None:
+    tally = Tally()
+    events: tuple[Event, ...] = (
+        *(call(float(i), endpoint="http://good/v1 m") for i in range(4)),
+        *(call(float(i), "rate_limited" if i % 4 == 0 else "ok", "http://busy/v1 m") for i in range(8)),
+        LimitChanged(8.0, "http://busy/v1 m", 5, "it takes 5 calls at once"),
+        *(call(float(i), "failed", "http://gone/v1 m") for i in range(1, 4)),
+        EndpointLost(4.5, "http://gone/v1 m", "no connection"),
+    )
+    for event in events:
+        tally(event)
+    assert lines(tally) == [
+        "endpoint  http://busy/v1 m turned 25% of 8 calls away: it takes 5 calls at once",
+        "endpoint  http://gone/v1 m was away for 3.5 s",
+    ]
+
+
+def test_failures_without_an_absence_name_the_last_of_them() -> None:
+    tally = Tally()
+    for event in (call(0.0), call(1.0, "failed"), call(2.0)):
+        tally(event)
+    assert lines(tally) == ["endpoint  e failed 1 of 3 calls, the last one: failed at 1"]

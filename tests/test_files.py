@@ -1,0 +1,101 @@
+"""Files: no planted link is followed, nothing is seen half written, and what is ours is nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from plaudit.caches import SqliteCache, default_path
+from plaudit.config import home
+from plaudit.files import create_beside, make_private_file, make_private_folder, write_whole
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def put(path: Path) -> list[Path]:
+    """Store a verdict; the files there are while the cache is open."""
+
+    async def main() -> list[Path]:
+        cache = SqliteCache(path)
+        await cache.put_many([(bytes(32), b"{}")])
+        found = sorted(path.parent.glob(f"{path.name}*"))
+        modes = {mode(file) for file in found}
+        await cache.close()
+        assert modes == {0o600}
+        return found
+
+    return asyncio.run(main())
+
+
+def test_a_temporary_name_cannot_be_foretold_and_an_existing_one_is_never_opened(tmp_path: Path) -> None:
+    first, one = create_beside(tmp_path / "out")
+    second, other = create_beside(tmp_path / "out")
+    first.close()
+    second.close()
+    assert one != other
+    assert {one.parent, other.parent} == {tmp_path}
+
+
+def test_a_planted_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    victim, target = tmp_path / "victim", tmp_path / "report.html"
+    victim.write_text("precious")
+    target.symlink_to(victim)
+    write_whole(target, b"report")
+    assert victim.read_text() == "precious"
+    assert target.read_bytes() == b"report"
+    assert not target.is_symlink()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_whole(target, b"new")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_files_that_users_name_keep_their_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "report.html", b"x")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "report.html") == 0o640
+
+
+def test_verdict_files_are_private_in_a_private_home() -> None:
+    home().rmdir()
+    found = put(default_path())
+    assert {file.name for file in found} >= {"verdicts.sqlite", "verdicts.sqlite-wal", "verdicts.sqlite-shm"}
+    assert mode(home()) == 0o700
+
+
+def test_modes_that_an_older_run_has_left_are_corrected() -> None:
+    put(default_path())
+    for path in (default_path(), home()):
+        path.chmod(0o755)
+    put(default_path())
+    assert mode(default_path()) == 0o600
+    assert mode(home()) == 0o700
+
+
+def test_a_home_that_holds_other_things_too_is_left_as_it_is() -> None:
+    home().chmod(0o755)
+    (home() / "thesis.tex").touch()
+    make_private_folder(home())
+    assert mode(home()) == 0o755
+
+
+def test_a_verdict_file_elsewhere_is_private_unless_a_group_may_write_it(tmp_path: Path) -> None:
+    put(tmp_path / "own.sqlite")
+    shared = tmp_path / "shared.sqlite"
+    shared.touch()
+    shared.chmod(0o666)
+    make_private_file(shared)
+    assert mode(shared) == 0o660
