@@ -11,7 +11,7 @@ import functools
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from plaudit.caches.base import LEASE_S
@@ -51,12 +51,13 @@ def claim(
     connection: sqlite3.Connection, keys: Keys, *, owner: int, is_idle: bool, now: float
 ) -> tuple[frozenset[bytes], frozenset[bytes]]:
     """Lease what is free; which keys are another's, and which of the owner's own an idle run waits for."""
-    owners = connection.execute("SELECT owner, machine, pid, seen FROM owners").fetchall()
-    others = {row[0] for row in owners if row[0] != owner and _is_live(*row[1:], now=now)}
+    live = _live_owners(connection, now)
+    others = live.keys() - {owner}
     taken: dict[int, int | None] = {}
     if others:
         taken = {id_: wanted_by for id_, of, wanted_by in _leases(connection, keys) if of in others}
-    _renew(connection, owner, owners, others, now)
+    if not 0.0 <= now - live.get(owner, 0.0) < RENEW_S:
+        _renew(connection, owner, live.keys(), now)
     free = [(id_, key, owner) for id_, key in keys.items() if id_ not in taken]
     connection.executemany("INSERT OR REPLACE INTO leases (id, key, owner) VALUES (?, ?, ?)", free)
     if not others:
@@ -71,9 +72,7 @@ def claim(
 
 def release(connection: sqlite3.Connection, keys: Keys | None, *, owner: int, now: float) -> None:
     """Pass leases on to whoever waits for them, and drop the others. None: all, and the owner is gone."""
-    owners = connection.execute("SELECT owner, machine, pid, seen FROM owners").fetchall()
-    others = [row[0] for row in owners if row[0] != owner and _is_live(*row[1:], now=now)]
-    heirs = f"wanted_by IN ({','.join(str(int(other)) for other in others)})"
+    heirs = f"wanted_by IN ({_numbers(_live_owners(connection, now).keys() - {owner})})"
     for condition, ids in _conditions(keys):
         for statement in (
             f"UPDATE leases SET owner = wanted_by, wanted_by = NULL WHERE owner = ? AND {heirs}",  # noqa: S608
@@ -111,29 +110,29 @@ def _marks(ids: Sequence[int]) -> str:
     return ",".join("?" * len(ids))
 
 
-def _renew(
-    connection: sqlite3.Connection,
-    owner: int,
-    owners: Sequence[tuple[int, bytes, int, float]],
-    others: set[int],
-    now: float,
-) -> None:
-    seen = next((row[3] for row in owners if row[0] == owner), None)
-    if seen is not None and 0.0 <= now - seen < RENEW_S:
-        return
-    if seen is None:  # a new run clears away what the dead have left
-        connection.executemany("DELETE FROM owners WHERE owner = ?", [
-            (row[0],) for row in owners if row[0] not in others
-        ])  # fmt: skip
-        connection.execute("DELETE FROM leases WHERE owner NOT IN (SELECT owner FROM owners)")
-    row = (owner, machine(), os.getpid(), now)
-    connection.execute("INSERT OR REPLACE INTO owners (owner, machine, pid, seen) VALUES (?, ?, ?, ?)", row)
+def _numbers(owners: Iterable[int]) -> str:
+    return ",".join(str(owner) for owner in owners)
+
+
+def _live_owners(connection: sqlite3.Connection, now: float) -> dict[int, float]:
+    """When each owner was last seen, of those that show signs of life."""
+    rows = connection.execute("SELECT owner, machine, pid, seen FROM owners")
+    return {owner: seen for owner, where, pid, seen in rows if _is_live(where, pid, seen, now=now)}
 
 
 def _is_live(where: object, pid: object, seen: object, *, now: float) -> bool:
     if not isinstance(pid, int) or not isinstance(seen, float):
         return False  # a torn row may hold anything
     return abs(now - seen) <= LEASE_S and not (where == machine() and _is_gone(pid))
+
+
+def _renew(connection: sqlite3.Connection, owner: int, live: Collection[int], now: float) -> None:
+    """Stamp an owner anew. One that was not there, or was taken for dead, clears away what the dead left."""
+    if owner not in live:
+        connection.execute(f"DELETE FROM owners WHERE owner NOT IN ({_numbers(live)})")  # noqa: S608
+        connection.execute("DELETE FROM leases WHERE owner NOT IN (SELECT owner FROM owners)")
+    row = (owner, machine(), os.getpid(), now)
+    connection.execute("INSERT OR REPLACE INTO owners (owner, machine, pid, seen) VALUES (?, ?, ?, ?)", row)
 
 
 def _is_gone(pid: int) -> bool:
