@@ -99,6 +99,18 @@ def test_every_claim_renews_all_leases_of_its_owner(tmp_path: Path) -> None:
     on(SqliteCache(tmp_path / "c.sqlite", clock=clock), body)
 
 
+def test_an_owner_that_comes_back_keeps_what_nobody_has_taken_over(tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def body(cache: SqliteCache) -> None:
+        await cache.claim_many(KEYS, owner=1)
+        clock.now += 100.0
+        await cache.claim_many([], owner=1)
+        assert (await cache.claim_many(KEYS, owner=2)).elsewhere == set(KEYS)
+
+    on(SqliteCache(tmp_path / "c.sqlite", clock=clock), body)
+
+
 def test_a_lease_from_a_clock_far_ahead_keeps_nobody_waiting(tmp_path: Path) -> None:
     clock = Clock()
 

@@ -86,9 +86,8 @@ def release(connection: sqlite3.Connection, keys: Keys | None, *, owner: int, no
 
 def settle(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Drop the leases on what is stored now, whoever had them."""
-    for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
-        connection.execute(f"DELETE FROM leases WHERE id IN ({_marks(chunk)})", chunk)  # noqa: S608
+    for condition, chunk in _conditions(ids):
+        connection.execute(f"DELETE FROM leases WHERE {condition}", chunk)  # noqa: S608
 
 
 def _leases(connection: sqlite3.Connection, keys: Keys) -> Iterator[tuple[int, int, int | None]]:
@@ -96,18 +95,15 @@ def _leases(connection: sqlite3.Connection, keys: Keys) -> Iterator[tuple[int, i
         yield from connection.execute(f"SELECT id, owner, wanted_by FROM leases WHERE {condition}", ids)  # noqa: S608
 
 
-def _conditions(keys: Keys | None) -> Iterator[tuple[str, Sequence[int]]]:
-    if keys is None:
-        yield "TRUE", ()
+def _conditions(ids: Iterable[int] | None) -> Iterator[tuple[str, Sequence[int]]]:
+    """What picks these rows, or all, in statements that are not too long."""
+    if ids is None:
+        yield "1", ()
         return
-    ids = list(keys)
+    ids = list(ids)
     for start in range(0, len(ids), CHUNK):
         chunk = ids[start : start + CHUNK]
-        yield f"id IN ({_marks(chunk)})", chunk
-
-
-def _marks(ids: Sequence[int]) -> str:
-    return ",".join("?" * len(ids))
+        yield f"id IN ({','.join('?' * len(chunk))})", chunk
 
 
 def _numbers(owners: Iterable[int]) -> str:
@@ -128,11 +124,11 @@ def _is_live(where: object, pid: object, seen: object, *, now: float) -> bool:
 
 def _renew(connection: sqlite3.Connection, owner: int, live: Collection[int], now: float) -> None:
     """Stamp an owner anew. One that was not there, or was taken for dead, clears away what the dead left."""
-    if owner not in live:
-        connection.execute(f"DELETE FROM owners WHERE owner NOT IN ({_numbers(live)})")  # noqa: S608
-        connection.execute("DELETE FROM leases WHERE owner NOT IN (SELECT owner FROM owners)")
     row = (owner, machine(), os.getpid(), now)
     connection.execute("INSERT OR REPLACE INTO owners (owner, machine, pid, seen) VALUES (?, ?, ?, ?)", row)
+    if owner not in live:
+        connection.execute(f"DELETE FROM owners WHERE owner NOT IN ({_numbers({owner, *live})})")  # noqa: S608
+        connection.execute("DELETE FROM leases WHERE owner NOT IN (SELECT owner FROM owners)")
 
 
 def _is_gone(pid: int) -> bool:
