@@ -162,6 +162,19 @@ def test_a_new_run_clears_away_what_dead_ones_have_left(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_no_lease_stays_in_the_file_once_its_verdict_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+
+    async def body(cache: SqliteCache) -> None:
+        await cache.claim_many(KEYS, owner=1)
+        await cache.put_many([(key, b"value") for key in KEYS])
+
+    on(SqliteCache(path), body)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT count(*) FROM leases").fetchone() == (0,)
+    connection.close()
+
+
 def test_a_file_of_an_earlier_version_gets_its_leases_in_place(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     without_leases(path)
