@@ -29,6 +29,7 @@ FULL = (
     ("memory.py",),
     ("score_memory.py",),
     ("kill_resume.py",),
+    ("two_runs.py",),
     ("simulator.py",),
     ("peers.py",),
 )
@@ -41,6 +42,7 @@ QUICK = (
     ("cpu.py", "--quick"),
     ("score_memory.py", "--lines", "5000"),
     ("kill_resume.py", "--kills", "3", "--lines", "600"),
+    ("two_runs.py", "--lines", "600"),
 )
 TRAINERS = (
     ("verl_rate.py",),

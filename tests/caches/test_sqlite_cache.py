@@ -16,10 +16,10 @@ import pytest
 from plaudit.caches import MemoryCache, SqliteCache, default_path, open_cache
 from plaudit.caches.store import Store, connect
 from plaudit.errors import CacheError
-from plaudit.testing.cache_contract import CacheContract, digest
+from plaudit.testing.cache_contract import LeasingCacheContract, digest
 
 
-class TestSqliteCacheContract(CacheContract):
+class TestSqliteCacheContract(LeasingCacheContract):
     def make_cache(self, folder: Path) -> SqliteCache:
         return SqliteCache(folder / "verdicts.sqlite")
 

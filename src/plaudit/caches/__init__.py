@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from plaudit.caches.base import Cache
+from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.caches.desk import Report
 from plaudit.caches.memory import MemoryCache
 from plaudit.caches.sqlite import SqliteCache
 from plaudit.caches.upkeep import CacheStats
 from plaudit.config import home
 
-__all__ = ["Cache", "CacheStats", "MemoryCache", "SqliteCache", "default_path", "open_cache"]
+__all__ = [
+    "Cache",
+    "CacheStats",
+    "Claim",
+    "LeasingCache",
+    "MemoryCache",
+    "SqliteCache",
+    "default_path",
+    "open_cache",
+]
 
 
 def default_path() -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plaudit.caches import upkeep
-from plaudit.caches.base import check_keys
+from plaudit.caches.base import Claim, check_keys
 from plaudit.caches.desk import Job, Report
 from plaudit.caches.store import Store, connect
 from plaudit.caches.upkeep import CacheStats, Writable
@@ -65,6 +65,17 @@ class SqliteCache:
         check_keys(key for key, _ in items)
         if items:
             await self._do(items=items)
+
+    async def claim_many(self, keys: Sequence[bytes], *, owner: int, is_idle: bool = False) -> Claim:
+        """Look keys up, lease what nobody has under way, renew what is held: as LeasingCache says."""
+        check_keys(keys)
+        claim: Claim = await self._do(call=lambda store: store.claim(keys, owner=owner, is_idle=is_idle))
+        return claim
+
+    async def release_many(self, keys: Sequence[bytes] | None, *, owner: int) -> None:
+        """Give up leases; None: all of this owner's."""
+        check_keys(keys or ())
+        await self._do(call=lambda store: store.release(keys, owner=owner))
 
     async def stats(self) -> CacheStats:
         """How many entries, how big, how old."""

@@ -12,6 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
+from plaudit.caches import lease
+from plaudit.caches.base import Claim
 from plaudit.caches.damage import (
     COMPANIONS,
     FileId,
@@ -33,8 +35,8 @@ T = TypeVar("T")
 
 BUSY_S = 0.25
 """How long SQLite waits for another process's write before it says so."""
-CHUNK = 512
-"""Keys in one statement; older SQLites take 999 at most."""
+LEASE_TRIES = 8
+"""How often so long: then the keys are looked up without being leased."""
 
 _INSERT = "INSERT OR REPLACE INTO verdicts (id, key, created, crc, value) VALUES (?, ?, ?, ?, ?)"
 _head = struct.Struct(">q").unpack_from
@@ -79,28 +81,62 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._file: FileId | None = None
         self._is_slow_told = False
+        self._can_lease = False
+        self._owners: set[int] = set()
 
     def __str__(self) -> str:
         return f"the cache {self.path}"
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The values of those keys that are there and whole."""
-        wanted = set(keys)
-        ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
+        return self.run(lambda connection: self._read(connection, keys))
 
-        def read(connection: sqlite3.Connection) -> dict[bytes, bytes]:
-            rows = []
-            for start in range(0, len(ids), CHUNK):
-                chunk = ids[start : start + CHUNK]
-                marks = ",".join("?" * len(chunk))
-                query = f"SELECT key, crc, value FROM verdicts WHERE id IN ({marks})"  # noqa: S608 - only marks
-                rows += connection.execute(query, chunk).fetchall()
-            whole = [row for row in rows if _is_whole(*row)]
-            if len(whole) < len(rows):
-                self._examine(connection, torn=len(rows) - len(whole))
-            return {key: value for key, _, value in whole if key in wanted}
+    def claim(self, keys: Sequence[bytes], *, owner: int, is_idle: bool) -> Claim:
+        """The values that are there; what is free of the rest is leased, in the same transaction.
 
-        return self.run(read)
+        A file that cannot be written, or that others keep locked, is read all the same.
+        """
+        for begin in (
+            "BEGIN",
+            *("BEGIN IMMEDIATE",) * LEASE_TRIES,
+        ):  # the first fails if others wrote meanwhile
+
+            def work(connection: sqlite3.Connection, begin: str = begin) -> Claim:
+                connection.execute(begin)
+                values = self._read(connection, keys)
+                missing = {_head(key)[0]: key for key in keys if key not in values}
+                claim = Claim(values)
+                if self._can_lease and (missing or not keys):
+                    now = self._clock()
+                    others = lease.claim(connection, missing, owner=owner, is_idle=is_idle, now=now)
+                    claim = Claim(values, *others)
+                    self._owners.add(owner)
+                connection.execute("COMMIT")
+                return claim
+
+            try:
+                return self.run(work)
+            except Busy:
+                continue
+            except CacheError:
+                break
+        return Claim(self.get(keys))
+
+    def release(self, keys: Sequence[bytes] | None, *, owner: int) -> None:
+        """Give up an owner's leases on some keys, or all of them."""
+        if owner not in self._owners:
+            return  # none were written
+        ids = None if keys is None else {_head(key)[0]: key for key in keys}
+
+        def work(connection: sqlite3.Connection) -> None:
+            if self._can_lease:
+                connection.execute("BEGIN IMMEDIATE")
+                lease.release(connection, ids, owner=owner, now=self._clock())
+                connection.execute("COMMIT")
+
+        self.run(work)
+        if keys is None:
+            self._owners.discard(owner)
 
     def put(self, items: Sequence[tuple[bytes, bytes]]) -> None:
         """Store all in one transaction; of two values for one key, the later stays."""
@@ -111,6 +147,8 @@ class Store:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_INSERT, rows)
+            if self._can_lease:
+                lease.settle(connection, [row[0] for row in rows])
             connection.execute("COMMIT")
 
         self.run(write)
@@ -174,6 +212,7 @@ class Store:
             network = network_kind(self.path)
             if not choose_journal(connection, is_shared_memory_safe=network is None):
                 self._tell_slow(network)
+            self._can_lease = lease.prepare(connection)
         except BaseException:
             connection.close()
             raise
@@ -200,6 +239,20 @@ class Store:
             self._on_trouble(
                 f"{self} is damaged ({damage}); it was set aside as {aside.name} and a new one started"
             )
+
+    def _read(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        wanted = set(keys)
+        ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
+        rows = []
+        for start in range(0, len(ids), lease.CHUNK):
+            chunk = ids[start : start + lease.CHUNK]
+            marks = ",".join("?" * len(chunk))
+            query = f"SELECT key, crc, value FROM verdicts WHERE id IN ({marks})"  # noqa: S608 - only marks
+            rows += connection.execute(query, chunk).fetchall()
+        whole = [row for row in rows if _is_whole(*row)]
+        if len(whole) < len(rows):
+            self._examine(connection, torn=len(rows) - len(whole))
+        return {key: value for key, _, value in whole if key in wanted}
 
     def _examine(self, connection: sqlite3.Connection, *, torn: int) -> None:
         """Bytes have changed under us: pass over what they hit, unless they hit the tree itself."""

@@ -11,7 +11,7 @@ import functools
 import logging
 from collections.abc import Callable, Mapping
 
-from plaudit.caches.base import Cache
+from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.errors import (
     CacheError,
     JudgeError,
@@ -25,6 +25,7 @@ from plaudit.scheduler.asked import Asked, shared
 from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.call import Call, Outcome
 from plaudit.scheduler.dispatcher import Dispatcher
+from plaudit.scheduler.leasing import Leasing
 from plaudit.types import Reply, Request, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -56,6 +57,11 @@ class Scorer:
         self._cache = cache
         self._emit = emit
         self._asked: dict[bytes, Asked] = {}
+        self._leasing: Leasing | None = None
+        if isinstance(cache, LeasingCache):
+            self._leasing = Leasing(
+                cache, self._asked, self._dispatcher, on_found=self._on_found, on_trouble=self._lose_cache
+            )
         self._feeds: dict[asyncio.Task[None], Batch] = {}
         self._open: dict[Batch, None] = {}
         self._unsaved: list[tuple[bytes, Asked, Verdict]] = []
@@ -96,6 +102,8 @@ class Scorer:
         await self._dispatcher.close()
         while self._saving is not None:
             await self._saving
+        if self._leasing is not None:
+            await self._leasing.close()
         for batch in list(self._open):
             self._expire(batch, Status.FAILED, "the engine was closed")
 
@@ -114,8 +122,8 @@ class Scorer:
             rendered = self._render(batch, range(start, min(start + CHUNK, len(batch.samples))))
             if not rendered:
                 continue
-            stored = await self._look_up([key for key, _, _ in rendered])
-            self._enqueue(batch, rendered, stored)
+            claim = await self._look_up([key for key, _, _ in rendered])
+            self._enqueue(batch, rendered, claim)
 
     def _make_room(self) -> None:
         """Let in as many batches as there is room for, not all that wait: there may be a hundred thousand."""
@@ -157,39 +165,56 @@ class Scorer:
             self._hand_over(batch, settled)
         return requests
 
-    async def _look_up(self, keys: list[bytes]) -> Mapping[bytes, bytes]:
+    async def _look_up(self, keys: list[bytes]) -> Claim:
         if self._cache is None:
-            return {}
+            return Claim({})
         try:
-            return await self._cache.get_many(keys)
+            if self._leasing is not None:
+                return await self._leasing.claim(keys)
+            return Claim(await self._cache.get_many(keys))
         except Exception as error:  # noqa: BLE001 - not only CacheError: a cache may be the user's own
             self._lose_cache(error)
-            return {}
+            return Claim({})
 
     def _enqueue(
         self,
         batch: Batch,
         rendered: list[tuple[bytes, int, Request]],
-        stored: Mapping[bytes, bytes],
+        claim: Claim,
     ) -> None:
         hits: list[tuple[int, Verdict]] = []
         calls: list[Call] = []
+        waits: list[Call] = []
         for key, index, request in rendered:
             asked = self._asked.get(key)
             if asked is not None:  # asked by a twin, or by another batch, during the look-up
                 asked.waiters.append((batch, index))
                 continue
-            data = stored.get(key)
+            data = claim.values.get(key)
             verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
             if verdict is not None:
                 hits.append((index, verdict))
                 continue
             asked = self._asked[key] = Asked(batch, index)
-            calls.append(Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted))
+            call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
+            (waits if key in claim.elsewhere else calls).append(call)
         if hits:
             self._hand_over(batch, hits)
+        if self._leasing is not None and (calls or waits):
+            self._leasing.watch(waits)
         if calls:
             self._dispatcher.enqueue(calls)
+
+    def _on_found(self, values: Mapping[bytes, bytes]) -> set[bytes]:
+        """Settle what another run has stored; the keys whose values are no verdicts are left to be asked."""
+        bad: set[bytes] = set()
+        for key, data in values.items():
+            verdict = record.decode(data)
+            if verdict is None:
+                bad.add(key)
+            else:
+                self._settle(key, self._asked[key], verdict)
+        return bad
 
     # -- replies back -------------------------------------------------------------------------------------
 
@@ -203,6 +228,8 @@ class Scorer:
             if self._saving is None:
                 self._saving = self._loop.create_task(self._save())
             return
+        if self._leasing is not None:
+            self._leasing.release([call.key])
         self._settle(call.key, asked, verdict)
 
     def _read(self, call: Call, asked: Asked, outcome: Outcome) -> Verdict | None:
@@ -298,6 +325,8 @@ class Scorer:
         if self._cache is None:
             return
         self._cache = None
+        if self._leasing is not None:
+            self._leasing.give_up()
         is_known = isinstance(error, CacheError)
         message = f"{error if is_known else f'a bug in the cache: {error!r}'}; going on without the cache"
         log.warning("%s", message, exc_info=None if is_known else error)

@@ -1,6 +1,6 @@
 """What every cache must do, as a suite for pytest.
 
-Subclass CacheContract in a test module and say how to make a cache.
+Subclass CacheContract in a test module and say how to make a cache; LeasingCacheContract for one with leases.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
-from plaudit.caches.base import Cache
+from plaudit.caches.base import Cache, Claim, LeasingCache
+
+C = TypeVar("C", bound=Cache)
 
 
 def digest(number: int) -> bytes:
@@ -18,7 +21,7 @@ def digest(number: int) -> bytes:
     return sha256(b"%d" % number).digest()
 
 
-def with_cache(cache: Cache, body: Callable[[Cache], Awaitable[None]]) -> None:
+def with_cache(cache: C, body: Callable[[C], Awaitable[None]]) -> None:
     """Run a test's body on a loop of its own, and close the cache whatever it did."""
 
     async def main() -> None:
@@ -142,3 +145,105 @@ class CacheContract:
             assert dict(await cache.get_many([digest(1)])) == {digest(1): b"one"}
 
         with_cache(cache, body)
+
+
+class LeasingCacheContract(CacheContract):
+    """Holds for any LeasingCache; 1, 2 and 3 are owners."""
+
+    def make_cache(self, folder: Path) -> LeasingCache:
+        """A new, empty cache; `folder` is an empty directory."""
+        raise NotImplementedError
+
+    def test_it_is_known_for_a_cache_with_leases(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            assert isinstance(cache, LeasingCache)
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_a_key_is_leased_to_whoever_claims_it_first(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            first = await cache.claim_many([digest(1), digest(2)], owner=1)
+            assert first == Claim({}, frozenset(), frozenset())
+            second = await cache.claim_many([digest(2), digest(3)], owner=2)
+            assert second == Claim({}, frozenset({digest(2)}))
+            again = await cache.claim_many([digest(1), digest(2), digest(3)], owner=1)
+            assert again.elsewhere == {digest(3)}
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_what_is_stored_is_found_by_all_and_leased_to_nobody(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            await cache.claim_many([digest(1), digest(2)], owner=1)
+            await cache.put_many([(digest(1), b"one")])
+            claim = await cache.claim_many([digest(1), digest(2)], owner=2)
+            assert claim == Claim({digest(1): b"one"}, frozenset({digest(2)}))
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_looking_keys_up_leases_nothing(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            await cache.claim_many([digest(9)], owner=1)
+            await cache.get_many([digest(1)])
+            assert not (await cache.claim_many([digest(1)], owner=2)).elsewhere
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_what_is_released_can_be_claimed_by_another(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            keys = [digest(number) for number in range(1500)]
+            await cache.claim_many(keys, owner=1)
+            await cache.release_many(keys[:700], owner=2)  # not its own: nothing happens
+            assert (await cache.claim_many(keys, owner=2)).elsewhere == set(keys)
+            await cache.release_many(keys[:700], owner=1)
+            assert (await cache.claim_many(keys, owner=2)).elsewhere == set(keys[700:])
+            await cache.release_many(None, owner=1)
+            assert not (await cache.claim_many(keys, owner=2)).elsewhere
+            assert (await cache.claim_many(keys, owner=3)).elsewhere == set(keys)
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_an_idle_run_is_given_what_it_waits_for(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            keys = [digest(1), digest(2), digest(3)]
+            await cache.claim_many(keys, owner=1)
+            await cache.claim_many(keys[:2], owner=2, is_idle=True)
+            assert (await cache.claim_many([], owner=1)).wanted == set(keys[:2])
+            await cache.release_many([digest(1), digest(3)], owner=1)
+            assert (await cache.claim_many(keys, owner=3)).elsewhere == set(keys[:2])
+            assert (await cache.claim_many(keys, owner=2)).elsewhere == {digest(2), digest(3)}
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_a_busy_run_is_given_nothing_and_a_wish_can_be_withdrawn(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            await cache.claim_many([digest(1), digest(2)], owner=1)
+            await cache.claim_many([digest(1)], owner=2)
+            await cache.claim_many([digest(2)], owner=2, is_idle=True)
+            await cache.release_many([digest(2)], owner=2)
+            assert not (await cache.claim_many([], owner=1)).wanted
+            await cache.release_many(None, owner=1)
+            assert not (await cache.claim_many([digest(1), digest(2)], owner=3)).elsewhere
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_of_two_owners_that_claim_at_once_one_gets_each_key(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            keys = [digest(number) for number in range(200)]
+            claims = await asyncio.gather(
+                *(cache.claim_many([key], owner=owner) for key in keys for owner in (1, 2))
+            )
+            assert sum(len(claim.elsewhere) for claim in claims) == len(keys)
+
+        with_cache(self.make_cache(tmp_path), body)
+
+    def test_a_lease_on_what_is_no_digest_is_refused(self, tmp_path: Path) -> None:
+        async def body(cache: LeasingCache) -> None:
+            for attempt in (cache.claim_many([b"short"], owner=1), cache.release_many([b"short"], owner=1)):
+                try:
+                    await attempt
+                except ValueError as error:
+                    assert "32 bytes, not 5" in str(error)
+                else:
+                    raise AssertionError("a key of 5 bytes was taken")
+
+        with_cache(self.make_cache(tmp_path), body)
