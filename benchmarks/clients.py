@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -91,7 +92,7 @@ def plaudit(work: Work, *, client: str = "httptools", cache: str | None = None) 
 
 def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]:
     """`plaudit score` from file to file, every verdict stored; in this process, so that no import counts."""
-    from plaudit.cli import app
+    from plaudit.cli import main
 
     folder = Path(tempfile.mkdtemp(dir=os.environ["PLAUDIT_HOME"]))
     lines = [{"prompt": one.prompt, "response": one.response} for one in samples(work.count, tag=work.tag)]
@@ -112,7 +113,9 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
 
     def go() -> int:
         os.environ["PLAUDIT_CLIENT"] = client
-        app(command, standalone_mode=False)
+        sys.argv = ["plaudit", *command]
+        with contextlib.suppress(SystemExit):
+            main()
         with (folder / "out.jsonl").open("rb") as out:
             return work.count - sum(b'"status":"ok"' in line for line in out)
 

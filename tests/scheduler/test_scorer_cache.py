@@ -13,6 +13,7 @@ from plaudit.caches.memory import MemoryCache
 from plaudit.errors import CacheError, TransportFailed
 from plaudit.events import BatchFinished, CacheTrouble, VerdictsReady
 from plaudit.scheduler.dispatcher import DispatcherConfig
+from plaudit.scheduler.scorer import GATHER
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status, Verdict
 
@@ -78,6 +79,17 @@ def test_verdicts_that_come_during_a_write_are_written_together_next() -> None:
         server = FakeServer(lambda asked: (1.0 + asked.arrival / 10, marks_of(asked.text)))
         async with Desk(server, cache=cache) as desk:
             await desk.score(samples(50))
+            assert cache.puts == 2
+
+    run(main())
+
+
+def test_verdicts_that_come_shortly_after_a_write_are_written_together_next() -> None:
+    async def main() -> None:
+        cache = SlowCache()
+        server = FakeServer(lambda asked: (1.0 + asked.arrival * GATHER / 100, marks_of(asked.text)))
+        async with Desk(server, cache=cache) as desk:
+            await desk.score(samples(20))
             assert cache.puts == 2
 
     run(main())

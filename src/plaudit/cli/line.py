@@ -15,6 +15,8 @@ from plaudit.types import Message, Sample, Verdict
 OURS = ("score", "status", "reason", "judge", "error")
 """Fields that plaudit writes. Where the input has them already, they are replaced."""
 
+_OURS = frozenset(OURS)
+_KNOWN = frozenset(("prompt", "response", "reference", "group", *OURS))
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -57,7 +59,7 @@ def parse(number: int, raw: bytes, check: Check | None = None) -> Line | BadLine
             check(sample)
     except (_Wrong, ConfigError) as wrong:
         return BadLine(number, str(wrong))
-    return Line(number, raw, sample, has_ours=any(name in record for name in OURS))
+    return Line(number, raw, sample, has_ours=not _OURS.isdisjoint(record))
 
 
 def render(line: Line, verdict: Verdict) -> bytes:
@@ -145,23 +147,19 @@ def _no_constant(name: str) -> Never:
 
 
 def _sample(record: dict[str, Any]) -> Sample:
-    for name in ("prompt", "response"):
-        if name not in record:
-            known = ", ".join(sorted(record)[:8]) or "none at all"
-            raise _Wrong(f"no {name!r}; its fields are: {known}")
-    response = record["response"]
+    try:
+        prompt, response = record["prompt"], record["response"]
+    except KeyError as missing:
+        known = ", ".join(sorted(record)[:8]) or "none at all"
+        raise _Wrong(f"no {missing}; its fields are: {known}") from None
     if not isinstance(response, str):
         raise _Wrong(f"'response' is {_kind(response)}, not text")
     return Sample(
-        prompt=_prompt(record["prompt"]),
-        response=response,
-        reference=_text_or_number(record, "reference"),
-        group=_text_or_number(record, "group"),
-        extra={
-            name: value
-            for name, value in record.items()
-            if name not in ("prompt", "response", "reference", "group", *OURS)
-        },
+        _prompt(prompt),
+        response,
+        _text_or_number(record, "reference"),
+        _text_or_number(record, "group"),
+        {name: value for name, value in record.items() if name not in _KNOWN},
     )
 
 

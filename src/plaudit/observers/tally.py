@@ -41,14 +41,14 @@ class Tally:
     def __call__(self, event: Event) -> None:
         with self._lock:
             match event:
-                case VerdictsReady():
-                    for verdict in event.verdicts:
-                        self._add_verdict(verdict)
                 case CallStarted():
                     self._calls += 1
                     self._hedges += event.is_hedge
                 case CallFinished():
                     self._add_call(event)
+                case VerdictsReady():
+                    for verdict in event.verdicts:
+                        self._add_verdict(verdict)
                 case RetryPlanned():
                     self._retries += 1
                 case BatchFinished():

@@ -31,6 +31,9 @@ CHUNK = 256
 """Samples rendered and looked up together."""
 WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
+GATHER = 0.005
+"""Seconds between two writes of verdicts: the next ones gather meanwhile, for a write costs as much as many
+verdicts do."""
 READINGS = 2
 """How often an unreadable reply is asked for: once, and once again."""
 
@@ -223,6 +226,8 @@ class Scorer:
                         by_batch.setdefault(batch, []).append(item)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
+                if self._cache is not None:
+                    await asyncio.sleep(GATHER)
         finally:
             self._saving = None
 
