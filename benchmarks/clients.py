@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
+import gc
 import json
 import os
 import subprocess
@@ -91,9 +91,16 @@ def plaudit(work: Work, *, client: str = "httptools", cache: str | None = None) 
 
 
 def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]:
-    """`plaudit score` from file to file, every verdict stored; in this process, so that no import counts."""
-    from plaudit.cli import main
+    """`plaudit score` from file to file, every verdict stored.
 
+    In this process, its commands ready-made: neither importing nor declaring them counts.
+    """
+    from typer.main import get_command
+
+    from plaudit.cli import app
+
+    gc.freeze()  # as the command does
+    plaudit_command = get_command(app)
     folder = Path(tempfile.mkdtemp(dir=os.environ["PLAUDIT_HOME"]))
     lines = [{"prompt": one.prompt, "response": one.response} for one in samples(work.count, tag=work.tag)]
     (folder / "in.jsonl").write_bytes(b"\n".join(msgspec.json.encode(line) for line in lines))
@@ -113,9 +120,7 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
 
     def go() -> int:
         os.environ["PLAUDIT_CLIENT"] = client
-        sys.argv = ["plaudit", *command]
-        with contextlib.suppress(SystemExit):
-            main()
+        plaudit_command(command, standalone_mode=False)
         with (folder / "out.jsonl").open("rb") as out:
             return work.count - sum(b'"status":"ok"' in line for line in out)
 
