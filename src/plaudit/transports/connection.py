@@ -46,6 +46,7 @@ class Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._is_over = False
         self._parser = HttpResponseParser(self)
         self._waiter: asyncio.Future[Answer] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -60,12 +61,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
+        return self._transport is not None and not self._is_over and not self._transport.is_closing()
 
     async def exchange(self, head: bytes, body: bytes) -> Answer:
         """Send one request and read its answer. Cancelling it ends the connection."""
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport is None or not self.is_open:
             raise dropped(self._endpoint)
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
@@ -83,12 +84,16 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close the connection now. An exchange under way fails."""
+        self._is_over = True
         if self._transport is not None:
             self._transport.abort()
 
     # -- called by the event loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._is_over:  # behind a tunnel it may be lost, or be talked to, before it is handed over
+            cast("asyncio.Transport", transport).abort()
+            return
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
         self._on_made(self)
 
@@ -113,6 +118,7 @@ class Connection(asyncio.Protocol):
             self._fail(broken(self._endpoint, f"the answer's headers are larger than {MAX_HEAD >> 10} KiB"))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_over = True
         self._on_lost(self)
         self._transport = None
         self._resume()
