@@ -17,7 +17,7 @@ import uvloop
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, TransportFailed, Unreachable
 from plaudit.testing.wire_server import Exchange, Step, WireServer, answer, hang_up, reply, stall
-from plaudit.transports.client import MAX_BODY, Answer
+from plaudit.transports.client import CONNECT_TIMEOUT, MAX_BODY, Answer
 from plaudit.transports.connection import LARGE_BODY, MAX_HEAD
 from plaudit.transports.failure import Dropped
 from plaudit.transports.httptools_client import HttptoolsClient
@@ -298,11 +298,12 @@ def test_a_proxy_may_be_reached_by_tls_and_an_endpoint_through_it_by_tls_again(
     ids=["silent", "gone", "mail", "502", "plain", "endless"],
 )
 def test_a_proxy_that_opens_no_tunnel_makes_the_endpoint_unreachable(step: Step, said: str) -> None:
+    patience = 0.05 if "0.05" in said else CONNECT_TIMEOUT
+
     async def main() -> None:
         async with WireServer(step) as proxy:
-            client = HttptoolsClient(
-                Endpoint("https://localhost/v1"), proxy=f"http://127.0.0.1:{proxy.port}", connect_timeout=0.05
-            )
+            at = f"http://127.0.0.1:{proxy.port}"
+            client = HttptoolsClient(Endpoint("https://localhost/v1"), proxy=at, connect_timeout=patience)
             with pytest.raises(Unreachable, match=r"through the proxy 127\.0\.0\.1") as caught:
                 await client.post("/x", b"{}")
             assert said in str(caught.value)
@@ -323,6 +324,25 @@ def test_closing_ends_an_attempt_to_connect(run: Run) -> None:
             with pytest.raises(TransportFailed):
                 await call
             await proxy.until(lambda: proxy.open_connections == 0)
+
+    run(main())
+
+
+@LOOPS
+def test_a_call_may_be_cancelled_at_any_step_and_closing_still_ends(run: Run) -> None:
+    async def main() -> None:
+        async with WireServer(stall()) as server:
+            for steps in range(20):
+                client = client_of(server)
+                call = asyncio.create_task(client.post("/x", b"{}"))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                call.cancel()
+                async with asyncio.timeout(5.0):
+                    await client.close()
+                    (outcome,) = await asyncio.gather(call, return_exceptions=True)
+                assert isinstance(outcome, asyncio.CancelledError)
+            await server.until(lambda: server.open_connections == 0)
 
     run(main())
 

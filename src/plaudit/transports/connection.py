@@ -29,19 +29,17 @@ _WRAPPING = 8
 
 
 class Connection(asyncio.Protocol):
-    """Carries one exchange after another. Its owner is told when it is made, free and lost."""
+    """Carries one exchange after another. Its owner is told when it is free, and when it is lost."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         *,
-        on_made: Callable[[Connection], None],
         on_free: Callable[[Connection], None],
         on_lost: Callable[[Connection], None],
     ) -> None:
         self.free_since = 0.0
         self._endpoint = endpoint
-        self._on_made = on_made
         self._on_free = on_free
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
@@ -95,7 +93,6 @@ class Connection(asyncio.Protocol):
             cast("asyncio.Transport", transport).abort()
             return
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
-        self._on_made(self)
 
     def data_received(self, data: bytes) -> None:
         waiter = self._waiter
@@ -126,9 +123,7 @@ class Connection(asyncio.Protocol):
         if waiter is None or waiter.done():
             return
         if self._has_headers and exc is None and not _LENGTHS & self._headers.keys():
-            self.on_message_complete()  # its end is the connection's, as in HTTP/1.0
-            assert self._answer is not None
-            self._finish(self._answer)
+            self._finish(self._whole())  # its end is the connection's, as in HTTP/1.0
         elif isinstance(exc, ssl.SSLError):
             self._fail(broken(self._endpoint, f"TLS failed ({exc})"))
         elif not self._received:
@@ -173,12 +168,19 @@ class Connection(asyncio.Protocol):
         self._body.append(data)
 
     def on_message_complete(self) -> None:
-        status = self._parser.get_status_code()
-        if self._answer is None and status >= 200:  # 100 Continue and its like come before the answer
-            body = self._body
-            self._answer = Answer(status, self._headers, body[0] if len(body) == 1 else b"".join(body))
+        if self._answer is not None:
+            return
+        if self._parser.get_status_code() < 200:  # 100 Continue and its like come before the answer
+            self._has_headers = False
+        else:
+            self._answer = self._whole()
 
     # -- ends ---------------------------------------------------------------------------------------------
+
+    def _whole(self) -> Answer:
+        body = self._body
+        whole = body[0] if len(body) == 1 else b"".join(body)
+        return Answer(self._parser.get_status_code(), self._headers, whole)
 
     def _finish(self, answer: Answer) -> None:
         waiter, transport = self._waiter, self._transport

@@ -147,13 +147,7 @@ class Connector:
             self._lookup = loop.create_task(self._look_up())
             self._lookup.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._looked_up_at = loop.time()
-        lookup = self._lookup
-        try:
-            return await asyncio.shield(lookup)
-        except asyncio.CancelledError:
-            if lookup.cancelled():
-                raise OSError("closed") from None
-            raise
+        return await asyncio.shield(self._lookup)  # whoever gives up does so for itself alone
 
     async def _look_up(self) -> list[AddrInfoType]:
         found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)

@@ -71,14 +71,14 @@ class HttptoolsClient:
         connection = await self._connector.connect(self._new)
         if self._is_closed:
             connection.abort()
+        if not connection.is_open:
             raise dropped(self._endpoint)
+        # Only now: one that is cancelled while it is made ends without a word to us.
+        self._open.add(connection)
         return connection
 
     def _new(self) -> Connection:
-        return Connection(self._endpoint, on_made=self._on_made, on_free=self._on_free, on_lost=self._on_lost)
-
-    def _on_made(self, connection: Connection) -> None:
-        self._open.add(connection)
+        return Connection(self._endpoint, on_free=self._on_free, on_lost=self._on_lost)
 
     def _on_free(self, connection: Connection) -> None:
         loop = asyncio.get_running_loop()
