@@ -160,12 +160,13 @@ class _Work:
         remembered.save(self._plan.limits_file, news, now=now)
 
     def _emit(self, event: Event) -> None:
-        for observer in list(self._observers):
+        for observer in self._observers:
             try:
                 observer(event)
             except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
                 log.exception("an observer failed and is dropped")
-                self._observers.remove(observer)
+                # A new list: the old one is being gone through.
+                self._observers = [other for other in self._observers if other is not observer]
 
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)

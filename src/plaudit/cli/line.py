@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import msgspec
 
@@ -24,8 +24,7 @@ class _Wrong(Exception):
     """What is wrong with a line, in words for the one who wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line that can be scored, and the bytes it was read from."""
 
     number: int
@@ -67,13 +66,13 @@ def render(line: Line, verdict: Verdict) -> bytes:
     usage = verdict.usage
     ours: dict[str, Any] = {
         "score": verdict.score,
-        "status": verdict.status.value,
+        "status": verdict.status,
         "reason": verdict.reason,
         "judge": {
             "model": verdict.model,
             "attempts": verdict.attempts,
             "latency_s": round(verdict.latency_s, 6),
-            "source": verdict.source.value,
+            "source": verdict.source,
             "usage": {
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,

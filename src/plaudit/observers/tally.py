@@ -16,7 +16,7 @@ from plaudit.events import (
     Summary,
     VerdictsReady,
 )
-from plaudit.types import Verdict
+from plaudit.types import Source, Status, Verdict
 
 MESSAGES_KEPT = 100
 """Distinct error messages counted; a run where more are needed to see what is wrong has another problem."""
@@ -28,8 +28,8 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_status: Counter[str] = Counter()
-        self._by_source: Counter[str] = Counter()
+        self._by_status: Counter[Status] = Counter()
+        self._by_source: Counter[Source] = Counter()
         self._errors: Counter[str] = Counter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rejects = self._rereads = 0
@@ -62,8 +62,8 @@ class Tally:
             return Summary(
                 samples=self._by_status.total(),
                 seconds=seconds,
-                by_status=dict(self._by_status.most_common()),
-                by_source=dict(self._by_source.most_common()),
+                by_status={status.value: count for status, count in self._by_status.most_common()},
+                by_source={source.value: count for source, count in self._by_source.most_common()},
                 errors=dict(self._errors.most_common(MESSAGES_SHOWN)),
                 calls=self._calls,
                 retries=self._retries,
@@ -80,8 +80,8 @@ class Tally:
             )
 
     def _add_verdict(self, verdict: Verdict) -> None:
-        self._by_status[verdict.status.value] += 1
-        self._by_source[verdict.source.value] += 1
+        self._by_status[verdict.status] += 1
+        self._by_source[verdict.source] += 1
         if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
             self._errors[verdict.error] += 1
         if verdict.score is not None:
