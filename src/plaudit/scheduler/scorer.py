@@ -31,9 +31,10 @@ CHUNK = 256
 """Samples rendered and looked up together."""
 WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
-GATHER = 0.005
-"""Seconds between two writes of verdicts: the next ones gather meanwhile, for a write costs as much as many
-verdicts do."""
+GATHER = 0.01
+"""Seconds between two writes while many verdicts are to come: a write costs as much as many verdicts do."""
+MANY = 64
+"""Questions without a verdict from which on writes gather; the last ones of a batch wait for none."""
 READINGS = 2
 """How often an unreadable reply is asked for: once, and once again."""
 
@@ -226,7 +227,7 @@ class Scorer:
                         by_batch.setdefault(batch, []).append(item)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
-                if self._cache is not None:
+                if self._cache is not None and len(self._asked) >= MANY:
                     await asyncio.sleep(GATHER)
         finally:
             self._saving = None
