@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -22,9 +23,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import uvloop
@@ -73,7 +76,7 @@ def is_judged(text: str) -> bool:
 # -- plaudit ----------------------------------------------------------------------------------------------
 
 
-def plaudit(work: Work, *, client: str = "aiohttp", cache: str | None = None) -> Callable[[], int]:
+def plaudit(work: Work, *, client: str = "httptools", cache: str | None = None) -> Callable[[], int]:
     endpoints = [Endpoint(url, model=MODEL) for url in work.urls]
     engine = Engine(
         endpoints=endpoints, max_concurrent=work.at_once or None, cache=cache or None, client=client
@@ -87,12 +90,45 @@ def plaudit(work: Work, *, client: str = "aiohttp", cache: str | None = None) ->
     return go
 
 
-def plaudit_pyreqwest(work: Work) -> Callable[[], int]:
-    return plaudit(work, client="pyreqwest")
+def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]:
+    """`plaudit score` from file to file, every verdict stored.
+
+    In this process, its commands ready-made: neither importing nor declaring them counts.
+    """
+    from typer.main import get_command
+
+    from plaudit.cli import app
+
+    gc.freeze()  # as the command does
+    plaudit_command = get_command(app)
+    folder = Path(tempfile.mkdtemp(dir=os.environ["PLAUDIT_HOME"]))
+    lines = [{"prompt": one.prompt, "response": one.response} for one in samples(work.count, tag=work.tag)]
+    (folder / "in.jsonl").write_bytes(b"\n".join(msgspec.json.encode(line) for line in lines))
+    command = [
+        "score",
+        str(folder / "in.jsonl"),
+        "-o",
+        str(folder / "out.jsonl"),
+        "--model",
+        MODEL,
+        "--quiet",
+    ]
+    command += ["--rubric", JUDGE.criteria, "--scale", *(str(end) for end in JUDGE.scale)]
+    command += ["--max-concurrent", str(work.at_once)] if work.at_once else []
+    for url in work.urls:
+        command += ["--base-url", url]
+
+    def go() -> int:
+        os.environ["PLAUDIT_CLIENT"] = client
+        plaudit_command(command, standalone_mode=False)
+        with (folder / "out.jsonl").open("rb") as out:
+            return work.count - sum(b'"status":"ok"' in line for line in out)
+
+    return go
 
 
 def plaudit_stored(work: Work) -> Callable[[], int]:
-    return plaudit(work, cache=os.path.join(os.environ["PLAUDIT_HOME"], "verdicts.sqlite"))  # noqa: PTH118
+    return plaudit(work, cache=str(Path(os.environ["PLAUDIT_HOME"]) / "verdicts.sqlite"))
 
 
 # -- bare loops: a pool of workers over a deque, nothing else ----------------------------------------------
@@ -141,6 +177,73 @@ def bare_pyreqwest(work: Work) -> Callable[[], int]:
                 return str(reply["choices"][0]["message"]["content"]) if response.status == 200 else ""
 
             return await _pool(work, post)
+
+    return lambda: uvloop.run(main())
+
+
+def bare_httptools(work: Work) -> Callable[[], int]:
+    from plaudit.transports.httptools_client import HttptoolsClient
+
+    async def main() -> int:
+        clients = {url: HttptoolsClient(Endpoint(url)) for url in work.urls}
+
+        async def post(url: str, body: dict[str, Any]) -> str:
+            response = await clients[url].post("/chat/completions", json.dumps(body).encode())
+            reply = json.loads(response.body)
+            return str(reply["choices"][0]["message"]["content"]) if response.status == 200 else ""
+
+        try:
+            return await _pool(work, post)
+        finally:
+            await asyncio.gather(*(client.close() for client in clients.values()))
+
+    return lambda: uvloop.run(main())
+
+
+class _Socket(asyncio.Protocol):
+    """As little HTTP as a reply of known length can be read with: what no client can do without."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: Any = transport
+        self.buffer = b""
+
+    def ask(self, data: bytes) -> asyncio.Future[bytes]:
+        self.waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.transport.write(data)
+        return self.waiter
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, _, body = self.buffer.partition(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        if len(body) >= length:
+            self.buffer = b""
+            self.waiter.set_result(body)
+
+
+def bare_sockets(work: Work) -> Callable[[], int]:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        free: list[_Socket] = []
+
+        async def post(url: str, body: dict[str, Any]) -> str:
+            parts = urlsplit(url)
+            sent = json.dumps(body).encode()
+            head = f"POST {parts.path}/chat/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(sent)}\r\n\r\n"
+            if free:
+                connection = free.pop()
+            else:
+                _, connection = await loop.create_connection(_Socket, parts.hostname, parts.port)
+            reply = json.loads(await connection.ask(head.encode() + sent))
+            free.append(connection)
+            return str(reply["choices"][0]["message"]["content"])
+
+        try:
+            return await _pool(work, post)
+        finally:
+            for connection in free:
+                connection.transport.abort()
 
     return lambda: uvloop.run(main())
 
@@ -294,10 +397,16 @@ def cookbook(work: Work) -> Callable[[], int]:
 
 CLIENTS: dict[str, Client] = {
     "plaudit": plaudit,
-    "plaudit-pyreqwest": plaudit_pyreqwest,
+    "plaudit-aiohttp": partial(plaudit, client="aiohttp"),
+    "plaudit-pyreqwest": partial(plaudit, client="pyreqwest"),
     "plaudit-stored": plaudit_stored,
+    "score": score_command,
+    "score-aiohttp": partial(score_command, client="aiohttp"),
+    "score-pyreqwest": partial(score_command, client="pyreqwest"),
     "bare-aiohttp": bare_aiohttp,
     "bare-pyreqwest": bare_pyreqwest,
+    "bare-httptools": bare_httptools,
+    "bare-sockets": bare_sockets,
     "gather-aiohttp": gather_aiohttp,
     "gather-openai": gather_openai,
     "gather-litellm": gather_litellm,

@@ -52,12 +52,12 @@ def nothing_left_behind(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-@pytest.mark.parametrize("client", ["aiohttp", "pyreqwest"])
+@pytest.mark.parametrize("client", ["httptools", "aiohttp", "pyreqwest"])
 def test_closing_in_the_middle_ends_every_batch_and_leaves_nothing(
     client: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     # A call of pyreqwest's cannot be cancelled: its socket stays open until the timeout.
-    with loopback(SOME_HANG) as server, nothing_left_behind(server, caplog, sockets=client == "aiohttp"):
+    with loopback(SOME_HANG) as server, nothing_left_behind(server, caplog, sockets=client != "pyreqwest"):
         engine = Engine(server.url, model="m", client=client, timeout=3.0)
         pendings = [engine.submit(samples(3000, word), JUDGE) for word in ("Paris", "Rome")]
         finished = [index for index, _ in zip(range(20), pendings[0].as_completed(), strict=False)]
@@ -220,7 +220,7 @@ def end(process: subprocess.Popen[str], *, within: float = 30.0) -> tuple[str, s
     return output, errors
 
 
-@pytest.mark.parametrize("client", ["aiohttp", "pyreqwest"])
+@pytest.mark.parametrize("client", ["httptools", "aiohttp", "pyreqwest"])
 def test_a_process_may_leave_without_closing(client: str) -> None:
     with loopback(SOME_HANG) as server:
         process = start("leave.py", server.url, client)

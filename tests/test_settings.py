@@ -114,7 +114,7 @@ def test_an_unknown_key_like_no_other_gets_the_list() -> None:
             "MONITOR_CACHE: monitor_cache is 'maybe'; it should be true or false",
         ),
         ({}, {"scale": [1]}, f"{TOML}: scale is [1]; it should be two numbers, like 0 10"),
-        ({}, {"client": "httpx"}, f"{TOML}: client is 'httpx'; it should be aiohttp or pyreqwest"),
+        ({}, {"client": "httpx"}, f"{TOML}: client is 'httpx'; it should be httptools or aiohttp or"),
         ({}, {"base_url": 8000}, f"{TOML}: base_url is 8000; it should be a URL or a list of URLs"),
     ],
 )

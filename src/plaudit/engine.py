@@ -66,7 +66,7 @@ class Engine(Submits):
         timeout         seconds for one attempt of one call
         hedge           whether a call that takes far too long gets a twin
         cache           a file, a Cache (which stays open), `memory`, or None for none
-        client          `aiohttp` or `pyreqwest`
+        client          `httptools`, `aiohttp` or `pyreqwest`
         observers       called with every event, on the engine's thread
         transport       how to reach an endpoint, in place of HTTP
         ledger          with a budget: is told, before it is so, which sum of dollars this engine may have

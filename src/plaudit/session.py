@@ -175,11 +175,12 @@ class _Work:
         remembered.save(self._plan.limits_file, news, now=now)
 
     def _emit(self, event: Event) -> None:
-        for observer in list(self._observers):
+        for observer in self._observers:
             try:
                 observer(event)
             except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
-                self._observers.remove(observer)
+                # A new list: the old one is being gone through.
+                self._observers = [other for other in self._observers if other is not observer]
                 with contextlib.suppress(Exception):  # it may have failed at logging, as this may
                     log.exception("an observer failed and is dropped")
 

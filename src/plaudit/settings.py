@@ -77,8 +77,8 @@ class Settings:
     """Cache file, or `off`; empty: the one in plaudit's home."""
     on_failure: str = "null"
     """What a sample without a verdict gets: null, group-mean, raise or a number."""
-    client: Literal["aiohttp", "pyreqwest"] = "aiohttp"
-    """HTTP client: aiohttp, or pyreqwest where it is installed."""
+    client: Literal["httptools", "aiohttp", "pyreqwest"] = "httptools"
+    """HTTP client: httptools, aiohttp, or pyreqwest where it is installed."""
     local_model: str = ""
     """GGUF file for the embedded judge; empty: the packaged model."""
     train_with_monitor: bool = False

@@ -13,6 +13,7 @@ from plaudit.caches.memory import MemoryCache
 from plaudit.errors import CacheError, TransportFailed
 from plaudit.events import BatchFinished, CacheTrouble, VerdictsReady
 from plaudit.scheduler.dispatcher import DispatcherConfig
+from plaudit.scheduler.scorer import GATHER
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status, Verdict
 
@@ -79,6 +80,31 @@ def test_verdicts_that_come_during_a_write_are_written_together_next() -> None:
         async with Desk(server, cache=cache) as desk:
             await desk.score(samples(50))
             assert cache.puts == 2
+
+    run(main())
+
+
+def test_verdicts_that_come_shortly_after_a_write_are_written_together_next() -> None:
+    async def main() -> None:
+        cache = SlowCache()
+        server = FakeServer(lambda asked: (1.0 + asked.arrival % 32 * GATHER / 100, marks_of(asked.text)))
+        async with Desk(server, cache=cache) as desk:
+            batch = desk.submit(samples(1000))
+            await asyncio.sleep(1.5)
+            assert len(batch.samples) - batch.remaining >= 32
+            assert cache.puts <= 8
+            await verdicts_of(batch)
+
+    run(main())
+
+
+def test_a_verdict_does_not_wait_for_others_where_few_are_to_come() -> None:
+    async def main() -> None:
+        async with Desk(good_server(), cache=SlowCache()) as desk:
+            start = asyncio.get_running_loop().time()
+            for name in ("one", "another"):
+                await desk.score(samples(1, name=name))
+            assert asyncio.get_running_loop().time() - start == pytest.approx(2.0)
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""Both dialects over both clients keep the contract, on the engine's event loop and on the plain one."""
+"""Both dialects over every client keep the contract, on the engine's event loop and on the plain one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def subject_of(kind: Kind, client: ClientName) -> Subject:
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=lambda promise: promise.__name__)
-@pytest.mark.parametrize("client", ["aiohttp", "pyreqwest"])
+@pytest.mark.parametrize("client", ["httptools", "aiohttp", "pyreqwest"])
 @pytest.mark.parametrize("kind", ["openai", "ollama"])
 def test_the_contract(promise: Promise, kind: Kind, client: ClientName) -> None:
     uvloop.run(promise(subject_of(kind, client)))
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=lambda promise: promise.__name__)
-def test_the_contract_without_uvloop(promise: Promise) -> None:
-    asyncio.run(promise(subject_of("openai", "aiohttp")))
+@pytest.mark.parametrize("client", ["httptools", "aiohttp"])
+def test_the_contract_without_uvloop(promise: Promise, client: ClientName) -> None:
+    asyncio.run(promise(subject_of("openai", client)))

@@ -38,7 +38,7 @@ EPILOG = (
 )
 PACKAGES = {
     "uvloop": "a faster event loop; pip install uvloop",
-    "pyreqwest": 'a faster HTTP client; pip install "plaudit[fast]"',
+    "pyreqwest": 'another HTTP client; pip install "plaudit[fast]"',
     "xllamacpp": 'the embedded judge; pip install "plaudit[local]"',
 }
 WRONG = 1

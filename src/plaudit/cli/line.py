@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import msgspec
 
@@ -24,8 +24,7 @@ class _Wrong(Exception):
     """What is wrong with a line, in words for the one who wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line that can be scored, and the bytes it was read from."""
 
     number: int
@@ -84,13 +83,13 @@ def _fields_of(verdict: Verdict) -> bytes:
     usage = verdict.usage
     ours: dict[str, Any] = {
         "score": verdict.score,
-        "status": verdict.status.value,
+        "status": verdict.status,
         "reason": verdict.reason,
         "judge": {
             "model": verdict.model,
             "attempts": verdict.attempts,
             "latency_s": round(verdict.latency_s, 6),
-            "source": verdict.source.value,
+            "source": verdict.source,
             "usage": {
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
@@ -163,19 +162,19 @@ def _no_constant(name: str) -> Never:
 
 
 def _sample(record: dict[str, Any]) -> Sample:
-    for name in ("prompt", "response"):
-        if name not in record:
-            known = ", ".join(sorted(record)[:8]) or "none at all"
-            raise _Wrong(f"no {name!r}; its fields are: {known}")
-    response = record["response"]
+    try:
+        prompt, response = record["prompt"], record["response"]
+    except KeyError as missing:
+        known = ", ".join(sorted(record)[:8]) or "none at all"
+        raise _Wrong(f"no {missing}; its fields are: {known}") from None
     if not isinstance(response, str):
         raise _Wrong(f"'response' is {_kind(response)}, not text")
     return Sample(
-        prompt=_prompt(record["prompt"]),
-        response=response,
-        reference=_text_or_number(record, "reference"),
-        group=_text_or_number(record, "group"),
-        extra={name: value for name, value in record.items() if name not in _NOT_EXTRA},
+        _prompt(prompt),
+        response,
+        _text_or_number(record, "reference"),
+        _text_or_number(record, "group"),
+        {name: value for name, value in record.items() if name not in _NOT_EXTRA},
     )
 
 

@@ -1,8 +1,8 @@
 """When an endpoint lets nothing in: stop, probe with single calls, and come back as soon as one passes.
 
-Pure: no clock, no I/O. A call that was refused or broke is *bad*. While calls sent at the same time are let in,
-bad ones say nothing of the endpoint as a whole. Where a bad call is followed by another that was sent in the
-knowledge of it, and nothing was let in between them, the door is shut: that says nothing about how many
+Pure: no clock, no I/O. A call that was refused or broke is *bad*. While calls sent at the same time are let
+in, bad ones say nothing of the endpoint as a whole. Where a bad call is followed by another that was sent in
+the knowledge of it, and nothing was let in between them, the door is shut: that says nothing about how many
 calls the endpoint takes, so the limits stay as they are, for the time when it opens again.
 """
 
@@ -34,7 +34,7 @@ class BreakerState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class BreakerConfig:
     first_wait: float = 0.025
-    """Seconds before the first probe; the later ones come after a tenth of the time the door has been shut."""
+    """Seconds before the first probe; later ones come after a tenth of the time the door has been shut."""
     longest_wait: float = 2.0
     patience: float = 120.0
     """Seconds without any success after which an endpoint whose calls break is given up."""

@@ -68,7 +68,7 @@ class Level:
             self.pairs.append((tokens, now - sent_at))
 
     def on_older(self, previous: Level, *, now: float, sent_at: float, tokens: int) -> None:
-        """A reply came, perhaps to a call sent under less load: was it held up from the moment of more load?"""
+        """A reply came, perhaps to a call sent under less load: was it held up once there was more?"""
         if previous.line is None or self.filled_at is None or self.is_level:
             return
         intercept, slope = previous.line

@@ -132,8 +132,8 @@ class ConcurrencyLimit:
     ) -> None:
         """A call was refused for load; `accepted` calls were under way when it left, and stayed.
 
-        `sure` calls have been under way for so long that they must have been let in; `since` is when the first
-        of the refusals in a row left, this being the last.
+        `sure` calls have been under way for so long that they must have been let in; `since` is when the
+        first of the refusals in a row left, this being the last.
         """
         if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
             return  # others were let in on top of them: it was not for load
@@ -181,7 +181,7 @@ class ConcurrencyLimit:
         )
 
     def settle_burst(self, *, now: float, after: int) -> None:
-        """Some time after a cut: `after` calls that left later than the first refused, but before it, were let in.
+        """Some time after a cut: `after` calls were let in that left later than the first refused.
 
         A capacity or a rate that is used up refuses all that follow; only weather picks.
         """
@@ -273,7 +273,7 @@ class ConcurrencyLimit:
         return self._anchor is not None and self._replies - self._anchor[1] <= max(8, self._anchor[0] // 2)
 
     def _find_rate(self, now: float, accepted: int) -> None:
-        """See whether more are under way than when it refused, though few came back: no capacity does that."""
+        """See whether more are under way than when it refused, though few came back: so it is a rate."""
         if self._rise is not None and self._rise[3] >= 3:
             height, replies, since, _ = self._rise
             self._rise = None

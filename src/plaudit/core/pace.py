@@ -1,8 +1,9 @@
 """How fast to send to an endpoint that limits by rate: at the rate it accepts, learned from its refusals.
 
 Pure: no clock, no I/O. A refusal marks a moment at which the allowance was empty. What was accepted between
-two such moments, over the time between them, is the rate; only calls sent under the present pace count. A pace
-that meets no refusals grows, faster and faster.
+two such moments, over the time between them, is the rate; only calls sent under the present pace count. A
+pace that meets no refusals grows, faster and faster. Where a much slower pace brings no fewer refusals, they
+are not for the rate.
 """
 
 from __future__ import annotations

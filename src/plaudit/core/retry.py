@@ -38,7 +38,7 @@ LATEST = 1.0
 
 
 class RetryBudget:
-    """Retries and hedges may be a quarter of the traffic, plus a few a second so that small batches get theirs.
+    """Retries and hedges may be a quarter of the traffic, plus a few a second for small batches.
 
     Where the budget is spent a retry is late, not lost: it waits until traffic or time has paid for it.
     """

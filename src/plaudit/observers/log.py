@@ -39,6 +39,8 @@ class Log:
         self._warned_at: dict[tuple[str, ...], float] = {}
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, CallStarted | VerdictsReady) and not self._logger.isEnabledFor(logging.DEBUG):
+            return  # two of every three events, and never trouble
         if trouble := _trouble(event):
             cause, message = trouble
             if self._is_news(cause, event.at):

@@ -21,7 +21,7 @@ from plaudit.events import (
     VerdictsReady,
 )
 from plaudit.observers.endpoint_tally import EndpointTally
-from plaudit.types import Verdict
+from plaudit.types import Source, Status, Verdict
 
 MESSAGES_KEPT = 100
 """Distinct error messages counted; a run where more are needed to see what is wrong has another problem."""
@@ -34,8 +34,8 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_status: Counter[str] = Counter()
-        self._by_source: Counter[str] = Counter()
+        self._by_status: Counter[Status] = Counter()
+        self._by_source: Counter[Source] = Counter()
         self._errors: Counter[str] = Counter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rejects = self._rereads = 0
@@ -50,14 +50,14 @@ class Tally:
             if isinstance(event, OF_ENDPOINTS):
                 self._endpoint(event.endpoint)(event)
             match event:
-                case VerdictsReady():
-                    for _, same in itertools.groupby(event.verdicts, key=id):
-                        self._add_verdicts(list(same))
                 case CallStarted():
                     self._calls += 1
                     self._hedges += event.is_hedge
                 case CallFinished():
                     self._add_call(event)
+                case VerdictsReady():
+                    for _, same in itertools.groupby(event.verdicts, key=id):
+                        self._add_verdicts(list(same))
                 case RetryPlanned():
                     self._retries += 1
                 case BatchFinished():
@@ -71,8 +71,8 @@ class Tally:
             return Summary(
                 samples=self._by_status.total(),
                 seconds=seconds,
-                by_status=dict(self._by_status.most_common()),
-                by_source=dict(self._by_source.most_common()),
+                by_status={status.value: count for status, count in self._by_status.most_common()},
+                by_source={source.value: count for source, count in self._by_source.most_common()},
                 errors=dict(self._errors.most_common(MESSAGES_SHOWN)),
                 calls=self._calls,
                 retries=self._retries,
@@ -98,8 +98,8 @@ class Tally:
     def _add_verdicts(self, same: list[Verdict]) -> None:
         """Count one verdict that so many samples have: past a deadline, thousands."""
         verdict, count = same[0], len(same)
-        self._by_status[verdict.status.value] += count
-        self._by_source[verdict.source.value] += count
+        self._by_status[verdict.status] += count
+        self._by_source[verdict.source] += count
         if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
             self._errors[verdict.error] += count
         for _ in range(count if verdict.score is not None else 0):

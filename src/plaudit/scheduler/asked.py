@@ -9,6 +9,8 @@ from plaudit.scheduler.batch import Batch
 from plaudit.scheduler.call import Call
 from plaudit.types import Reply, Source, Usage, Verdict
 
+_NOTHING_USED = Usage()
+
 
 class Asked:
     """A question that is asked once, however many samples it is asked for."""
@@ -20,7 +22,7 @@ class Asked:
         self.attempts = 0
         self.readings = 0
         """Replies that came, readable or not."""
-        self.usage = Usage()
+        self.usage = _NOTHING_USED
         """Of all replies together: an unreadable one is paid for like any other."""
 
     def is_wanted(self, call: Call) -> bool:  # noqa: ARG002

@@ -133,8 +133,8 @@ class Batch:
         return Summary(
             samples=len(self.samples),
             seconds=(self._ended or time.monotonic()) - self._started,
-            by_status=dict(Counter(verdict.status.value for verdict in verdicts)),
-            by_source=dict(Counter(verdict.source.value for verdict in verdicts)),
+            by_status={one.value: n for one, n in Counter(v.status for v in verdicts).items()},
+            by_source={one.value: n for one, n in Counter(v.source for v in verdicts).items()},
             errors=dict(errors.most_common(10)),
             calls=sum(batch.calls for batch in asked),
             retries=sum(batch.retries for batch in asked),

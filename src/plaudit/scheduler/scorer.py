@@ -34,6 +34,10 @@ CHUNK = 256
 """Samples rendered and looked up together."""
 WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
+GATHER = 0.01
+"""Seconds between two writes while many verdicts are to come: a write costs as much as many verdicts do."""
+MANY = 64
+"""Questions without a verdict from which on writes gather; the last ones of a batch wait for none."""
 READINGS = 2
 """How often an unreadable reply is asked for: once, and once again."""
 
@@ -209,11 +213,13 @@ class Scorer:
         """Settle what another run has stored; the keys whose values are no verdicts are left to be asked."""
         bad: set[bytes] = set()
         for key, data in values.items():
-            verdict = record.decode(data)
+            asked = self._asked[key]
+            batch, index = asked.waiters[0]
+            verdict = judging.recall(batch, data, batch.samples[index])
             if verdict is None:
                 bad.add(key)
             else:
-                self._settle(key, self._asked[key], verdict)
+                self._settle(key, asked, verdict)
         return bad
 
     # -- replies back -------------------------------------------------------------------------------------
@@ -267,6 +273,8 @@ class Scorer:
                         by_batch.setdefault(batch, []).append(item)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
+                if self._cache is not None and len(self._asked) >= MANY:
+                    await asyncio.sleep(GATHER)
         finally:
             self._saving = None
 

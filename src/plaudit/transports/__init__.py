@@ -12,18 +12,19 @@ from plaudit.transports.aiohttp_client import AiohttpClient
 from plaudit.transports.base import Transport
 from plaudit.transports.client import HttpClient
 from plaudit.transports.http import HttpTransport
+from plaudit.transports.httptools_client import HttptoolsClient
 from plaudit.transports.ollama import Ollama
 from plaudit.transports.openai import OpenAI
 from plaudit.transports.proxy import proxy_for
 
-ClientName = Literal["aiohttp", "pyreqwest"]
+ClientName = Literal["httptools", "aiohttp", "pyreqwest"]
 
 __all__ = ["ClientName", "HttpTransport", "Transport", "open_transport"]
 
 
 def open_transport(
     endpoint: Endpoint,
-    client: ClientName | str = "aiohttp",
+    client: ClientName | str = "httptools",
     *,
     timeout: float = 600.0,
     environ: Mapping[str, str] | None = None,
@@ -44,14 +45,16 @@ def open_transport(
 
 
 def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) -> HttpClient:
+    if name == "httptools":
+        return HttptoolsClient(endpoint, proxy=proxy)
     if name == "aiohttp":
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":
-        raise ConfigError(f"there is no HTTP client {name!r}; use 'aiohttp' or 'pyreqwest'")
+        raise ConfigError(f"there is no HTTP client {name!r}; use 'httptools', 'aiohttp' or 'pyreqwest'")
     try:
         from plaudit.transports.pyreqwest_client import PyreqwestClient
     except ImportError as error:
         raise ConfigError(
-            "client 'pyreqwest' is not installed; `pip install plaudit[fast]` does that, or use 'aiohttp'"
+            "client 'pyreqwest' is not installed; `pip install plaudit[fast]` does that, or use 'httptools'"
         ) from error
     return PyreqwestClient(endpoint, proxy=proxy, timeout=timeout)

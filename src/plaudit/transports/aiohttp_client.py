@@ -1,4 +1,4 @@
-"""The default HTTP client: aiohttp, on the engine's own event loop.
+"""The HTTP client of aiohttp, on the engine's own event loop.
 
 What costs time per request is switched off here: cookies, timers (the scheduler keeps time), the pool's limit
 (so does it), and the lookup of proxies, which is done once.
@@ -17,7 +17,7 @@ from yarl import URL
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
-from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, unreachable
+from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
 from plaudit.transports.files import is_out_of_files
 
 _LARGE_BODY = 1 << 20
@@ -85,18 +85,15 @@ class AiohttpClient:
         if length is not None and length <= MAX_BODY and "Content-Encoding" not in response.headers:
             return await response.read()
         if length is not None and length > MAX_BODY:
-            raise self._too_large()
+            raise too_large(self._endpoint, MAX_BODY)
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.content.iter_any():
             size += len(chunk)
             if size > MAX_BODY:
-                raise self._too_large()
+                raise too_large(self._endpoint, MAX_BODY)
             chunks.append(chunk)
         return b"".join(chunks)
-
-    def _too_large(self) -> PlauditError:
-        return broken(self._endpoint, f"the reply is larger than {MAX_BODY >> 20} MiB")
 
     def _on_sending(self, error: Exception) -> PlauditError:
         match error:

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
     status: int
     headers: Mapping[str, str]
-    """Ignores case."""
+    """Ignores case, or has lower-case names."""
     body: bytes
 
 

@@ -95,6 +95,11 @@ def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
     return TransportFailed(f"{endpoint.name}: {_short(cause)}")
 
 
+def too_large(endpoint: Endpoint, most: int) -> TransportFailed:
+    """The reply, unpacked, is longer than is read."""
+    return broken(endpoint, f"the reply is larger than {most >> 20} MiB")
+
+
 def dropped(endpoint: Endpoint) -> Dropped:
     """The server hung up without a word."""
     return Dropped(f"{endpoint.name}: the server closed the connection without an answer")

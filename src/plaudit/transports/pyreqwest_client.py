@@ -1,8 +1,8 @@
-"""The fast HTTP client: pyreqwest (Rust), at less than half of aiohttp's CPU time. Extra `fast`.
+"""The HTTP client of pyreqwest (Rust), whose work is done in threads of its own. Extra `fast`.
 
 One thing it cannot do: a call that is cancelled here goes on in its own threads until the server answers.
 Its connection is never reused half-read, but it is not closed either; `timeout` bounds how long it lives.
-Where that matters (a server that stops generating when the client hangs up), aiohttp is the better choice.
+Where that matters (a server that stops generating when the client hangs up), the others are better.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyreqwest.response import Response
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, EngineClosed, PlauditError, TimedOut
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
-from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, unreachable
+from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
 from plaudit.transports.files import OUT_OF_FILES
 
 
@@ -86,7 +86,7 @@ class PyreqwestClient:
         while chunk is not None:
             size += len(chunk)
             if size > MAX_BODY:
-                raise broken(self._endpoint, f"the reply is larger than {MAX_BODY >> 20} MiB")
+                raise too_large(self._endpoint, MAX_BODY)
             chunks.append(chunk)
             chunk = await reader.read_chunk()
         return b"".join(chunks)

@@ -84,7 +84,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a call that takes far too long gets a twin."""
     cache: str | bool | None = None
     """A file, `memory`, or `off`; left out: the user's own verdict file, where the engine runs."""
-    client: Literal["aiohttp", "pyreqwest"] | None = None
+    client: Literal["httptools", "aiohttp", "pyreqwest"] | None = None
     """HTTP client."""
     share: str | None = None
     """Name of an engine to share with other trainings of the cluster; left out: this training's own."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from inspect import iscoroutinefunction
 
-from plaudit.testing.transport_contract import connections, networks, refusals, replies
+from plaudit.testing.transport_contract import connections, framing, networks, refusals, replies
 from plaudit.testing.transport_contract.subject import Open, Promise, Subject
 
 __all__ = ["CONTRACT", "Open", "Promise", "Subject"]
 
 CONTRACT: tuple[Promise, ...] = tuple(
     found
-    for module in (replies, refusals, connections, networks)
+    for module in (replies, refusals, framing, connections, networks)
     for name, found in vars(module).items()
     if iscoroutinefunction(found) and found.__module__ == module.__name__ and not name.startswith("_")
 )
