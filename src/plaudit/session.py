@@ -155,9 +155,7 @@ class _Work:
     ) -> Lane:
         start = None
         if known is not None and known.limit is not None:
-            # Without rejections a low limit rests on little, and the usual start costs nothing.
-            least = 1 if known.refuses else LimitConfig().start
-            start = LimitConfig(start=max(known.limit, least), is_known=True, refuses=known.refuses)
+            start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
         lane = Lane(endpoint, transport, start=start, ceiling=ceiling)
         if known is not None and known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)

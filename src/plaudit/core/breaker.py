@@ -80,6 +80,10 @@ class Breaker:
         self._lost_at = 0.0
 
     @property
+    def is_closed(self) -> bool:
+        return self.state is BreakerState.CLOSED
+
+    @property
     def is_sick(self) -> bool:
         """Whether different calls fail, one after another: then it is not the calls' fault."""
         return self.state is not BreakerState.CLOSED and len(self._callers) > 1

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from plaudit.core.level import Level
 
 NEVER = float("inf")
+LARGEST_STEP = 128
+"""Calls by which a limit grows at once: what is too much is refused."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
 _State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
@@ -51,6 +53,8 @@ class ConcurrencyLimit:
         self.cause = "start"
         self.rate: float | None = None
         """Calls a second that were let in, once the endpoint turned out to limit that, not the number."""
+        self.allowance: int | None = None
+        """Requests that the endpoint says it still takes: who counts them does not thrash."""
         self.is_learned = self._config.is_known
         """Whether the limit rests on evidence, and is worth remembering."""
         self.refuses = self._config.is_known and self._config.refuses
@@ -354,11 +358,15 @@ class ConcurrencyLimit:
             elif cause == "back":
                 self._step *= 4
             else:
-                self._step = int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1
+                self._step = self._level_step
             self._step_at = now + self._step_every
             if self.limit >= top and cause == "back":
                 self._come_back(now)
         return self._step_at
+
+    @property
+    def _level_step(self) -> int:
+        return min(int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1, LARGEST_STEP)
 
     def _come_back(self, now: float) -> None:
         """Be where the limit was before the endpoint was away."""
@@ -399,9 +407,14 @@ class ConcurrencyLimit:
     def _next_target(self, level: Level, gain: float) -> int:
         if level.is_level:
             return max(level.target + 1, round(1.25 * level.target))
-        is_proven = self._previous is not None
-        is_free = is_proven and gain >= 0.85 * level.target / level.base
-        self._factor = 4.0 if is_free else 1.5 if is_proven else 2.0
+        if self._previous is None:  # nothing is proven yet: where a small step shows enough, take that
+            level.close()
+            self._factor = 1.25 if level.line is not None else 2.0
+            if self.allowance is not None:
+                self._factor = max(self._factor, 1.0 + self.allowance / level.target)
+        else:
+            is_free = gain >= 0.85 * level.target / level.base
+            self._factor = 3.0 if is_free else 1.5
         return round(self._factor * level.target)
 
     def _open(self, now: float, target: int, *, reference: Level | None) -> None:
@@ -415,7 +428,10 @@ class ConcurrencyLimit:
             reference.close()
         is_doubt = self._level is not None and self._level.is_level
         self._level = Level(target=target, base=self.limit, began=now, is_level=is_doubt)
-        self._step = int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1
+        if reference is not None and reference.line is not None:
+            # Not faster than refusals come back, which take no longer than the shortest reply.
+            self._step_every = max(reference.pace() / 96.0, reference.line[0] / 16.0)
+        self._step = self._level_step
         self._step_at = now
 
     def _open_below(self, now: float) -> None:

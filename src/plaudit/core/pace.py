@@ -22,7 +22,7 @@ FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LESS = 0.8
 """Share of a pace below which less refusals are to be expected, if they are for the rate."""
-SOME, MOST = 0.05, 0.36
+SOME, MOST = 0.05, 0.3
 """Share of the calls that weather refuses: less does not matter, and more is no weather."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
@@ -103,7 +103,7 @@ class Pace:
     @property
     def _is_refused_much(self) -> bool:
         """Whether more is refused than at any pace."""
-        return self._refused > (1.5 * self.weather + 0.03) * len(self._sends) + 2 * (self.weather > 0.0)
+        return self._refused > (1.25 * self.weather + 0.03) * len(self._sends) + 2 * (self.weather > 0.0)
 
     def on_send(self, *, now: float) -> None:
         if self.rate is not None:

@@ -135,16 +135,17 @@ class Lane:
         """Learn from a reply, which is no longer counted as under way."""
         self._on_answer(flight, now=now)
         self._note_latency(now - flight.sent_at)
+        if reply.rate is not None:
+            self.rate_hint = rate_hint(reply.rate) or self.rate_hint
+            self.limit.allowance = reply.rate.remaining_requests
+            if reply.rate.remaining_requests == 0 and self.rate_hint is not None and not self.pace.rate:
+                self.begin_pace(self.rate_hint, now=now)
         self.limit.on_success(
             now=now,
             sent_at=flight.sent_at,
             in_flight=self.in_flight + 1,
             tokens=reply.usage.completion_tokens,
         )
-        if reply.rate is not None:
-            self.rate_hint = rate_hint(reply.rate) or self.rate_hint
-            if reply.rate.remaining_requests == 0 and self.rate_hint is not None and not self.pace.rate:
-                self.begin_pace(self.rate_hint, now=now)
 
     def on_answer(self, flight: Flight, *, now: float) -> None:
         """Learn from an answer that refuses one request for what it contains: the endpoint is there."""
@@ -285,12 +286,11 @@ class Lane:
 
     def ready_at(self, call: Call, *, now: float) -> float:
         """The earliest time at which this lane may take the call; infinity: only a reply can tell."""
-        if self.breaker.state is not BreakerState.CLOSED:
+        if not self.breaker.is_closed:
             ready = self.breaker.ready_at(now=now)
-            if self.breaker.state is BreakerState.CLOSED:
-                self._reopen(now)
-            else:
+            if not self.breaker.is_closed:
                 return ready
+            self._reopen(now)
         if len(self.flights) >= self.limit.limit:
             return NEVER
         ready = self.pace.ready_at(now=now)
