@@ -24,6 +24,8 @@ LESS = 0.8
 """Share of a pace below which less refusals are to be expected, if they are for the rate."""
 SOME, MOST = 0.05, 0.3
 """Share of the calls that weather refuses: less does not matter, and more is no weather."""
+TRUSTING = 200
+"""Calls for which refusals are not looked at once more as weather, after they were found to be."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
@@ -51,6 +53,7 @@ class Pace:
         self._refused_at = 0.0
         self._suspect: float | None = None
         """The pace before the cuts that are to show whether less of it brings fewer refusals."""
+        self._trusting = 0
         self._trial = [0, 0]
         """Calls sent, and refused, at a pace well below that."""
 
@@ -110,6 +113,7 @@ class Pace:
             if self._burst > 0:
                 self._burst -= 1
                 return
+            self._trusting -= 1
             self._sends.append(now)
             self._next = max(self._next, now - LATE) + 1.0 / self.rate
             if self._suspect is not None and self.rate < LESS * self._suspect:
@@ -134,7 +138,7 @@ class Pace:
     def _slow_down(self, now: float, until: float) -> None:
         """Go down to what was accepted since this pace began, or to half of it after too short a time."""
         assert self.rate is not None
-        if self._suspect is None:
+        if self._suspect is None and self._trusting <= 0:
             self._suspect, self._trial = self.rate, [0, 0]
         elapsed = until - self._began
         measured = 0.5 * self.rate
@@ -157,8 +161,10 @@ class Pace:
         if not SOME < share < MOST:
             self._suspect = None
             return False
-        self.weather, self._suspect = share, None
-        self._growth = CREEP
+        assert self._suspect is not None
+        self.weather, self.rate, self._suspect = share, self._suspect, None
+        self._trusting = TRUSTING
+        self._growth = 4.0 * CREEP
         self._restart(now)
         return True
 
