@@ -139,8 +139,8 @@ class ConcurrencyLimit:
     ) -> None:
         """A call was refused for load; `accepted` calls were under way when it left, and stayed.
 
-        `sure` calls have been under way for so long that they must have been let in, of `in_doubt` others that
-        is open; `since` is when the first of the refusals in a row left, this being the last.
+        `sure` calls have been under way for so long that they must have been let in, of `in_doubt` others
+        that is open; `since` is when the first of the refusals in a row left, this being the last.
         """
         if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
             return  # others were let in on top of them: it was not for load
