@@ -51,6 +51,8 @@ class Pace:
         self._refused_at = 0.0
         self._suspect: float | None = None
         """The pace before the cuts that are to show whether less of it brings fewer refusals."""
+        self._suspect_share = 0.0
+        """Share of the calls that was refused at that pace."""
         self._trial = [0, 0]
         """Calls sent, and refused, at a pace well below that."""
 
@@ -136,6 +138,7 @@ class Pace:
         assert self.rate is not None
         if self._suspect is None:
             self._suspect, self._trial = self.rate, [0, 0]
+            self._suspect_share = self._refused / max(len(self._sends), 1)
         elapsed = until - self._began
         measured = 0.5 * self.rate
         if elapsed >= max(SPAN, 4.0 / self.rate):
@@ -154,7 +157,7 @@ class Pace:
         if refused < 3 or sent < 16:
             return False
         share = refused / sent
-        if not SOME < share < MOST:
+        if not max(SOME, 0.8 * self._suspect_share) < share < MOST:
             self._suspect = None
             return False
         self.weather, self._suspect = share, None
