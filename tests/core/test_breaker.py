@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import settings
@@ -189,7 +190,7 @@ def test_an_hour_asked_for_is_tested_early_and_then_less_and_less_often() -> Non
         now = sent[-1] + TRIP
     assert sent[0] < 0.2
     assert len(sent) < 20
-    assert all(later < 3.0 * earlier + 1.0 for earlier, later in zip(sent, sent[1:], strict=False))
+    assert all(later < 3.0 * earlier + 1.0 for earlier, later in pairwise(sent))
 
 
 def probes_until_open(breaker: Breaker, *, since: float, seconds: float) -> list[float]:
