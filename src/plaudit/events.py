@@ -126,14 +126,6 @@ class LimitChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
-    at: float
-    endpoint: str
-    seconds: float
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
 class BreakerChanged:
     at: float
     endpoint: str
@@ -165,7 +157,6 @@ Event = (
     | CallFinished
     | RetryPlanned
     | LimitChanged
-    | Paused
     | BreakerChanged
     | EndpointLost
     | CacheTrouble

@@ -177,7 +177,7 @@ class Pace:
         assert self._suspect is not None
         before, share_before = self._suspect
         self._suspect, share = None, refused / sent
-        if not max(SOME, 0.6 * share_before) < share < MOST:
+        if not max(SOME, 0.75 * share_before) < share < MOST:
             return False
         self.weather, self.rate = share, before
         self._refused_at = before

@@ -20,7 +20,6 @@ from plaudit.events import (
     EndpointLost,
     Event,
     LimitChanged,
-    Paused,
     RetryPlanned,
     Summary,
     VerdictsReady,
@@ -70,9 +69,6 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
             return ("breaker", event.endpoint), f"{event.endpoint} keeps failing; calls to it pause{why}"
         case CacheTrouble():
             return ("cache", event.message), event.message
-        case Paused():
-            told = f"{event.endpoint} asked us to slow down ({event.cause}); waiting {event.seconds:.1f} s"
-            return ("paused", event.endpoint), told
         case CallFinished(outcome="rate_limited"):
             return ("throttled", event.endpoint), f"{event.endpoint} turns calls away; sending fewer at once"
         case _:
