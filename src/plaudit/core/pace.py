@@ -91,11 +91,9 @@ class Pace:
             return now
         self._is_binding |= self._next > now
         if now >= self._began + self._span:
-            if not self._is_binding:
-                pass  # it held nothing back, and was not tried
-            elif self._is_refused_much:
+            if self._is_refused_much and self._sends:
                 self._slow_down(now, self._sends[-1])
-            else:
+            elif self._is_binding:  # else it held nothing back, and was not tried
                 self.rate *= 1.0 + self._growth
                 self._growth = min(2.0 * self._growth, LEAP)
                 self._next = min(self._next, now + 1.0 / self.rate)
@@ -140,11 +138,7 @@ class Pace:
             if self._find_weather(now):
                 return
         is_flood = self._refused >= 6 and 4 * self._refused > 3 * len(self._sends)
-        if (
-            self._is_binding
-            and self._is_refused_much
-            and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate))
-        ):
+        if self._is_refused_much and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate)):
             self._slow_down(now, sent_at)
 
     def _slow_down(self, now: float, until: float) -> None:

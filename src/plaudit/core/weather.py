@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 LOW = 0.85
 """Share of the highest load below which a call counts as sent under less load."""
+FEWER = 6
+"""Calls by which the load must be less at the least: a small capacity may change by a few."""
 ENOUGH = 3
 """Refusals under less load from which on they are believed."""
 NO_FEWER = 0.6
@@ -100,7 +102,7 @@ class Weather:
         self.__init__()  # type: ignore[misc]
 
     def _tally(self, load: float) -> Tally:
-        return self._less if load < LOW * self._peak else self._more
+        return self._less if load < min(LOW * self._peak, self._peak - FEWER) else self._more
 
     def _estimate(self) -> None:
         less, more = self._less, self._more
@@ -115,9 +117,8 @@ class Weather:
         under_more = (more.picked + more.in_runs) / more.sent if more.sent else 0.0
         was_none = self.share == 0.0
         if NO_FEWER * under_more <= under_less <= MOST:
-            picked, runs = less.picked + more.picked, less.in_runs + more.in_runs
             # Runs are no evidence of weather; but where it is found, some of them belong to it.
-            self.share = (picked + min(runs, picked)) / sent
+            self.share = (less.picked + min(less.in_runs, less.picked)) / less.sent
         else:
             self.share = min(self.share, under_less)
         if was_none and self.share:
