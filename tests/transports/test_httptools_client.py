@@ -180,6 +180,12 @@ def test_an_answer_without_a_body_leaves_no_trace_in_the_next_exchange() -> None
     assert isinstance(lost, Dropped)
 
 
+def test_a_dropped_request_tells_whether_its_connection_was_fresh() -> None:
+    fresh, _, kept = asyncio.run(answers(hang_up(), raw(GOOD), hang_up(), count=3))
+    assert isinstance(fresh, Dropped) and fresh.is_kept_alive is False
+    assert isinstance(kept, Dropped) and kept.is_kept_alive is True
+
+
 @LOOPS
 def test_an_answer_that_comes_before_the_request_has_left_is_heard(run: Run) -> None:
     async def main() -> None:
@@ -217,11 +223,11 @@ def test_an_idle_connection_is_closed_after_a_while() -> None:
 def test_names_in_a_url_cannot_add_to_the_request() -> None:
     async def main() -> None:
         async with WireServer(raw(GOOD)) as server:
-            url = f"http://127.0.0.1:{server.port}/a b\r\nX-Evil: 1/é/%20"
+            url = f"http://127.0.0.1:{server.port}/é/%20?version=ü"
             client = HttptoolsClient(Endpoint(url))
-            await client.post("/x", b"{}")
+            await client.post("/a b\r\nX-Evil: 1", b"{}")
             (sent,) = server.requests
-            assert sent.target == "/a%20bX-Evil:%201/%C3%A9/%20/x"
+            assert sent.target == "/%C3%A9/%20/a%20bX-Evil:%201?version=%C3%BC"
             assert "x-evil" not in sent.headers
             await client.close()
 

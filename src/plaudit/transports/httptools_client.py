@@ -72,7 +72,7 @@ class HttptoolsClient:
         if self._is_closed:
             connection.abort()
         if not connection.is_open:
-            raise dropped(self._endpoint)
+            raise dropped(self._endpoint, is_kept_alive=False)
         # Only now: one that is cancelled while it is made ends without a word to us.
         self._open.add(connection)
         return connection
