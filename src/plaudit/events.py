@@ -126,20 +126,14 @@ class LimitChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
-    at: float
-    endpoint: str
-    seconds: float
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
 class BreakerChanged:
     at: float
     endpoint: str
     state: str
     """`open`, `half-open` or `closed`."""
     error: str | None = None
+    waits_s: float | None = None
+    """Where nobody can connect to it: seconds after which it is given up, if that stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +159,6 @@ Event = (
     | CallFinished
     | RetryPlanned
     | LimitChanged
-    | Paused
     | BreakerChanged
     | EndpointLost
     | CacheTrouble

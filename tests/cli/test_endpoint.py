@@ -14,11 +14,20 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint import ask_models, endpoints_of, is_local, require_keys, with_models
+from plaudit.cli.endpoint import (
+    Models,
+    ask_models,
+    endpoints_of,
+    is_local,
+    once_reachable,
+    require_keys,
+    with_models,
+)
 from plaudit.cli.probe import examine
 from plaudit.config import Endpoint, without_password
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
+from plaudit.testing import run
 
 
 class Server(ThreadingHTTPServer):
@@ -186,9 +195,23 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
     with pytest.raises(
         ConfigError, match=r"no connection to http://127\.0\.0\.1:9/v1: Connection refused; start a server"
     ):
-        with_models((endpoint,), Settings())
+        with_models((endpoint,), Settings(deadline=0.01))
     with pytest.raises(ConfigError, match="ollama serve"):
-        with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings())
+        with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings(deadline=0.01))
+
+
+@pytest.mark.parametrize(("starts_at", "is_found"), [(20.0, True), (70.0, False)])
+def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
+    starts_at: float, is_found: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask() -> Models:
+        if asyncio.get_running_loop().time() < starts_at:
+            return Models(error="no connection to e", is_unreachable=True)
+        return Models(names=("m",), status=200)
+
+    models = run(once_reachable(ask, patience=60.0))
+    assert (models.names == ("m",)) == is_found
+    assert caplog.messages == ["no connection to e. Still trying, for up to 60 s"]
 
 
 def test_a_list_of_models_beyond_all_reason_is_not_read_to_its_end(server: Server) -> None:

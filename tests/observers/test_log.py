@@ -16,7 +16,6 @@ from plaudit.events import (
     EndpointLost,
     Event,
     LimitChanged,
-    Paused,
     RetryPlanned,
     Summary,
     VerdictsReady,
@@ -55,10 +54,10 @@ def test_an_empty_batch_divides_by_nothing(caplog: pytest.LogCaptureFixture) -> 
 
 def test_the_same_trouble_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     rejected = CallFinished(at=1.0, endpoint="e", in_flight=1, outcome="rate_limited", latency_s=0.1)
-    told = lines(caplog, *[rejected] * 50, *[Paused(at=1.0, endpoint="e", seconds=2.0, cause="429")] * 50)
-    assert told == [
+    lost = BreakerChanged(at=1.0, endpoint="e", state="open", error="no connection to e", waits_s=60.0)
+    assert lines(caplog, *[rejected] * 50, *[lost] * 50) == [
         "WARNING e turns calls away; sending fewer at once",
-        "WARNING e asked us to slow down (429); waiting 2.0 s",
+        "WARNING no connection to e. Still trying, for up to 60 s",
     ]
 
 

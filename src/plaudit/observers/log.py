@@ -20,7 +20,6 @@ from plaudit.events import (
     EndpointLost,
     Event,
     LimitChanged,
-    Paused,
     RetryPlanned,
     Summary,
     VerdictsReady,
@@ -65,14 +64,14 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
     match event:
         case EndpointLost():
             return ("lost", event.endpoint, event.error), f"endpoint lost: {event.error}"
+        case BreakerChanged(state="open", waits_s=float(seconds)):
+            told = f"{event.error}. Still trying, for up to {seconds:g} s"
+            return ("unreachable", event.endpoint), told
         case BreakerChanged(state="open"):
             why = f": {event.error}" if event.error else ""
             return ("breaker", event.endpoint), f"{event.endpoint} keeps failing; calls to it pause{why}"
         case CacheTrouble():
             return ("cache", event.message), event.message
-        case Paused():
-            told = f"{event.endpoint} asked us to slow down ({event.cause}); waiting {event.seconds:.1f} s"
-            return ("paused", event.endpoint), told
         case CallFinished(outcome="rate_limited"):
             return ("throttled", event.endpoint), f"{event.endpoint} turns calls away; sending fewer at once"
         case _:
