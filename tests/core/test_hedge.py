@@ -1,8 +1,8 @@
-"""A call gets a twin only past what nearly every call takes, once that is known."""
+"""A call gets a twin only past what nearly every call takes; one far past all others hangs."""
 
 from __future__ import annotations
 
-from plaudit.core.hedge import MIN_CALLS, hedge_age
+from plaudit.core.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.core.histogram import LatencyHistogram
 
 
@@ -32,3 +32,31 @@ def test_a_few_stragglers_do_not_hide_the_next_ones() -> None:
 def test_where_long_calls_are_common_they_are_no_outliers() -> None:
     age = hedge_age(latencies((80, 2.0), (20, 50.0)))
     assert age is not None and age > 50.0
+
+
+def test_a_call_hangs_only_far_past_what_makes_it_an_outlier() -> None:
+    known = latencies((100, 2.0))
+    outlier, hung = hedge_age(known), hung_age(known)
+    assert outlier is not None and hung is not None
+    assert 2.0 * outlier <= hung <= 30.0
+
+
+def test_one_reply_is_enough_to_tell_that_another_call_hangs() -> None:
+    few = hung_age(latencies((1, 2.0)))
+    many = hung_age(latencies((MIN_CALLS, 2.0)))
+    assert few is not None and many is not None
+    assert many < few <= 60.0  # with less known there is more patience, but an end to it
+
+
+def test_nothing_hangs_before_anything_came_back() -> None:
+    assert hung_age(latencies()) is None
+
+
+def test_at_an_endpoint_of_milliseconds_a_short_delay_is_no_hang() -> None:
+    age = hung_age(latencies((1000, 0.002)))
+    assert age is not None and age >= 0.5
+
+
+def test_the_long_calls_of_a_mixed_batch_do_not_hang() -> None:
+    age = hung_age(latencies((80, 2.0), (20, 50.0)))
+    assert age is not None and age > 100.0

@@ -151,20 +151,21 @@ def test_a_judge_that_reads_nonsense_costs_that_sample(read: Any) -> None:
     run(main())
 
 
-def test_an_unreadable_reply_is_asked_for_once_more() -> None:
+@pytest.mark.parametrize("unreadable", [1, 2])
+def test_an_unreadable_reply_is_asked_for_up_to_three_times(unreadable: int) -> None:
     def behave(asked: Asked) -> Reply:
-        return Reply("well...", usage=Usage(10, 2)) if asked.nth == 1 else marks_of(asked.text)
+        return Reply("well...", usage=Usage(10, 2)) if asked.nth <= unreadable else marks_of(asked.text)
 
     async def main() -> None:
         server = FakeServer(behave)
         async with Desk(server) as desk:
             verdict = (await desk.score([Sample("q", "abc")]))[0]
             assert verdict.status is Status.OK
-            assert verdict.attempts == 2
-            assert len(server.asked) == 2
-            # Both replies were paid for, and both are counted.
-            assert verdict.usage == Usage(15, 5)
-            assert desk.seen(BatchFinished)[0].summary.calls == 2
+            assert verdict.attempts == unreadable + 1
+            assert len(server.asked) == unreadable + 1
+            # All replies were paid for, and all are counted.
+            assert verdict.usage == Usage(5 + 10 * unreadable, 3 + 2 * unreadable)
+            assert desk.seen(BatchFinished)[0].summary.calls == unreadable + 1
 
     run(main())
 
@@ -176,8 +177,32 @@ def test_an_unreadable_reply_that_stays_so_is_unreadable_and_no_number() -> None
             verdict = (await desk.score([Sample("q", "odd")]))[0]
             assert verdict.status is Status.UNREADABLE
             assert verdict.score is None
-            assert verdict.attempts == 2
-            assert len(server.asked) == 2
+            assert verdict.attempts == 3
+            assert len(server.asked) == 3
+
+    run(main())
+
+
+def test_an_unreadable_reply_is_asked_for_from_another_endpoint_first() -> None:
+    async def main() -> None:
+        babbling, sound = FakeServer(Reply("well...")), good_server()
+        async with Desk(babbling, sound) as desk:
+            verdicts = await desk.score(samples(60))
+            assert {verdict.status for verdict in verdicts} == {Status.OK}
+            assert max(verdict.attempts for verdict in verdicts) == 2
+            assert {asked.nth for asked in babbling.asked} == {1}
+            assert set(babbling.texts()) <= set(sound.texts())
+
+    run(main())
+
+
+def test_where_no_other_endpoint_is_left_the_same_is_asked_again() -> None:
+    async def main() -> None:
+        gone = FakeServer(KeyRefused("401"), latency=0.1)
+        flaky = FakeServer(lambda asked: Reply("well...") if asked.nth < 3 else marks_of(asked.text))
+        async with Desk(gone, flaky) as desk:
+            verdicts = await desk.score(samples(20))
+            assert {verdict.status for verdict in verdicts} == {Status.OK}
 
     run(main())
 

@@ -16,6 +16,7 @@ class Call:
 
     __slots__ = (
         "_bound",
+        "answered_on",
         "attempts",
         "failed_on",
         "finished",
@@ -55,6 +56,9 @@ class Call:
         """How often in a row it had to be sent again through no fault of its own."""
         self.finished = False
         self.failed_on: str | None = None
+        """The endpoint that it is kept away from, where there is another."""
+        self.answered_on: str | None = None
+        """The endpoint that the reply came from."""
         self.first_sent: float | None = None
         self.last_sent = 0.0
         self.latency = 0.0

@@ -291,6 +291,7 @@ class Dispatcher:
             self._report_limit(lane)
         call.attempts += 1
         call.latency = latency
+        call.answered_on = lane.name
         self._finish(call, reply)
 
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:

@@ -38,8 +38,8 @@ GATHER = 0.01
 """Seconds between two writes while many verdicts are to come: a write costs as much as many verdicts do."""
 MANY = 64
 """Questions without a verdict from which on writes gather; the last ones of a batch wait for none."""
-READINGS = 2
-"""How often an unreadable reply is asked for: once, and once again."""
+READINGS = 3
+"""How often a question is asked at the most, where its replies are unreadable."""
 
 
 class Scorer:
@@ -252,6 +252,7 @@ class Scorer:
             status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
             if status is Status.UNREADABLE and asked.readings < READINGS and asked.is_wanted(call):
                 again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+                again.failed_on = call.answered_on
                 self._dispatcher.enqueue([again])
                 return None
             verdict = Verdict(None, status, error=str(error))
