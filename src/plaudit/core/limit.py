@@ -24,6 +24,8 @@ from plaudit.core.level import Level
 NEVER = float("inf")
 LARGEST_STEP = 128
 """Calls by which a limit grows at once: what is too much is refused."""
+ALONE = 16
+"""Calls between two refusals from which on a single one may have any cause."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
 _State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
@@ -131,13 +133,14 @@ class ConcurrencyLimit:
         sent_at: float,
         accepted: int,
         sure: int = 0,
+        in_doubt: int = 0,
         order: int = 0,
         since: float = NEVER,
     ) -> None:
         """A call was refused for load; `accepted` calls were under way when it left, and stayed.
 
-        `sure` calls have been under way for so long that they must have been let in; `since` is when the
-        first of the refusals in a row left, this being the last.
+        `sure` calls have been under way for so long that they must have been let in, of `in_doubt` others
+        that is open; `since` is when the first of the refusals in a row left, this being the last.
         """
         if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
             return  # others were let in on top of them: it was not for load
@@ -149,12 +152,12 @@ class ConcurrencyLimit:
             self._in_burst = 0
             self.first_refused = order
             self.cut_at = now
-            is_alone = order - self._last_refused >= max(8, self.limit // 2)
-            self._is_tolerated = is_alone and self.cause != "probe"
+            is_alone = order - self._last_refused >= ALONE
+            self._is_tolerated = is_alone and (self.cause != "probe" or in_doubt >= ALONE // 2)
         self._last_refused = order
         self._in_burst += 1
         if self._in_burst == 1 and self._is_tolerated:
-            return  # one in a whole round may have any cause
+            return
         if not self._is_cut:
             self._is_weak = True
             self._begin_cut(now, accepted, refuse_time=now - sent_at)
@@ -190,8 +193,9 @@ class ConcurrencyLimit:
         A capacity or a rate that is used up refuses all that follow; only weather picks.
         """
         self.is_in_doubt = False
-        self._picked += 1 if 4 * after > self._in_burst else -1
-        self._picked = max(-3, min(self._picked, 3))
+        if after or self._in_burst > 1:
+            self._picked += 1 if 4 * after > self._in_burst else -1
+            self._picked = max(-3, min(self._picked, 3))
         if 4 * after <= self._in_burst and self._in_burst >= SOLID:
             self._is_weak = False
             self._set_anchor(self.limit, now)
@@ -281,7 +285,7 @@ class ConcurrencyLimit:
         if self._rise is not None and self._rise[3] >= 3:
             height, replies, since, _ = self._rise
             self._rise = None
-            if self._picked > 0:
+            if self._picked >= 0:
                 self.forgive(now=now)
             else:
                 self.turn_to_rate((accepted - height + self._replies - replies) / max(now - since, 1e-3))

@@ -21,9 +21,11 @@ LEAP = 1.0
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LESS = 0.8
-"""Share of a pace below which less refusals are to be expected, if they are for the rate."""
-SOME, MOST = 0.05, 0.3
+"""Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
+SOME, MOST = 0.05, 0.65
 """Share of the calls that weather refuses: less does not matter, and more is no weather."""
+TRUSTING = 200
+"""Calls for which refusals are not looked at once more as weather, after they were found to be."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
@@ -49,8 +51,9 @@ class Pace:
         self._growth = LEAP
         self._is_binding = False
         self._refused_at = 0.0
-        self._suspect: float | None = None
-        """The pace before the cuts that are to show whether less of it brings fewer refusals."""
+        self._suspect: tuple[float, float] | None = None
+        """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
+        self._trusting = self._since_cut = 0
         self._trial = [0, 0]
         """Calls sent, and refused, at a pace well below that."""
 
@@ -110,12 +113,14 @@ class Pace:
             if self._burst > 0:
                 self._burst -= 1
                 return
+            self._trusting -= 1
             self._sends.append(now)
             self._next = max(self._next, now - LATE) + 1.0 / self.rate
-            if self._suspect is not None and self.rate < LESS * self._suspect:
-                self._trial[0] += 1
-                if self._trial[0] > 40:  # and few were refused, or it would be known by now
-                    self._suspect = None
+            if self._suspect is not None:
+                self._since_cut += 1
+                self._trial[0] += self.rate < LESS * self._suspect[0]
+                if self._trial[0] > 48 or self._since_cut > 160:
+                    self._suspect = None  # few were refused, or it would be known by now
 
     def on_refusal(self, *, now: float, sent_at: float) -> None:
         """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
@@ -123,25 +128,26 @@ class Pace:
         if self.rate is None or sent_at < self._began:
             return
         self._refused += 1
-        if self._suspect is not None and self.rate < LESS * self._suspect:
+        if self._suspect is not None and self.rate < LESS * self._suspect[0]:
             self._trial[1] += 1
             if self._find_weather(now):
                 return
-        is_flood = self._refused >= 4 and 2 * self._refused > len(self._sends)
+        is_flood = self._refused >= 6 and 4 * self._refused > 3 * len(self._sends)
         if self._is_refused_much and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate)):
             self._slow_down(now, sent_at)
 
     def _slow_down(self, now: float, until: float) -> None:
         """Go down to what was accepted since this pace began, or to half of it after too short a time."""
         assert self.rate is not None
-        if self._suspect is None:
-            self._suspect, self._trial = self.rate, [0, 0]
         elapsed = until - self._began
         measured = 0.5 * self.rate
         if elapsed >= max(SPAN, 4.0 / self.rate):
             accepted = bisect_right(self._sends, until) - self._refused
             measured = accepted / elapsed / (1.0 - self.weather)
             self.is_proven = True
+            if self._trusting <= 0 and self._suspect is None:
+                self._suspect = self.rate, self._refused / len(self._sends)
+                self._trial, self._since_cut = [0, 0], 0
         self.rate = max(min(self.rate, measured), 0.5 * self.rate, SLOWEST)
         self._refused_at = self.rate
         self._growth = CREEP
@@ -149,16 +155,18 @@ class Pace:
         self._restart(now)
 
     def _find_weather(self, now: float) -> bool:
-        """See whether so much less brought no fewer refusals: then they are not for the rate."""
+        """See whether much less brought no fewer refusals: then they are not for the rate."""
         sent, refused = self._trial
         if refused < 3 or sent < 16:
             return False
-        share = refused / sent
-        if not SOME < share < MOST:
-            self._suspect = None
+        assert self._suspect is not None
+        before, share_before = self._suspect
+        self._suspect, share = None, refused / sent
+        if not max(SOME, 0.6 * share_before) < share < MOST:
             return False
-        self.weather, self._suspect = share, None
-        self._growth = CREEP
+        self.weather, self.rate = share, before
+        self._trusting = TRUSTING
+        self._growth = 4.0 * CREEP
         self._restart(now)
         return True
 

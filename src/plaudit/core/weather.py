@@ -13,9 +13,9 @@ MOST = 0.36
 """Where more than this share is refused under any load, it is no weather: nothing gets through."""
 MEMORY = 192
 """Calls after which older ones count half."""
-LENIENCY = 1.3
+LENIENCY = 1.4
 """How many times the usual share of refusals is put down to the weather."""
-MOST_EXCUSES = 8.0
+MOST_EXCUSES = 12.0
 
 
 class Weather:
@@ -30,6 +30,8 @@ class Weather:
         self._high = [0.0, 0.0]
         self._excuses = 0.0
         self._is_news = False
+        self._runs = 0.0
+        """Refusals right after another."""
 
     def on_send(self, *, load: float) -> None:
         """A call leaves under so much load, itself included."""
@@ -51,9 +53,11 @@ class Weather:
         tally = self._tally(load)
         if tally[1] + 1.0 > tally[0]:
             return False  # sent before the count began
-        if not is_run:
+        if is_run:
+            self._runs += 1.0
+        else:
             tally[1] += 1.0
-            self._is_news = True
+        self._is_news = True
         if self._excuses < 1.0:
             return False
         self._excuses -= 1.0
@@ -77,6 +81,7 @@ class Weather:
     def _estimate(self) -> None:
         sent, refused = self._low[0] + self._high[0], self._low[1] + self._high[1]
         if sent > MEMORY:
+            self._runs /= 2.0
             for tally in (self._low, self._high):
                 tally[0] /= 2.0
                 tally[1] /= 2.0
@@ -87,6 +92,9 @@ class Weather:
         under_more = self._high[1] / self._high[0] if self._high[0] else 0.0
         is_unrelated = under_less >= 0.8 * under_more and under_less <= MOST
         was_none = self.share == 0.0
-        self.share = refused / sent if is_unrelated else min(self.share, under_less)
+        # Runs are no evidence of weather; but where it is found, they belong to it.
+        self.share = (
+            (refused + min(self._runs, refused)) / sent if is_unrelated else min(self.share, under_less)
+        )
         if was_none and self.share:
             self._excuses = MOST_EXCUSES  # for those that came together with this one

@@ -179,11 +179,13 @@ class Lane:
         else:
             # As many as there were when it left, less those that turned out to be refused as well.
             accepted = flight.height - (self._refusals - flight.refusals)
+            sure = self.sent_by(now - OUTLIVED * (now - flight.sent_at))
             self.limit.on_refusal(
                 now=now,
                 sent_at=flight.sent_at,
                 accepted=accepted,
-                sure=self.sent_by(now - OUTLIVED * (now - flight.sent_at)),
+                sure=sure,
+                in_doubt=len(self.flights) - sure,
                 order=flight.order,
                 since=self.breaker.streak_from,
             )
