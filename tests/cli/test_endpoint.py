@@ -24,7 +24,7 @@ from plaudit.cli.endpoint import (
     with_models,
 )
 from plaudit.cli.probe import examine
-from plaudit.config import Endpoint, without_password
+from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
 from plaudit.testing import run
@@ -227,18 +227,6 @@ def test_a_packed_list_of_models_is_cut_while_it_is_unpacked(server: Server) -> 
         the_model(server)
 
 
-def test_no_netrc_is_read(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    netrc = tmp_path / ".netrc"
-    netrc.write_text("machine 127.0.0.1 login intruder password stolen\n")
-    netrc.chmod(0o600)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(netrc))
-    server.say({"data": [{"id": "only"}]})
-    assert the_model(server) == "only"
-    asyncio.run(examine(Endpoint(server.url)))
-    assert server.keys == [None, None]
-
-
 def test_the_query_of_a_base_url_goes_along(server: Server) -> None:
     server.say({"data": [{"id": "only"}]})
     settings = settings_for(PLAUDIT_BASE_URL=server.url + "?api-version=1")
@@ -283,13 +271,3 @@ def test_no_message_about_a_url_shows_its_password(url: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make()
         assert "hunter2" not in str(caught.value)
-
-
-def test_a_url_is_shown_without_the_secrets_in_it() -> None:
-    assert without_password("http://me:pw@h/v1?x=1") == "http://h/v1?x=1"
-    assert without_password("http://h/v1?api-version=1&api-key=abc&sig=d") == (
-        "http://h/v1?api-version=1&api-key=***&sig=***"
-    )
-    assert (
-        without_password("407 from http://me:p@ss@proxy:3128 for you") == "407 from http://proxy:3128 for you"
-    )
