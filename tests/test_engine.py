@@ -507,15 +507,20 @@ def test_a_budget_is_never_crossed() -> None:
 
 
 def test_the_limit_that_was_learned_outlives_the_engine() -> None:
-    with loopback(INSTANT.replace(latency=taking(0.1), capacity=Reject(slots=8))) as server:
-        with Engine(server.url, model="m", cache=None) as engine:
+    server = SimulatedServer(INSTANT.replace(latency=taking(0.05), capacity=Reject(slots=8)))
+
+    def refused_in_a_run() -> int:
+        before = server.stats.rejects[429]
+        with Engine(
+            "http://simulated/v1", model="m", cache=None, transport=lambda _: SimulatedTransport(server)
+        ) as engine:
             engine.score(samples(100), JUDGE)
-        cold = sum(server.stats.rejects.values())
-        learned = json.loads((home() / "limits.json").read_text())
-        assert 6 <= learned[f"{server.url} m"]["limit"] <= 10
-        with Engine(server.url, model="m", cache=None) as engine:
-            engine.score(samples(100), JUDGE)
-        warm = sum(server.stats.rejects.values()) - cold
+        return server.stats.rejects[429] - before
+
+    cold = refused_in_a_run()
+    learned = json.loads((home() / "limits.json").read_text())
+    assert 6 <= learned["http://simulated/v1 m"]["limit"] <= 10
+    warm = refused_in_a_run()
     assert cold >= 20
     assert warm < cold / 2
 
