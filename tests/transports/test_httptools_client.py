@@ -319,6 +319,25 @@ def test_a_proxy_that_opens_no_tunnel_makes_the_endpoint_unreachable(step: Step,
     asyncio.run(main())
 
 
+def test_a_first_connection_that_takes_long_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with WireServer(stall()) as proxy:
+            at = f"http://127.0.0.1:{proxy.port}"
+            endpoint = Endpoint("https://localhost/v1")
+            client = HttptoolsClient(endpoint, proxy=at, connect_timeout=0.05, tell_after=0.01)
+            for _ in range(2):
+                posts = (client.post("/x", b"{}") for _ in range(3))
+                found = await asyncio.gather(*posts, return_exceptions=True)
+                assert {type(one) for one in found} == {Unreachable}
+            await client.close()
+
+    asyncio.run(main())
+    (told,) = caplog.messages
+    assert "no connection to https://localhost/v1" in told
+    assert "nobody has answered within 0.01 s" in told
+    assert told.endswith(". Still trying")
+
+
 @LOOPS
 def test_closing_ends_an_attempt_to_connect(run: Run) -> None:
     async def main() -> None:
