@@ -9,6 +9,7 @@ from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, good, numbered
 from simulation import score_batches, seeded
 
 from plaudit.core.hedge import hedge_age
+from plaudit.core.retry import RetryPolicy
 from plaudit.errors import RateLimited, RequestRefused, TransportFailed
 from plaudit.events import CallFinished, CallStarted
 from plaudit.scheduler.dispatcher import DispatcherConfig
@@ -30,7 +31,7 @@ def test_hedging_halves_the_tail_where_a_second_endpoint_has_room() -> None:
     without = score_batches(servers, config=DispatcherConfig(hedge=False))[0]
     assert with_twins.seconds <= without.seconds / 2
     assert with_twins.failures == without.failures == 0
-    assert 0 < with_twins.hedges <= 0.2 * with_twins.calls
+    assert 0 < with_twins.hedges <= 64 + 0.25 * with_twins.calls
 
 
 def test_a_straggler_is_answered_by_its_twin_and_then_cut_off() -> None:
@@ -74,12 +75,95 @@ def test_hedging_can_be_turned_off() -> None:
 
 def test_a_twin_never_takes_a_slot_that_a_waiting_call_needs() -> None:
     async def main() -> None:
-        server = FakeServer(lambda asked: (30.0 if asked.text in ("q3", "q9") else 1.0, GOOD))
+        server = FakeServer(lambda asked: (2.5 if asked.text in ("q30", "q39") else 1.0, GOOD))
         config = DispatcherConfig(max_concurrent=4, timeout=300.0)
         async with Bench(server, config=config) as bench:
             await bench.ask_all(*numbered(100))
             last_first_send = max(asked.at for asked in server.asked if asked.nth == 1)
             assert all(asked.at >= last_first_send for asked in server.asked if asked.nth > 1)
+
+    run(main())
+
+
+def hanging(*arrivals: int, twins: int = 0) -> FakeServer:
+    """Answers in half a second, except the calls of these numbers, and so many twins of each."""
+    hung: set[str] = set()
+
+    def behave(asked: Asked) -> tuple[float, Reply]:
+        if asked.arrival in arrivals:
+            hung.add(asked.text)
+        return (NEVER if asked.text in hung and asked.nth <= 1 + twins else 0.5), GOOD
+
+    return FakeServer(behave)
+
+
+def test_a_call_that_hangs_gets_its_twin_though_others_wait() -> None:
+    async def main() -> None:
+        server = hanging(30, 31)
+        async with Bench(server, config=DispatcherConfig(max_concurrent=4, timeout=600.0)) as bench:
+            bench.ask(*numbered(400))
+            await asyncio.sleep(20.0)
+            assert bench.dispatcher.backlog > 100
+            assert {server.asked[30].text, server.asked[31].text} <= bench.outcomes.keys()
+            assert good(await bench.answers()) == 400
+
+    run(main())
+
+
+def test_a_call_that_hangs_gets_its_twin_though_the_budget_of_retries_is_spent() -> None:
+    async def main() -> None:
+        server = hanging(70)
+        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+            budget = bench.dispatcher._retries
+            while budget.can_hedge(now=0.0):
+                budget.take(now=0.0)
+            for _ in range(10_000):
+                budget.take(now=0.0)
+            assert good(await bench.ask_all(*numbered(100))) == 100
+            assert max(bench.ended_at.values()) < 30.0
+
+    run(main())
+
+
+def test_a_call_that_hangs_gets_its_twin_where_nothing_but_one_reply_is_known() -> None:
+    async def main() -> None:
+        server = hanging(1)
+        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all("a", "b")) == 2
+            assert max(bench.ended_at.values()) < 60.0
+
+    run(main())
+
+
+def test_a_twin_that_hangs_as_well_gets_another() -> None:
+    async def main() -> None:
+        server = hanging(70, twins=1)
+        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(100))) == 100
+            assert max(bench.ended_at.values()) < 60.0
+            assert bench.calls[server.asked[70].text].sends == 3
+            assert server.cancelled == 2
+
+    run(main())
+
+
+def test_a_question_that_always_hangs_has_three_twins_and_no_more() -> None:
+    async def main() -> None:
+        server = hanging(70, twins=99)
+        config = DispatcherConfig(timeout=100.0, retry=RetryPolicy(attempts=1))
+        async with Bench(server, config=config) as bench:
+            assert good(await bench.ask_all(*numbered(100))) == 99
+            assert bench.calls[server.asked[70].text].sends == 4
+
+    run(main())
+
+
+def test_a_call_that_hangs_gets_its_twin_from_another_endpoint_first() -> None:
+    async def main() -> None:
+        stuck, fine = hanging(40), hanging()
+        async with Bench(stuck, fine, config=DispatcherConfig(max_concurrent=8, timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(400))) == 400
+            assert stuck.asked[40].text in fine.texts()
 
     run(main())
 
@@ -107,7 +191,7 @@ def test_a_twin_that_fails_leaves_the_call_to_the_other(error: Exception) -> Non
     def behave(asked: Asked) -> tuple[float, Reply | Exception]:
         if asked.text != "q70":
             return 1.0, GOOD
-        return (15.0, GOOD) if asked.nth == 1 else (0.1, error)
+        return (3.0, GOOD) if asked.nth == 1 else (0.1, error)
 
     async def main() -> None:
         server = FakeServer(behave)
@@ -120,7 +204,7 @@ def test_a_twin_that_fails_leaves_the_call_to_the_other(error: Exception) -> Non
 
 def test_a_twin_turned_away_elsewhere_is_not_sent_a_third_time() -> None:
     async def main() -> None:
-        slow = FakeServer(lambda asked: (15.0 if asked.arrival == 30 else 1.0, GOOD))
+        slow = FakeServer(lambda asked: (3.0 if asked.arrival == 30 else 1.0, GOOD))
         full = FakeServer(lambda asked: RateLimited("slow down") if asked.text in slow.texts() else GOOD)
         async with Bench(slow, full) as bench:
             assert good(await bench.ask_all(*numbered(120))) == 120
@@ -134,7 +218,7 @@ def test_when_both_twins_fail_the_call_is_tried_again() -> None:
     def behave(asked: Asked) -> tuple[float, Reply | Exception]:
         if asked.text != "q70" or asked.nth > 2:
             return 1.0, GOOD
-        return 15.0 + asked.nth, TransportFailed("reset")
+        return 2.5 + asked.nth / 10, TransportFailed("reset")
 
     async def main() -> None:
         server = FakeServer(behave)

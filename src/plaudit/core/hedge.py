@@ -19,7 +19,7 @@ HUNG_OF_FEW = 10.0
 """The same where few others are known, and as many times the longest of them."""
 YOUNGEST_HUNG = 1.0
 MOST_TWINS = 3
-"""Twins of one call: those that hang as well get another, each after twice the time."""
+"""Twins of one call: those that hang as well get another, after a longer time each."""
 
 
 def hedge_age(latencies: LatencyHistogram) -> float | None:

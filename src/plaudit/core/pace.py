@@ -14,10 +14,13 @@ from plaudit.types import RateHeaders
 
 SPAN = 0.25
 """Seconds over which a pace is tried before it grows, and over which a rate is measured, at least."""
+LONGEST_SPAN = 1.5
 CREEP = 0.03
 """How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
 LEAP = 1.0
 """How much it grows at the most, or while nothing is known."""
+LEAST, FORGET = 0.25, 10.0
+"""A pace is not cut below this share of the best that was accepted; after so many seconds, half of that."""
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LESS = 0.8
@@ -51,6 +54,7 @@ class Pace:
         self._growth = LEAP
         self._is_binding = False
         self._refused_at = 0.0
+        self._best = self._best_at = 0.0
         self._suspect: tuple[float, float] | None = None
         """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
         self._trusting = self._since_cut = 0
@@ -69,6 +73,7 @@ class Pace:
         """
         self._burst = burst
         self.rate = self._refused_at = max(rate, SLOWEST)
+        self._best, self._best_at = 0.0, now
         self.is_proven = False
         self.weather = 0.0
         self._suspect = None
@@ -86,9 +91,11 @@ class Pace:
             return now
         self._is_binding |= self._next > now
         if now >= self._began + self._span:
-            if self._is_refused_much:
-                self._slow_down(now, now)
-            elif self._is_binding:  # else it held nothing back, and was not tried
+            if not self._is_binding:
+                pass  # it held nothing back, and was not tried
+            elif self._is_refused_much:
+                self._slow_down(now, self._sends[-1])
+            else:
                 self.rate *= 1.0 + self._growth
                 self._growth = min(2.0 * self._growth, LEAP)
                 self._next = min(self._next, now + 1.0 / self.rate)
@@ -101,7 +108,7 @@ class Pace:
         assert self.rate is not None
         if self._growth >= LEAP:  # nothing is known
             return max(0.1, 2.0 * self.refuse_time, min(8.0 / self.rate, 0.4))
-        return max(SPAN, 16.0 / self.rate)
+        return max(SPAN, min(16.0 / self.rate, LONGEST_SPAN))
 
     @property
     def _is_refused_much(self) -> bool:
@@ -133,7 +140,11 @@ class Pace:
             if self._find_weather(now):
                 return
         is_flood = self._refused >= 6 and 4 * self._refused > 3 * len(self._sends)
-        if self._is_refused_much and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate)):
+        if (
+            self._is_binding
+            and self._is_refused_much
+            and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate))
+        ):
             self._slow_down(now, sent_at)
 
     def _slow_down(self, now: float, until: float) -> None:
@@ -148,7 +159,11 @@ class Pace:
             if self._trusting <= 0 and self._suspect is None:
                 self._suspect = self.rate, self._refused / len(self._sends)
                 self._trial, self._since_cut = [0, 0], 0
-        self.rate = max(min(self.rate, measured), 0.5 * self.rate, SLOWEST)
+        # Not to a small part of what was accepted lately: where much less brings no fewer refusals, that is
+        # to be seen soon.
+        self._best *= 0.5 ** ((now - self._best_at) / FORGET)
+        self._best, self._best_at = max(self._best, min(measured, self.rate)), now
+        self.rate = max(min(self.rate, measured), LEAST * self._best, SLOWEST)
         self._refused_at = self.rate
         self._growth = CREEP
         self._next = max(self._next, now + 1.0 / self.rate)
@@ -162,9 +177,10 @@ class Pace:
         assert self._suspect is not None
         before, share_before = self._suspect
         self._suspect, share = None, refused / sent
-        if not max(SOME, 0.6 * share_before) < share < MOST:
+        if not max(SOME, 0.75 * share_before) < share < MOST:
             return False
         self.weather, self.rate = share, before
+        self._refused_at = before
         self._trusting = TRUSTING
         self._growth = 4.0 * CREEP
         self._restart(now)

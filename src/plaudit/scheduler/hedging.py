@@ -61,7 +61,7 @@ class Hedging:
                     wake = min(wake, flight.sent_at + age)
                     break
                 call = flight.call
-                due = call.last_sent + age * 2**call.twins
+                due = call.last_sent + age * max(1, call.twins)
                 if due > now or call.twins >= MOST_TWINS or not _is_wanted(call):
                     wake = min(wake, max(due, now + AGAIN))
                     continue
