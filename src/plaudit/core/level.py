@@ -118,13 +118,13 @@ class Level:
             return None
         if previous is None:
             return math.inf if len(self.latencies) >= self.needed else None
-        slowdown = self._slowdown(previous)
+        slowdown = self.slowdown_over(previous)
         if slowdown is not None:
             before = self.base if self.target > previous.target else previous.target
             return self.target / before / slowdown
         return 1.0 if now >= self.overdue_at(previous) else None
 
-    def _slowdown(self, previous: Level) -> float | None:
+    def slowdown_over(self, previous: Level) -> float | None:
         """How much longer calls take here than they took on the level before."""
         if previous.line is not None and len(self.pairs) >= (4 * FEWEST if self.is_level else FEWEST):
             intercept, slope = previous.line

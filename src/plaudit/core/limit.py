@@ -26,6 +26,8 @@ LARGEST_STEP = 128
 """Calls by which a limit grows at once: what is too much is refused."""
 ALONE = 16
 """Calls between two refusals from which on a single one may have any cause."""
+SLOW = 1.35
+"""How many times as long calls may take on a higher level before the best is looked for below it."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
 _State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
@@ -388,8 +390,8 @@ class ConcurrencyLimit:
             return
         gain = level.gain_over(previous, now=now)
         if gain is None and level.is_free(previous) and level.target <= 16 * self._replies:
-            self._factor = 3.0
-            self._open(now, 3 * level.target, reference=previous)
+            self._factor = 2.0
+            self._open(now, 2 * level.target, reference=previous)
             return
         if gain is None:
             return
@@ -401,14 +403,24 @@ class ConcurrencyLimit:
                 self._settle(previous.target, "no gain")
         elif level.is_level and previous is not None:
             self._settle(level.target if gain >= self._config.gain else previous.target, "doubt")
-        elif gain >= self._config.gain:
+        elif gain >= self._config.gain and not self._is_slow(level, previous):
             self._step_every = min(self._config.step_every, level.pace() / 96.0)
             self._open(now, self._next_target(level, gain), reference=level)
         elif previous is not None and previous.is_blind and previous.target == level.base:
             self._level = previous
             self._open_below(now)
         else:
-            self._settle(level.base, "no gain")
+            self._settle(self._knee(level, previous), "no gain")
+
+    def _is_slow(self, level: Level, previous: Level | None) -> bool:
+        """Whether calls take so much longer here that the best is below."""
+        slowdown = level.slowdown_over(previous) if previous is not None else None
+        return slowdown is not None and slowdown > SLOW and level.base != level.target
+
+    def _knee(self, level: Level, previous: Level | None) -> int:
+        """Where more calls stop to bring more: somewhere between the level and the one it rose from."""
+        slowdown = level.slowdown_over(previous) if previous is not None else None
+        return level.base if slowdown is None else max(level.base, round(level.target / slowdown**0.5))
 
     def _next_target(self, level: Level, gain: float) -> int:
         if level.is_level:
@@ -420,7 +432,7 @@ class ConcurrencyLimit:
                 self._factor = max(self._factor, 1.0 + self.allowance / level.target)
         else:
             is_free = gain >= 0.85 * level.target / level.base
-            self._factor = 3.0 if is_free else 1.5
+            self._factor = 2.0 if is_free else 1.5
         return round(self._factor * level.target)
 
     def _open(self, now: float, target: int, *, reference: Level | None) -> None:

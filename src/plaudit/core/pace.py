@@ -19,7 +19,7 @@ CREEP = 0.03
 """How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
 LEAP = 1.0
 """How much it grows at the most, or while nothing is known."""
-LEAST, FORGET = 0.25, 10.0
+LEAST, FORGET = 0.25, 30.0
 """A pace is not cut below this share of the best that was accepted; after so many seconds, half of that."""
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
@@ -177,7 +177,7 @@ class Pace:
         assert self._suspect is not None
         before, share_before = self._suspect
         self._suspect, share = None, refused / sent
-        if not max(SOME, 0.75 * share_before) < share < MOST:
+        if not max(SOME, 0.6 * share_before) < share < MOST:
             return False
         self.weather, self.rate = share, before
         self._refused_at = before

@@ -1,14 +1,18 @@
 """Refusals that are not about load: where less load brings no fewer of them, load is not their cause.
 
-Pure: no clock, no I/O. Load is whatever the sender controls: calls at once, or calls a second.
+Pure: no clock, no I/O. Load is the number of calls at once; for calls a second, see `Pace`.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 LOW = 0.85
 """Share of the highest load below which a call counts as sent under less load."""
 ENOUGH = 3
 """Refusals under less load from which on they are believed."""
+NO_FEWER = 0.6
+"""Share of the refusals under more load that there must be under less, for load not to be their cause."""
 MOST = 0.36
 """Where more than this share is refused under any load, it is no weather: nothing gets through."""
 MEMORY = 192
@@ -18,6 +22,27 @@ LENIENCY = 1.4
 MOST_EXCUSES = 12.0
 
 
+@dataclass(slots=True)
+class Tally:
+    """Calls sent under more or under less load, and what became of them."""
+
+    sent: float = 0.0
+    picked: float = 0.0
+    """Refused, though the call right before was not: weather picks."""
+    in_runs: float = 0.0
+    """Refused right after another: a limit that is used up refuses all that follow."""
+
+    def add(self, other: Tally) -> None:
+        self.sent += other.sent
+        self.picked += other.picked
+        self.in_runs += other.in_runs
+
+    def halve(self) -> None:
+        self.sent /= 2.0
+        self.picked /= 2.0
+        self.in_runs /= 2.0
+
+
 class Weather:
     """The share of calls that is refused whatever the load, and whether a refusal is one of these."""
 
@@ -25,13 +50,9 @@ class Weather:
         self.share = 0.0
         """Of all calls, those refused for reasons that have nothing to do with load."""
         self._peak = 0.0
-        self._low = [0.0, 0.0]
-        """Calls sent under less load, and how many of them were refused."""
-        self._high = [0.0, 0.0]
+        self._less, self._more = Tally(), Tally()
         self._excuses = 0.0
         self._is_news = False
-        self._runs = 0.0
-        """Refusals right after another."""
 
     def on_send(self, *, load: float) -> None:
         """A call leaves under so much load, itself included."""
@@ -39,24 +60,24 @@ class Weather:
             self._is_news = False
             self._estimate()
         if load * LOW > self._peak:  # what was much is little now
-            self._low = [self._low[0] + self._high[0], self._low[1] + self._high[1]]
-            self._high = [0.0, 0.0]
+            self._less.add(self._more)
+            self._more = Tally()
             self._peak = load
-        self._tally(load)[0] += 1.0
+        self._tally(load).sent += 1.0
         self._excuses = min(self._excuses + LENIENCY * self.share, MOST_EXCUSES)
 
     def on_refusal(self, *, load: float, is_run: bool = False) -> bool:
         """A call sent under so much load was refused; True: put it down to the weather.
 
-        `is_run` says that the call sent right before it was refused, too: weather picks, and rarely twice.
+        `is_run` says that the call sent right before it was refused, too.
         """
         tally = self._tally(load)
-        if tally[1] + 1.0 > tally[0]:
+        if tally.picked + tally.in_runs + 1.0 > tally.sent:
             return False  # sent before the count began
         if is_run:
-            self._runs += 1.0
+            tally.in_runs += 1.0
         else:
-            tally[1] += 1.0
+            tally.picked += 1.0
         self._is_news = True
         if self._excuses < 1.0:
             return False
@@ -65,36 +86,39 @@ class Weather:
 
     def withdraw(self, count: int) -> None:
         """So many of the last refusals came from an endpoint that let nothing in: they do not count."""
-        for tally in (self._high, self._low):
-            gone = min(float(count), tally[1])
-            tally[0] -= gone
-            tally[1] -= gone
-            count -= int(gone)
+        left = float(count)
+        for tally in (self._more, self._less):
+            gone = min(left, tally.picked + tally.in_runs)
+            runs = min(gone, tally.in_runs)
+            tally.in_runs -= runs
+            tally.picked -= gone - runs
+            tally.sent = max(tally.sent - gone, 0.0)
+            left -= gone
 
     def forget(self) -> None:
-        """Start over: load is measured in another unit from now on."""
+        """Start over: load is not what limits the calls, or no longer."""
         self.__init__()  # type: ignore[misc]
 
-    def _tally(self, load: float) -> list[float]:
-        return self._low if load < LOW * self._peak else self._high
+    def _tally(self, load: float) -> Tally:
+        return self._less if load < LOW * self._peak else self._more
 
     def _estimate(self) -> None:
-        sent, refused = self._low[0] + self._high[0], self._low[1] + self._high[1]
+        less, more = self._less, self._more
+        sent = max(less.sent + more.sent, 1.0)
         if sent > MEMORY:
-            self._runs /= 2.0
-            for tally in (self._low, self._high):
-                tally[0] /= 2.0
-                tally[1] /= 2.0
-        if self._low[1] < ENOUGH:
-            self.share = min(self.share, refused / max(sent, 1.0))
+            less.halve()
+            more.halve()
+        if less.picked < ENOUGH:
+            self.share = min(self.share, (less.picked + more.picked) / sent)
             return
-        under_less = self._low[1] / self._low[0]
-        under_more = self._high[1] / self._high[0] if self._high[0] else 0.0
-        is_unrelated = under_less >= 0.8 * under_more and under_less <= MOST
+        under_less = less.picked / less.sent
+        under_more = (more.picked + more.in_runs) / more.sent if more.sent else 0.0
         was_none = self.share == 0.0
-        # Runs are no evidence of weather; but where it is found, they belong to it.
-        self.share = (
-            (refused + min(self._runs, refused)) / sent if is_unrelated else min(self.share, under_less)
-        )
+        if NO_FEWER * under_more <= under_less <= MOST:
+            picked, runs = less.picked + more.picked, less.in_runs + more.in_runs
+            # Runs are no evidence of weather; but where it is found, some of them belong to it.
+            self.share = (picked + min(runs, picked)) / sent
+        else:
+            self.share = min(self.share, under_less)
         if was_none and self.share:
             self._excuses = MOST_EXCUSES  # for those that came together with this one
