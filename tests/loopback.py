@@ -43,14 +43,14 @@ class Loopback:
 
 
 @contextmanager
-def loopback(scenario: Scenario = INSTANT, *, speed: float = 1.0) -> Iterator[Loopback]:
+def loopback(scenario: Scenario = INSTANT, *, speed: float = 1.0, port: int = 0) -> Iterator[Loopback]:
     server = SimulatedServer(scenario)
     ready = threading.Event()
     found: list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
         stop = asyncio.Event()
-        async with serving(server, speed=speed) as url:
+        async with serving(server, speed=speed, port=port) as url:
             found.append((f"{url}/v1", asyncio.get_running_loop(), stop))
             ready.set()
             await stop.wait()

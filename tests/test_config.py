@@ -73,8 +73,10 @@ def test_a_query_is_kept_for_every_route_and_shown_nowhere() -> None:
 
 def test_a_url_is_shown_without_its_secrets() -> None:
     assert (
-        without_password("http://a:b@host:1/v1?api-key=c&version=2")
-        == "http://***@host:1/v1?api-key=***&version=2"
+        without_password("http://a:b@host:1/v1?api-key=c&version=2&sig=d")
+        == "http://host:1/v1?api-key=***&version=2&sig=***"
     )
     assert without_password("http://host/v1?version=2") == "http://host/v1?version=2"
-    assert without_password("a:b@host/v1") == "***@host/v1"
+    assert without_password("a:b@host/v1") == "host/v1"
+    said = "407 from http://me:p@ss@proxy:3128 for you"
+    assert without_password(said) == "407 from http://proxy:3128 for you"

@@ -22,7 +22,7 @@ from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, St
 from plaudit.caches import SqliteCache
 from plaudit.config import home
 from plaudit.errors import ConfigError, EngineClosed
-from plaudit.events import BatchFinished, BatchStarted, CallStarted, Event, VerdictsReady
+from plaudit.events import BatchFinished, BatchStarted, BreakerChanged, CallStarted, Event, VerdictsReady
 from plaudit.simulator import Fault, Reject, SimulatedServer, SimulatedTransport
 from plaudit.testing import ScriptedTransport
 from plaudit.types import ChatRequest, Reply
@@ -427,17 +427,25 @@ def test_an_unknown_model_is_named() -> None:
         assert server.stats.requests <= 128
 
 
-def test_a_refused_connection_is_told_with_its_url_and_a_remedy() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    start = time.monotonic()
-    with Engine(f"http://127.0.0.1:{port}/v1", model="m") as engine:
-        verdicts = engine.score(samples(100), JUDGE)
-    assert time.monotonic() - start < 6.0
-    assert statuses(verdicts) == {Status.FAILED}
-    (message,) = {verdict.error for verdict in verdicts}
-    assert f"http://127.0.0.1:{port}/v1" in str(message)
-    assert "plaudit simulate" in str(message)
+def test_a_server_that_starts_late_is_waited_for_and_told_of_with_its_url_and_a_remedy() -> None:
+    told: list[BreakerChanged] = []
+    is_told = threading.Event()
+
+    def observe(event: Event) -> None:
+        if isinstance(event, BreakerChanged) and event.state == "open":
+            told.append(event)
+            is_told.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with Engine(f"http://127.0.0.1:{port}/v1", model="m", observers=[observe]) as engine:
+        pending = engine.submit(samples(100), JUDGE)
+        assert is_told.wait(5.0)
+        with loopback(port=port):
+            assert statuses(pending.result(timeout=20.0)) == {Status.OK}
+    assert f"no connection to http://127.0.0.1:{port}/v1" in str(told[0].error)
+    assert "plaudit simulate" in str(told[0].error)
+    assert told[0].waits_s == 60.0
 
 
 def test_odd_responses_harm_no_neighbour() -> None:
@@ -499,15 +507,20 @@ def test_a_budget_is_never_crossed() -> None:
 
 
 def test_the_limit_that_was_learned_outlives_the_engine() -> None:
-    with loopback(INSTANT.replace(latency=taking(0.02), capacity=Reject(slots=8))) as server:
-        with Engine(server.url, model="m", cache=None) as engine:
+    server = SimulatedServer(INSTANT.replace(latency=taking(0.05), capacity=Reject(slots=8)))
+
+    def refused_in_a_run() -> int:
+        before = server.stats.rejects[429]
+        with Engine(
+            "http://simulated/v1", model="m", cache=None, transport=lambda _: SimulatedTransport(server)
+        ) as engine:
             engine.score(samples(100), JUDGE)
-        cold = sum(server.stats.rejects.values())
-        learned = json.loads((home() / "limits.json").read_text())
-        assert 6 <= learned[f"{server.url} m"]["limit"] <= 10
-        with Engine(server.url, model="m", cache=None) as engine:
-            engine.score(samples(100), JUDGE)
-        warm = sum(server.stats.rejects.values()) - cold
+        return server.stats.rejects[429] - before
+
+    cold = refused_in_a_run()
+    learned = json.loads((home() / "limits.json").read_text())
+    assert 6 <= learned["http://simulated/v1 m"]["limit"] <= 10
+    warm = refused_in_a_run()
     assert cold >= 20
     assert warm < cold / 2
 

@@ -48,7 +48,7 @@ class Summary:
     rejects: int = 0
     """Replies that said "slow down"."""
     rereads: int | None = None
-    """Replies that held no verdict and were asked for once more; None where nobody counted."""
+    """Replies that held no verdict and were asked for again; None where nobody counted."""
     latency_p50_s: float | None = None
     latency_p95_s: float | None = None
     prompt_tokens: int = 0
@@ -132,6 +132,8 @@ class BreakerChanged:
     state: str
     """`open`, `half-open` or `closed`."""
     error: str | None = None
+    waits_s: float | None = None
+    """Where nobody can connect to it: seconds after which it is given up, if that stays so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,20 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint import ask_models, endpoints_of, is_local, require_keys, with_models
+from plaudit.cli.endpoint import (
+    Models,
+    ask_models,
+    endpoints_of,
+    is_local,
+    once_reachable,
+    require_keys,
+    with_models,
+)
 from plaudit.cli.probe import examine
-from plaudit.config import Endpoint, without_password
+from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
+from plaudit.testing import run
 
 
 class Server(ThreadingHTTPServer):
@@ -186,9 +195,23 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
     with pytest.raises(
         ConfigError, match=r"no connection to http://127\.0\.0\.1:9/v1: Connection refused; start a server"
     ):
-        with_models((endpoint,), Settings())
+        with_models((endpoint,), Settings(deadline=0.01))
     with pytest.raises(ConfigError, match="ollama serve"):
-        with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings())
+        with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings(deadline=0.01))
+
+
+@pytest.mark.parametrize(("starts_at", "is_found"), [(20.0, True), (70.0, False)])
+def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
+    starts_at: float, is_found: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask() -> Models:
+        if asyncio.get_running_loop().time() < starts_at:
+            return Models(error="no connection to e", is_unreachable=True)
+        return Models(names=("m",), status=200)
+
+    models = run(once_reachable(ask, patience=60.0))
+    assert (models.names == ("m",)) == is_found
+    assert caplog.messages == ["no connection to e. Still trying, for up to 60 s"]
 
 
 def test_a_list_of_models_beyond_all_reason_is_not_read_to_its_end(server: Server) -> None:
@@ -202,18 +225,6 @@ def test_a_packed_list_of_models_is_cut_while_it_is_unpacked(server: Server) -> 
     server.say(gzip.compress(b" " * (64 << 20), compresslevel=1))
     with pytest.raises(ConfigError, match="more than 4 MiB"):
         the_model(server)
-
-
-def test_no_netrc_is_read(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    netrc = tmp_path / ".netrc"
-    netrc.write_text("machine 127.0.0.1 login intruder password stolen\n")
-    netrc.chmod(0o600)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(netrc))
-    server.say({"data": [{"id": "only"}]})
-    assert the_model(server) == "only"
-    asyncio.run(examine(Endpoint(server.url)))
-    assert server.keys == [None, None]
 
 
 def test_the_query_of_a_base_url_goes_along(server: Server) -> None:
@@ -260,13 +271,3 @@ def test_no_message_about_a_url_shows_its_password(url: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make()
         assert "hunter2" not in str(caught.value)
-
-
-def test_a_url_is_shown_without_the_secrets_in_it() -> None:
-    assert without_password("http://me:pw@h/v1?x=1") == "http://h/v1?x=1"
-    assert without_password("http://h/v1?api-version=1&api-key=abc&sig=d") == (
-        "http://h/v1?api-version=1&api-key=***&sig=***"
-    )
-    assert (
-        without_password("407 from http://me:p@ss@proxy:3128 for you") == "407 from http://proxy:3128 for you"
-    )

@@ -126,11 +126,24 @@ def test_a_wrong_key_is_one_message_that_names_the_variable(
     assert "0123456789" not in result.stderr + out.read_text()
 
 
-def test_nobody_there_names_the_url(source: Path, out: Path) -> None:
-    result = plaudit("score", source, "-o", out, "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+def test_nobody_there_is_told_once_with_the_remedy_while_it_goes_on_trying(source: Path, out: Path) -> None:
+    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "0.5")
+    result = plaudit("score", source, "-o", out, *nobody, "--model", "m")
     assert result.exit_code == 3
-    assert "http://127.0.0.1:9/v1" in result.stderr
-    assert {line["status"] for line in read(out)} == {"failed"}
+    (told,) = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert told.startswith(
+        "warning: no connection to http://127.0.0.1:9/v1: Connection refused; start a server"
+    )
+    assert told.endswith("or correct the URL. Still trying, for up to 60 s")
+    assert {line["status"] for line in read(out)} == {"deadline"}
+
+
+def test_nobody_to_ask_for_the_model_is_told_and_tried_until_the_deadline(source: Path, out: Path) -> None:
+    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "0.1")
+    result = plaudit("score", source, "-o", out, *nobody)
+    assert result.exit_code == 2
+    assert "Still trying, for up to 0.1 s" in result.stderr
+    assert "plaudit: no connection to http://127.0.0.1:9/v1" in result.stderr
 
 
 def test_a_deadline_is_kept_and_marks_what_is_missing(source: Path, out: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -329,3 +330,10 @@ def test_a_storm_of_timeouts_cuts_again_and_again_but_never_to_nothing() -> None
     assert heights[1] < 64
     assert heights[1] >= 32  # calls that left together are one storm, not sixty-four
     assert heights[-1] <= 2
+
+
+def test_a_burst_of_refusals_takes_as_long_as_its_slowest_not_as_its_first() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=32))
+    for late in (0.001, 0.01, 0.004):
+        limit.on_refusal(now=1.0 + late, sent_at=1.0, accepted=8)
+    assert limit.refuse_time == pytest.approx(0.01)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,8 +11,8 @@ import pytest
 from answering_model import ChatModel, EmbeddingModel, engine_over
 from loopback import HANGING, INSTANT, loopback, taking
 
-from plaudit import Endpoint, Engine
-from plaudit.errors import ConfigError, ModelNotFound, RequestRefused
+from plaudit import Engine
+from plaudit.errors import ConfigError, EndpointRefused, ModelNotFound, RequestRefused
 from plaudit.mutation import (
     DEFAULT_REPLY,
     KEEP,
@@ -201,24 +200,20 @@ def test_failures_are_never_cached() -> None:
 # -- what to do about it ----------------------------------------------------------------------------------
 
 
-def test_connection_refused_names_the_url_and_how_to_start_a_server(
+def test_an_endpoint_given_up_is_named_with_the_remedy_and_told_once_for_each_thing_that_failed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        endpoint = Endpoint(url, model="llama3", kind="ollama")
-        with Engine(endpoints=[endpoint], cache=None) as engine:
-            rewrites = batch_mutate_queries(QUERIES, CLARIFY, engine)
-            answers = batch_query_target_model(QUERIES, engine)
-            encoded = batch_encode_queries(QUERIES, EndpointEncoder(engine))
-    told = f"no connection to {url}: Connection refused; start Ollama with `ollama serve`"
+    told = "no connection to http://model: Connection refused; start Ollama with `ollama serve`"
+    with engine_over(ChatModel(lambda _: EndpointRefused(told))) as engine:
+        rewrites = batch_mutate_queries(QUERIES, CLARIFY, engine)
+        answers = batch_query_target_model(QUERIES, engine)
+        encoded = batch_encode_queries(QUERIES, EndpointEncoder(engine))
     assert [result.query for result in rewrites] == QUERIES
     assert {answer.text for answer in answers} == {DEFAULT_REPLY}
     assert encoded.is_fallback.all() and encoded.vectors.shape[0] == 8
     for error in (rewrites[0].error, answers[0].error, encoded.errors[0]):
         assert error is not None and told in error
-    assert caplog.text.count("Connection refused") == 3  # once for each thing that failed
+    assert caplog.text.count("Connection refused") == 3
 
 
 def test_too_many_requests_say_what_to_do() -> None:

@@ -54,11 +54,10 @@ def test_an_empty_batch_divides_by_nothing(caplog: pytest.LogCaptureFixture) -> 
 
 def test_the_same_trouble_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     rejected = CallFinished(at=1.0, endpoint="e", in_flight=1, outcome="rate_limited", latency_s=0.1)
-    is_open = BreakerChanged(at=1.0, endpoint="e", state="open", error="503")
-    told = lines(caplog, *[rejected] * 50, *[is_open] * 50)
-    assert told == [
+    lost = BreakerChanged(at=1.0, endpoint="e", state="open", error="no connection to e", waits_s=60.0)
+    assert lines(caplog, *[rejected] * 50, *[lost] * 50) == [
         "WARNING e turns calls away; sending fewer at once",
-        "WARNING e keeps failing; calls to it pause: 503",
+        "WARNING no connection to e. Still trying, for up to 60 s",
     ]
 
 

@@ -24,8 +24,8 @@ BAD = (
     Fault("error", SHARE, status=400),
     Fault("refusal", SHARE),
     Fault("filtered", SHARE / 2),
-    Fault("babble", 0.09),  # an unreadable reply is asked for again: both must fail
-    Fault("truncated", 0.04),
+    Fault("babble", 0.2),  # an unreadable reply is asked for up to three times: all must fail
+    Fault("truncated", 0.06),
     Fault("hang", SHARE),
 )
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plaudit.simulator import (
@@ -138,6 +138,7 @@ def test_outages_come_back_and_several_are_sat_out_one_after_the_other() -> None
 
 @QUICK
 @given(st.floats(0.1, 9.7), st.floats(0.05, 0.9), st.floats(0.0, 1.0), works_lists)
+@example(every=0.5588399702401584, share=0.5, phase=1.0, works=[5.0, 1.0])
 def test_an_outage_of_any_period_is_sat_out(
     every: float, share: float, phase: float, works: list[float]
 ) -> None:

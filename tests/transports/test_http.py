@@ -129,6 +129,18 @@ def test_more_calls_than_ever_before_need_a_fresh_connection_which_cannot_be_sta
     assert len(client.sent) == 3
 
 
+@pytest.mark.parametrize("is_kept_alive", [True, False])
+def test_a_client_that_knows_whether_the_connection_was_fresh_is_believed(is_kept_alive: bool) -> None:
+    async def main() -> None:
+        drop = Dropped("gone", is_kept_alive=is_kept_alive)
+        transport = transport_of(ScriptedClient(GOOD, drop))
+        await transport.send(ASK)
+        with pytest.raises(SendAgain if is_kept_alive else Dropped):
+            await transport.send(ASK)
+
+    run(main())
+
+
 def test_an_unknown_client_is_named() -> None:
     with pytest.raises(ConfigError, match="'curl'"):
         open_transport(ENDPOINT, "curl")

@@ -180,6 +180,12 @@ def test_an_answer_without_a_body_leaves_no_trace_in_the_next_exchange() -> None
     assert isinstance(lost, Dropped)
 
 
+def test_a_dropped_request_tells_whether_its_connection_was_fresh() -> None:
+    fresh, _, kept = asyncio.run(answers(hang_up(), raw(GOOD), hang_up(), count=3))
+    assert isinstance(fresh, Dropped) and fresh.is_kept_alive is False
+    assert isinstance(kept, Dropped) and kept.is_kept_alive is True
+
+
 @LOOPS
 def test_an_answer_that_comes_before_the_request_has_left_is_heard(run: Run) -> None:
     async def main() -> None:
@@ -217,11 +223,11 @@ def test_an_idle_connection_is_closed_after_a_while() -> None:
 def test_names_in_a_url_cannot_add_to_the_request() -> None:
     async def main() -> None:
         async with WireServer(raw(GOOD)) as server:
-            url = f"http://127.0.0.1:{server.port}/a b\r\nX-Evil: 1/é/%20"
+            url = f"http://127.0.0.1:{server.port}/é/%20?version=ü"
             client = HttptoolsClient(Endpoint(url))
-            await client.post("/x", b"{}")
+            await client.post("/a b\r\nX-Evil: 1", b"{}")
             (sent,) = server.requests
-            assert sent.target == "/a%20bX-Evil:%201/%C3%A9/%20/x"
+            assert sent.target == "/%C3%A9/%20/a%20bX-Evil:%201?version=%C3%BC"
             assert "x-evil" not in sent.headers
             await client.close()
 
@@ -311,6 +317,25 @@ def test_a_proxy_that_opens_no_tunnel_makes_the_endpoint_unreachable(step: Step,
             await proxy.until(lambda: proxy.open_connections == 0)
 
     asyncio.run(main())
+
+
+def test_a_first_connection_that_takes_long_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with WireServer(stall()) as proxy:
+            at = f"http://127.0.0.1:{proxy.port}"
+            endpoint = Endpoint("https://localhost/v1")
+            client = HttptoolsClient(endpoint, proxy=at, connect_timeout=0.05, tell_after=0.01)
+            for _ in range(2):
+                posts = (client.post("/x", b"{}") for _ in range(3))
+                found = await asyncio.gather(*posts, return_exceptions=True)
+                assert {type(one) for one in found} == {Unreachable}
+            await client.close()
+
+    asyncio.run(main())
+    (told,) = caplog.messages
+    assert "no connection to https://localhost/v1" in told
+    assert "nobody has answered within 0.01 s" in told
+    assert told.endswith(". Still trying")
 
 
 @LOOPS

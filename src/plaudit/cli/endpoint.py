@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,12 +16,17 @@ import msgspec
 from yarl import URL
 
 from plaudit.config import Endpoint, Price, without_password
+from plaudit.core.breaker import BreakerConfig
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.transports import failure
 from plaudit.transports.proxy import proxy_for
 
+log = logging.getLogger("plaudit")
+
 ASK_TIMEOUT = 10.0
+ASK_EVERY = 0.5
+"""Seconds between two questions to an endpoint that nobody can connect to yet."""
 ASK_LIMIT = 4 << 20
 """Bytes of an answer to a question of our own that are read: a list of models, a reply to a test."""
 ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
@@ -34,6 +41,8 @@ class Models:
     status: int | None = None
     error: str | None = None
     """None when the list was read."""
+    is_unreachable: bool = False
+    """Whether nobody can connect to it, so that it may yet be started."""
 
 
 def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
@@ -58,7 +67,10 @@ def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
 
 
 def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[Endpoint, ...]:
-    """Give each endpoint that names no model its only one. ConfigError where there are none, or several."""
+    """Give each endpoint that names no model its only one. ConfigError where there are none, or several.
+
+    An endpoint that nobody can connect to is waited for as long as the engine would, or until the deadline.
+    """
     return tuple(
         endpoint if endpoint.model else replace(endpoint, model=_only_model(endpoint, settings))
         for endpoint in endpoints
@@ -120,6 +132,19 @@ def request_options(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
+async def once_reachable(ask: Callable[[], Awaitable[Models]], *, patience: float) -> Models:
+    """What an endpoint answers once somebody can connect to it, or the last answer after so many seconds."""
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + patience
+    models = await ask()
+    if models.is_unreachable:
+        log.warning("%s. Still trying, for up to %g s", models.error, patience)
+    while models.is_unreachable and loop.time() < give_up_at:
+        await asyncio.sleep(ASK_EVERY)
+        models = await ask()
+    return models
+
+
 async def _ask_models(endpoint: Endpoint) -> Models:
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
     async with aiohttp.ClientSession(timeout=timeout) as session:
@@ -129,7 +154,7 @@ async def _ask_models(endpoint: Endpoint) -> Models:
                 body = await read_up_to(ASK_LIMIT, response)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return Models(error=unreachable(endpoint, error))
+            return Models(error=unreachable(endpoint, error), is_unreachable=_may_pass(error))
     asked = f"GET {without_password(models_url(endpoint))}"
     if status != 200:
         return Models(status=status, error=f"{asked} answered {status}")
@@ -148,6 +173,11 @@ async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | No
             response.close()
             return None
     return bytes(body)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether no connection came about, and for no fault of its certificate."""
+    return isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
 
 
 def unreachable(endpoint: Endpoint, error: Exception) -> str:
@@ -178,7 +208,10 @@ def decoded(body: bytes) -> Any:
 
 
 def _only_model(endpoint: Endpoint, settings: Settings) -> str:
-    models = ask_models(endpoint)
+    patience = BreakerConfig().cold_patience
+    if settings.deadline is not None:
+        patience = min(patience, settings.deadline)
+    models = asyncio.run(once_reachable(lambda: _ask_models(endpoint), patience=patience))
     if models.status in (401, 403):
         raise ConfigError(refused_key(endpoint, models.status or 0, settings))
     if models.error:

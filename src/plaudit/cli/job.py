@@ -146,7 +146,7 @@ class Run:
         return ended.status
 
     def _judge(self, sink: Sink, total: int | None) -> _Ended:
-        with self._convene() as bench, self._logging() as told:
+        with self._logging() as told, self._convene() as bench:
             self._say(bench.notice)
             ended = self._score(bench, sink, total)
             if trouble := bench.trouble():

@@ -150,7 +150,8 @@ class Breaker:
             self._callers.add(who)
             if self.state is BreakerState.HALF_OPEN and sent_at >= self._probe_sent:
                 self.bad_time = now - sent_at
-                self._shut_again(now, retry_after, self._patience(is_refusal, is_unreachable))
+                patience = self.patience(is_refusal=is_refusal, is_unreachable=is_unreachable)
+                self._shut_again(now, retry_after, patience)
             return False
         if sent_at <= passed:
             return False
@@ -169,6 +170,14 @@ class Breaker:
         return True
 
     # -- given up -----------------------------------------------------------------------------------------
+
+    def patience(self, *, is_refusal: bool = False, is_unreachable: bool = False) -> float:
+        """Seconds of such calls, and of none that succeeds, after which the endpoint is given up."""
+        if is_refusal:
+            return self._config.refusal_patience
+        if is_unreachable and not self._ever_worked:
+            return self._config.cold_patience
+        return self._config.patience
 
     def lose(self, *, now: float) -> None:
         """Give the endpoint up at once: it said that it will refuse every call."""
@@ -230,10 +239,3 @@ class Breaker:
         self._rounds = 0
         self._let_in = 1
         self._asked_until = 0.0
-
-    def _patience(self, is_refusal: bool, is_unreachable: bool) -> float:
-        if is_refusal:
-            return self._config.refusal_patience
-        if is_unreachable and not self._ever_worked:
-            return self._config.cold_patience
-        return self._config.patience

@@ -163,6 +163,8 @@ class ConcurrencyLimit:
         if not self._is_cut:
             self._is_weak = True
             self._begin_cut(now, accepted, refuse_time=now - sent_at)
+        else:  # the slowest of a burst: a busy machine must not make calls look let in
+            self.refuse_time = max(self.refuse_time, now - sent_at)
         self._level = self._previous = None
         self.refuses = self.is_learned = True
         self._set(max(1, min(self.limit, accepted)), "rate limited")

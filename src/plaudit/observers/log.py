@@ -64,6 +64,9 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
     match event:
         case EndpointLost():
             return ("lost", event.endpoint, event.error), f"endpoint lost: {event.error}"
+        case BreakerChanged(state="open", waits_s=float(seconds)):
+            told = f"{event.error}. Still trying, for up to {seconds:g} s"
+            return ("unreachable", event.endpoint), told
         case BreakerChanged(state="open"):
             why = f": {event.error}" if event.error else ""
             return ("breaker", event.endpoint), f"{event.endpoint} keeps failing; calls to it pause{why}"

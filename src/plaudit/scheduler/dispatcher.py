@@ -299,7 +299,7 @@ class Dispatcher:
         call.rejections += 1
         before = lane.limit.limit
         lane.on_refusal(error, flight, now=now)
-        self._tell_state(lane, now, str(error))
+        self._tell_state(lane, now, error)
         if lane.limit.limit != before:
             self._report_limit(lane)
         if lane.is_lost:
@@ -334,7 +334,7 @@ class Dispatcher:
         is_unreachable = isinstance(error, Unreachable)
         retry_after = getattr(error, "retry_after", None)
         lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
-        self._tell_state(lane, now, str(error))
+        self._tell_state(lane, now, error)
         if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
             call.attempts += 1
         if lane.is_lost:
@@ -426,13 +426,16 @@ class Dispatcher:
         self._wake = None
         self.pump()
 
-    def _tell_state(self, lane: Lane, now: float, error: str | None = None) -> None:
+    def _tell_state(self, lane: Lane, now: float, error: TransientError | None = None) -> None:
         """Tell of an endpoint that lets nothing in, is looked at again, or is back."""
         state = lane.breaker.state
         if state is not self._states.get(lane, BreakerState.CLOSED):
             self._states[lane] = state
             if state is not BreakerState.LOST:
-                self._tell(BreakerChanged(now, lane.name, state.value, error))
+                told = None if error is None else str(error)
+                is_unreachable = isinstance(error, Unreachable)
+                waits = lane.breaker.patience(is_unreachable=True) if is_unreachable else None
+                self._tell(BreakerChanged(now, lane.name, state.value, told, waits))
 
     def _report_limit(self, lane: Lane) -> None:
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))

@@ -124,7 +124,7 @@ def _after(end: float, every: float | None, at: float) -> float:
     """When a span that is on at `at` and ends at `end`, of each period if there is one, is over."""
     if every is None:
         return end
-    over = math.floor(at / every) * every + end
+    over = at - at % every + end  # by the remainder, as `Fault.is_active`: a quotient may round up
     return max(over, math.nextafter(at, math.inf))  # rounding must not hold it up
 
 

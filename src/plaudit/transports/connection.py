@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
         on_lost: Callable[[Connection], None],
     ) -> None:
         self.free_since = 0.0
+        self._is_kept_alive = False
         self._endpoint = endpoint
         self._on_free = on_free
         self._on_lost = on_lost
@@ -65,7 +66,7 @@ class Connection(asyncio.Protocol):
         """Send one request and read its answer. Cancelling it ends the connection."""
         transport = self._transport
         if transport is None or not self.is_open:
-            raise dropped(self._endpoint)
+            raise dropped(self._endpoint, is_kept_alive=self._is_kept_alive)
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         self._received = self._size = 0
@@ -127,7 +128,7 @@ class Connection(asyncio.Protocol):
         elif isinstance(exc, ssl.SSLError):
             self._fail(broken(self._endpoint, f"TLS failed ({exc})"))
         elif not self._received:
-            self._fail(dropped(self._endpoint))
+            self._fail(dropped(self._endpoint, is_kept_alive=self._is_kept_alive))
         elif not self._has_headers:
             self._fail(broken(self._endpoint, "the reply broke off in its headers"))
         else:
@@ -188,6 +189,7 @@ class Connection(asyncio.Protocol):
         self._resume()
         if transport is not None:
             if self._keeps_alive and self._is_written and not transport.get_write_buffer_size():
+                self._is_kept_alive = True
                 self._on_free(self)
             else:
                 transport.abort()

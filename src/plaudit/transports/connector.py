@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -20,6 +21,10 @@ from plaudit.transports.connection import MAX_HEAD, Connection
 from plaudit.transports.failure import out_of_files, proxy_refused, unreachable
 from plaudit.transports.files import is_out_of_files
 
+log = logging.getLogger("plaudit")
+
+TELL_AFTER = 3.0
+"""Seconds without a first connection after which that is said: whoever waits should know for what."""
 _NEXT_ADDRESS_AFTER = 0.25
 """Seconds until the next of several addresses is tried beside one that has not answered."""
 _ADDRESSES_FOR = 300.0
@@ -31,7 +36,12 @@ class Connector:
     """Opens connections to one endpoint, directly or through a proxy. Lives on one event loop."""
 
     def __init__(
-        self, endpoint: Endpoint, *, proxy: str | None = None, timeout: float = CONNECT_TIMEOUT
+        self,
+        endpoint: Endpoint,
+        *,
+        proxy: str | None = None,
+        timeout: float = CONNECT_TIMEOUT,
+        tell_after: float = TELL_AFTER,
     ) -> None:
         self._endpoint = endpoint
         self._proxy = proxy
@@ -46,6 +56,8 @@ class Connector:
         self._lookup: asyncio.Task[list[AddrInfoType]] | None = None
         self._looked_up_at = 0.0
         self._attempts: set[asyncio.Timeout] = set()
+        self._tell_after = tell_after
+        self._is_told = False
 
     @property
     def host(self) -> str:
@@ -72,16 +84,28 @@ class Connector:
         """A connection ready for requests. Raises Unreachable, or EndpointRefused for a proxy's refusal."""
         attempt = asyncio.timeout(self._timeout)
         self._attempts.add(attempt)
+        loop = asyncio.get_running_loop()
+        told = None if self._is_told else loop.call_later(self._tell_after, self._tell)
         try:
             async with attempt:
-                return await self._connect(make)
+                connection = await self._connect(make)
+            self._is_told = True  # once there was a connection, slow ones are the scheduler's business
+            return connection
         except OSError as error:
             failure = self._failed(error)
         except _RefusedByProxy as error:
             failure = proxy_refused(self._endpoint, error.status, self._proxy or "")
         finally:
             self._attempts.discard(attempt)
+            if told is not None:
+                told.cancel()
         raise failure
+
+    def _tell(self) -> None:
+        if not self._is_told:
+            self._is_told = True
+            cause = f"nobody has answered within {self._tell_after:g} s"
+            log.warning("%s. Still trying", unreachable(self._endpoint, cause, proxy=self._proxy))
 
     def _failed(self, error: OSError) -> PlauditError:
         if is_out_of_files(error):

@@ -48,9 +48,16 @@ _WRONG_ROUTE = (405, 406, 410, 415, 501)
 
 
 class Dropped(TransportFailed):
-    """The server hung up before the first byte of an answer: the request may never have been read."""
+    """The server hung up before the first byte of an answer: the request may never have been read.
+
+    `is_kept_alive`: whether the connection had served another request before; None: the client cannot tell.
+    """
 
     is_dropped = True
+
+    def __init__(self, message: str, *, is_kept_alive: bool | None = None) -> None:
+        super().__init__(message)
+        self.is_kept_alive = is_kept_alive
 
 
 def failure_of(
@@ -100,9 +107,10 @@ def too_large(endpoint: Endpoint, most: int) -> TransportFailed:
     return broken(endpoint, f"the reply is larger than {most >> 20} MiB")
 
 
-def dropped(endpoint: Endpoint) -> Dropped:
+def dropped(endpoint: Endpoint, *, is_kept_alive: bool | None = None) -> Dropped:
     """The server hung up without a word."""
-    return Dropped(f"{endpoint.name}: the server closed the connection without an answer")
+    message = f"{endpoint.name}: the server closed the connection without an answer"
+    return Dropped(message, is_kept_alive=is_kept_alive)
 
 
 def out_of_files(endpoint: Endpoint) -> OutOfFiles:

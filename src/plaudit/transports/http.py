@@ -55,10 +55,9 @@ class HttpTransport:
 
     async def _post(self, path: str, body: bytes) -> Answer:
         self._busy += 1
-        # Fewer calls than there were at once before: one of their connections is free, and is used.
-        is_kept_alive = self._busy <= self._peak
-        if not is_kept_alive:
-            self._peak = self._busy
+        # Fewer calls than there were at once before: one of their connections is free, and was probably used.
+        is_likely_kept_alive = self._busy <= self._peak
+        self._peak = max(self._busy, self._peak)
         clock = asyncio.get_running_loop().time
         sent_at = clock()
         try:
@@ -66,8 +65,10 @@ class HttpTransport:
         except TransportFailed as error:
             if self._is_closed:
                 raise self._closed() from None
-            if isinstance(error, Dropped) and is_kept_alive and clock() - sent_at <= STALE_AFTER:
-                raise SendAgain(str(error), is_answered=False) from None
+            if isinstance(error, Dropped) and clock() - sent_at <= STALE_AFTER:
+                is_kept_alive = error.is_kept_alive
+                if is_likely_kept_alive if is_kept_alive is None else is_kept_alive:
+                    raise SendAgain(str(error), is_answered=False) from None
             raise
         finally:
             self._busy -= 1

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from plaudit.config import Endpoint
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, Answer, headers_for
 from plaudit.transports.connection import Connection
-from plaudit.transports.connector import Connector
+from plaudit.transports.connector import TELL_AFTER, Connector
 from plaudit.transports.failure import dropped
 from plaudit.transports.unpacking import unpacked
 
@@ -27,9 +27,10 @@ class HttptoolsClient:
         proxy: str | None = None,
         connect_timeout: float = CONNECT_TIMEOUT,
         keep_alive: float = KEEP_ALIVE,
+        tell_after: float = TELL_AFTER,
     ) -> None:
         self._endpoint = endpoint
-        self._connector = Connector(endpoint, proxy=proxy, timeout=connect_timeout)
+        self._connector = Connector(endpoint, proxy=proxy, timeout=connect_timeout, tell_after=tell_after)
         self._keep_alive = keep_alive
         self._headers = headers_for(endpoint)
         self._heads: dict[str, bytes] = {}
@@ -72,7 +73,7 @@ class HttptoolsClient:
         if self._is_closed:
             connection.abort()
         if not connection.is_open:
-            raise dropped(self._endpoint)
+            raise dropped(self._endpoint, is_kept_alive=False)
         # Only now: one that is cancelled while it is made ends without a word to us.
         self._open.add(connection)
         return connection

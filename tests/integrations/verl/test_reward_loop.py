@@ -93,7 +93,8 @@ def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
         valid = [rewards[row] for row in rows if not failed[row]]
         if len(valid) >= 2:
             assert all(rewards[row] == pytest.approx(np.mean(valid), abs=1e-6) for row in rows if failed[row])
-    assert calls.stats.requests == 40
+    assert calls.stats.unique == 40
+    assert calls.stats.requests <= 44  # a call that the machine's load holds up gets a twin
 
 
 def test_a_length_penalty_goes_by_the_whole_group_wherever_its_rows_are(judged: Any, tokenizer: Any) -> None:
