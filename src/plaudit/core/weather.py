@@ -25,9 +25,9 @@ class Weather:
         self.share = 0.0
         """Of all calls, those refused for reasons that have nothing to do with load."""
         self._peak = 0.0
-        self._low = [0.0, 0.0]
-        """Calls sent under less load, and how many of them were refused."""
-        self._high = [0.0, 0.0]
+        self._low = [0.0, 0.0, 0.0]
+        """Calls sent under less load, how many were refused, and how many more right after such a one."""
+        self._high = [0.0, 0.0, 0.0]
         self._excuses = 0.0
         self._is_news = False
 
@@ -37,8 +37,8 @@ class Weather:
             self._is_news = False
             self._estimate()
         if load * LOW > self._peak:  # what was much is little now
-            self._low = [self._low[0] + self._high[0], self._low[1] + self._high[1]]
-            self._high = [0.0, 0.0]
+            self._low = [low + high for low, high in zip(self._low, self._high, strict=True)]
+            self._high = [0.0, 0.0, 0.0]
             self._peak = load
         self._tally(load)[0] += 1.0
         self._excuses = min(self._excuses + LENIENCY * self.share, MOST_EXCUSES)
@@ -49,11 +49,10 @@ class Weather:
         `is_run` says that the call sent right before it was refused, too: weather picks, and rarely twice.
         """
         tally = self._tally(load)
-        if tally[1] + 1.0 > tally[0]:
+        if tally[1] + tally[2] + 1.0 > tally[0]:
             return False  # sent before the count began
-        if not is_run:
-            tally[1] += 1.0
-            self._is_news = True
+        tally[2 if is_run else 1] += 1.0
+        self._is_news |= not is_run
         if self._excuses < 1.0:
             return False
         self._excuses -= 1.0
@@ -62,10 +61,11 @@ class Weather:
     def withdraw(self, count: int) -> None:
         """So many of the last refusals came from an endpoint that let nothing in: they do not count."""
         for tally in (self._high, self._low):
-            gone = min(float(count), tally[1])
-            tally[0] -= gone
-            tally[1] -= gone
-            count -= int(gone)
+            for kind in (2, 1):
+                gone = min(float(count), tally[kind])
+                tally[0] -= gone
+                tally[kind] -= gone
+                count -= int(gone)
 
     def forget(self) -> None:
         """Start over: load is measured in another unit from now on."""
@@ -78,13 +78,12 @@ class Weather:
         sent, refused = self._low[0] + self._high[0], self._low[1] + self._high[1]
         if sent > MEMORY:
             for tally in (self._low, self._high):
-                tally[0] /= 2.0
-                tally[1] /= 2.0
+                tally[:] = [count / 2.0 for count in tally]
         if self._low[1] < ENOUGH:
             self.share = min(self.share, refused / max(sent, 1.0))
             return
         under_less = self._low[1] / self._low[0]
-        under_more = self._high[1] / self._high[0] if self._high[0] else 0.0
+        under_more = (self._high[1] + self._high[2]) / self._high[0] if self._high[0] else 0.0
         is_unrelated = under_less >= 0.8 * under_more and under_less <= MOST
         was_none = self.share == 0.0
         self.share = refused / sent if is_unrelated else min(self.share, under_less)
