@@ -59,6 +59,19 @@ def test_refusals_past_a_capacity_are_no_weather() -> None:
     assert weather.share == 0.0
 
 
+def test_single_calls_past_a_capacity_are_no_weather_though_more_were_sent_before() -> None:
+    """A burst meets the capacity, which refuses all past it; then it is probed with one call at a time."""
+    weather = Weather()
+    for load in range(1, 65):
+        weather.on_send(load=load)
+    for load in range(25, 65):
+        weather.on_refusal(load=load, is_run=load > 25)
+    for _ in range(20):
+        rounds(weather, 25, calls=1, refuses=past(24))
+        rounds(weather, 24, calls=5, refuses=past(24))
+        assert weather.share == 0.0
+
+
 def test_all_refused_whatever_the_load_is_no_weather_either() -> None:
     weather = Weather()
     _, excused = rounds(weather, 80, 40, 20, 10, calls=40, refuses=lambda _: True)

@@ -11,6 +11,7 @@ from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, good_server, marks_of, samples, verdicts_of
 
 from plaudit.caches.memory import MemoryCache
+from plaudit.core.retry import RetryPolicy
 from plaudit.errors import TransportFailed
 from plaudit.scheduler.dispatcher import DispatcherConfig
 from plaudit.scheduler.scorer import CHUNK, WINDOW
@@ -59,15 +60,16 @@ def test_of_20000_samples_only_a_window_is_rendered_at_any_moment() -> None:
 
 
 def test_calls_that_wait_for_their_next_attempt_count_as_well() -> None:
-    """A server that puts most calls off must not draw the whole batch into memory."""
+    """A server that breaks most calls must not draw the whole batch into memory."""
 
     def behave(asked: Asked) -> Reply | Exception:
         put_off = asked.nth == 1 and asked.arrival % 3
-        return TransportFailed("503", retry_after=300.0) if put_off else marks_of(asked.text)
+        return TransportFailed("503") if put_off else marks_of(asked.text)
 
     async def main() -> None:
         server, judge = FakeServer(behave, latency=0.05), Watching()
-        async with Desk(server, config=DispatcherConfig(max_concurrent=64)) as desk:
+        patient = RetryPolicy(first_wait=600.0, max_wait=600.0)
+        async with Desk(server, config=DispatcherConfig(max_concurrent=64, retry=patient)) as desk:
             batch = desk.submit(samples(8000), judge)
             await asyncio.sleep(200.0)
             assert batch.remaining > 2000

@@ -111,7 +111,7 @@ class Lane:
         """Whether only the calls under way, if anything, keep this one from leaving here."""
         if self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
             return False
-        return self.quota is None or self.quota.ready_at(now=now, tokens=sum(call.token_bound)) <= now
+        return self._quota_ready_at(call, now) <= now
 
     @property
     def load(self) -> Load:
@@ -291,7 +291,7 @@ class Lane:
         if not self.breaker.is_closed:
             ready = self.breaker.ready_at(now=now)
             if not self.breaker.is_closed:
-                return ready
+                return max(ready, self._quota_ready_at(call, now))
             self._reopen(now)
         if len(self.flights) >= self.limit.limit:
             return NEVER
@@ -301,9 +301,11 @@ class Lane:
             self.weather.forget()
             self.limit.turn_from_rate(now=now, in_flight=len(self.flights))
             return self.ready_at(call, now=now)
-        if self.quota is not None:
-            ready = max(ready, self.quota.ready_at(now=now, tokens=sum(call.token_bound)))
-        return ready
+        return max(ready, self._quota_ready_at(call, now))
+
+    def _quota_ready_at(self, call: Call, now: float) -> float:
+        """When the user's requests and tokens a minute let the call leave."""
+        return now if self.quota is None else self.quota.ready_at(now=now, tokens=sum(call.token_bound))
 
     def cost_bound(self, call: Call) -> float:
         """What the call may cost here at the most, in dollars; 0.0 without a price."""
