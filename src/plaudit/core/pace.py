@@ -19,15 +19,13 @@ CREEP = 0.03
 """How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
 LEAP = 1.0
 """How much it grows at the most, or while nothing is known."""
-LEAST, FORGET = 0.25, 30.0
-"""A pace is not cut below this share of the best that was accepted; after so many seconds, half of that."""
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LESS = 0.8
 """Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
 SOME, MOST = 0.05, 0.65
 """Share of the calls that weather refuses: less does not matter, and more is no weather."""
-TRUSTING = 200
+TRUSTING = 64
 """Calls for which refusals are not looked at once more as weather, after they were found to be."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
@@ -54,7 +52,6 @@ class Pace:
         self._growth = LEAP
         self._is_binding = False
         self._refused_at = 0.0
-        self._best = self._best_at = 0.0
         self._suspect: tuple[float, float] | None = None
         """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
         self._trusting = self._since_cut = 0
@@ -73,7 +70,6 @@ class Pace:
         """
         self._burst = burst
         self.rate = self._refused_at = max(rate, SLOWEST)
-        self._best, self._best_at = 0.0, now
         self.is_proven = False
         self.weather = 0.0
         self._suspect = None
@@ -91,8 +87,8 @@ class Pace:
             return now
         self._is_binding |= self._next > now
         if now >= self._began + self._span:
-            if self._is_refused_much and self._sends:
-                self._slow_down(now, self._sends[-1])
+            if self._sends and self._is_refused_much(now):
+                self._slow_down(now, min(self._sends[-1], now - self.refuse_time))
             elif self._is_binding:  # else it held nothing back, and was not tried
                 self.rate *= 1.0 + self._growth
                 self._growth = min(2.0 * self._growth, LEAP)
@@ -108,10 +104,10 @@ class Pace:
             return max(0.1, 2.0 * self.refuse_time, min(8.0 / self.rate, 0.4))
         return max(SPAN, min(16.0 / self.rate, LONGEST_SPAN))
 
-    @property
-    def _is_refused_much(self) -> bool:
-        """Whether more is refused than at any pace."""
-        return self._refused > (1.25 * self.weather + 0.03) * len(self._sends) + 2 * (self.weather > 0.0)
+    def _is_refused_much(self, now: float) -> bool:
+        """Whether more is refused than at any pace, of the calls whose refusal would be back by now."""
+        known = bisect_right(self._sends, now - self.refuse_time)
+        return self._refused > (1.25 * self.weather + 0.03) * known + 2 * (self.weather > 0.0)
 
     def on_send(self, *, now: float) -> None:
         if self.rate is not None:
@@ -138,7 +134,8 @@ class Pace:
             if self._find_weather(now):
                 return
         is_flood = self._refused >= 6 and 4 * self._refused > 3 * len(self._sends)
-        if self._is_refused_much and (is_flood or sent_at - self._began >= max(SPAN, 4.0 / self.rate)):
+        is_tried = sent_at - self._began >= 0.8 * max(SPAN, 4.0 / self.rate)
+        if (is_flood or is_tried) and self._is_refused_much(now):
             self._slow_down(now, sent_at)
 
     def _slow_down(self, now: float, until: float) -> None:
@@ -146,18 +143,14 @@ class Pace:
         assert self.rate is not None
         elapsed = until - self._began
         measured = 0.5 * self.rate
-        if elapsed >= max(SPAN, 4.0 / self.rate):
+        if elapsed >= 0.6 * max(SPAN, 4.0 / self.rate):
             accepted = bisect_right(self._sends, until) - self._refused
             measured = accepted / elapsed / (1.0 - self.weather)
             self.is_proven = True
             if self._trusting <= 0 and self._suspect is None:
-                self._suspect = self.rate, self._refused / len(self._sends)
+                self._suspect = self.rate, self._refused / max(len(self._sends), 1)
                 self._trial, self._since_cut = [0, 0], 0
-        # Not to a small part of what was accepted lately: where much less brings no fewer refusals, that is
-        # to be seen soon.
-        self._best *= 0.5 ** ((now - self._best_at) / FORGET)
-        self._best, self._best_at = max(self._best, min(measured, self.rate)), now
-        self.rate = max(min(self.rate, measured), LEAST * self._best, SLOWEST)
+        self.rate = max(min(self.rate, measured), SLOWEST)
         self._refused_at = self.rate
         self._growth = CREEP
         self._next = max(self._next, now + 1.0 / self.rate)
@@ -166,6 +159,7 @@ class Pace:
     def _find_weather(self, now: float) -> bool:
         """See whether much less brought no fewer refusals: then they are not for the rate."""
         sent, refused = self._trial
+        sent -= len(self._sends) - bisect_right(self._sends, now - self.refuse_time)  # still open
         if refused < 3 or sent < 16:
             return False
         assert self._suspect is not None

@@ -308,9 +308,6 @@ class Dispatcher:
             self._finish(call, self._lost_to)
             return
         call.failed_on = lane.name
-        if self._is_flying(call):
-            call.twins -= 1  # it is alone again, and may get another
-            return
         wait = self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
         self._later(call, wait)
 
@@ -339,11 +336,8 @@ class Dispatcher:
             call.attempts += 1
         if lane.is_lost:
             self._lose(lane, error, now)
-        if call.finished:
-            return
-        if self._is_flying(call):
-            call.twins -= 1  # its twin may still bring a reply; if not, it gets another
-            return
+        if call.finished or self._is_flying(call):
+            return  # its twin may still bring a reply
         if lane.is_lost:
             self._elsewhere_or_fail(call, lane, error)
             return
