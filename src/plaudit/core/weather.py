@@ -118,7 +118,7 @@ class Weather:
         was_none = self.share == 0.0
         if NO_FEWER * under_more <= under_less <= MOST:
             # Runs are no evidence of weather; but where it is found, some of them belong to it.
-            self.share = (less.picked + min(less.in_runs, less.picked)) / less.sent
+            self.share = min((less.picked + min(less.in_runs, less.picked)) / less.sent, MOST)
         else:
             self.share = min(self.share, under_less)
         if was_none and self.share:

@@ -250,6 +250,7 @@ class Lane:
 
     def _reopen(self, now: float) -> None:
         self.pace.rest(now=now)
+        self.weather.forget()  # there may be another capacity now, and what was little load be much
         self.limit.resume(now=now, in_flight=self.in_flight, bad_time=self.breaker.bad_time)
 
     def begin_pace(self, rate: float, *, now: float, burst: int = 0) -> None:
