@@ -322,6 +322,8 @@ class ConcurrencyLimit:
 
         `accepted` counts the calls under way that would have been refused by now, were they to be.
         """
+        if self.rate is not None:
+            return NEVER  # the pace says when; at the ceiling, only a reply does
         if self._level is None:
             return self._probe(now, accepted) if self.refuses else NEVER
         self._judge(now)
@@ -337,7 +339,7 @@ class ConcurrencyLimit:
             return self.grow(now=now, accepted=accepted)
         self._find_rate(now, accepted)
         if self.rate is not None:
-            return now
+            return NEVER
         if not self.refuses:
             return self.grow(now=now, accepted=accepted)
         # A capacity confirmed at the same height is asked less and less often: each question is a refusal.
