@@ -219,9 +219,15 @@ class ConcurrencyLimit:
             self._rise = accepted, self._replies, now, 0
 
     def on_timeout(self, *, now: float, in_flight: int) -> None:
-        """A call was given up unanswered: the server may hold more than it can serve."""
-        if now - self.cut_at < 1.0:
-            return  # one of many that left together
+        """A call was given up unanswered: the server may hold more than it can serve.
+
+        `in_flight` is what it held, at the most, while the call was under way. Under a pace nothing is cut:
+        there the limit is the ceiling, and would never come back to it.
+        """
+        if self.rate is not None or now - self.cut_at < 1.0:
+            return  # or one of many that left together
+        if self.cause != "timeout":
+            self._before = self._state()
         self.cut_at = now
         self._level = None
         self._replies_since_cut = 0

@@ -230,7 +230,7 @@ class Dispatcher:
                 self.pump()  # what it had reserved is free again
                 raise
             outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
-            lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
+            lane.on_timeout(flight, now=self._loop.time())
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
