@@ -218,7 +218,9 @@ def main() -> int:
     parser.add_argument("--real", action="store_true", help="over real sockets")
     parser.add_argument("--minutes", type=float, default=30.0, help="with --real")
     parser.add_argument("--speed", type=float, default=2.0, help="simulated seconds per second, with --real")
-    parser.add_argument("--rate", type=float, default=150.0, help="samples a second, at the most, with --real")
+    parser.add_argument(
+        "--rate", type=float, default=150.0, help="samples a second, at the most, with --real"
+    )
     options = parser.parse_args()
     if options.real:
         watch = soak_sockets.soak(
@@ -230,7 +232,8 @@ def main() -> int:
         watch, cpu = one.watch, time.process_time() - cpu
         print(
             f"{watch.calls:,} calls ({watch.hedges:,} twins) in {hours:.1f} hours of virtual time, "
-            f"{cpu:.0f} s of CPU ({1e6 * cpu / watch.calls:.0f} µs a call); longest batch {watch.longest:.0f} s"
+            f"{cpu:.0f} s of CPU ({1e6 * cpu / watch.calls:.0f} µs a call); "
+            f"longest batch {watch.longest:.0f} s"
         )
         print(f"Spells of weather: {', '.join(f'{name} {n}' for name, n in one.weather.most_common())}")
         print(f"Counted at the servers: {', '.join(f'{k} {n:,}' for k, n in one.at_server.most_common())}")

@@ -21,7 +21,7 @@ from plaudit.events import BatchFinished, BatchStarted, CallFinished, CallStarte
 from plaudit.simulator import Scenario
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import ask_of
-from plaudit.types import Source, Status
+from plaudit.types import Status
 
 SMALLEST, LARGEST = 50, 1500
 """Samples of a batch."""
@@ -164,7 +164,9 @@ class Watch:
             print(f"VIOLATION: {what}", file=sys.stderr, flush=True)
         self.violations.append(what)
 
-    def check(self, order: Order, verdicts: Sequence[Verdict | None], *, seconds: float, bound: float) -> None:
+    def check(
+        self, order: Order, verdicts: Sequence[Verdict | None], *, seconds: float, bound: float
+    ) -> None:
         """A batch is over, or should be."""
         self.batches += 1
         self.samples += len(order.numbers)
@@ -186,7 +188,9 @@ class Watch:
         if (verdict.status is Status.OK) != (verdict.score is not None):
             self.wrong(f"sample {number}: {verdict.status} with the score {verdict.score}")
         elif verdict.status is Status.OK and number % CHECKED == 0 and verdict.score != true_score(number):
-            self.wrong(f"sample {number}: the score {verdict.score} of another, {true_score(number)} is its own")
+            self.wrong(
+                f"sample {number}: the score {verdict.score} of another, {true_score(number)} is its own"
+            )
         if not verdict.is_valid and not (is_called_off and _is_called_off(verdict)):
             self.lost[_cause(verdict)] += 1
 

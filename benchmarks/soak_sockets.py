@@ -81,9 +81,7 @@ class Weather:
             self._note(server)
 
 
-def soak(
-    *, minutes: float, speed: float, rate: float, seed: int, report: Callable[..., None]
-) -> Watch:
+def soak(*, minutes: float, speed: float, rate: float, seed: int, report: Callable[..., None]) -> Watch:
     """Batch after batch for so many minutes, of so many samples a second on average."""
     # Together they take a little more than what is sent; compressed, each serves `speed` times as much.
     each = rate / speed / SERVERS
@@ -102,7 +100,11 @@ def soak(
         cpu = time.process_time()
         try:
             with Engine(
-                endpoints=endpoints, timeout=TIMEOUT, max_concurrent=MOST_AT_ONCE, cache=file, observers=[watch]
+                endpoints=endpoints,
+                timeout=TIMEOUT,
+                max_concurrent=MOST_AT_ONCE,
+                cache=file,
+                observers=[watch],
             ) as engine:
                 readings, kept = _work(engine, watch, seconds=60.0 * minutes, rate=rate, seed=seed)
                 _check_kept(engine, watch, kept)
@@ -119,7 +121,7 @@ def soak(
     print(f"Counted at the servers: {', '.join(f'{k} {n:,}' for k, n in weather.at_server.most_common())}")
     print(f"Most calls at once: {', '.join(f'{n} to {k}' for k, n in watch.peak.items())}")
     watch.check_lost()
-    report(watch, readings, {"open files": MOST_AT_ONCE + 50.0})
+    report(watch, readings, {"open files": SERVERS * MOST_AT_ONCE + 50.0})  # idle ones, of each endpoint
     return watch
 
 
@@ -131,8 +133,9 @@ def _work(
     readings: list[Reading] = []
     kept: list[int] = []
     for orders in rounds(seed):
-        for order, verdicts_of in [(order, _submitted(engine, order)) for order in sorted(orders, key=_after)]:
-            kept += _finish(order, *verdicts_of, watch=watch)
+        under_way = [(order, *_submitted(engine, order)) for order in sorted(orders, key=_after)]
+        for order, pending, began in under_way:
+            kept += _finish(order, pending, began, watch=watch)
         _drain(watch)
         elapsed = time.monotonic() - start
         if elapsed >= (len(readings) + 1) * seconds / READINGS:

@@ -86,9 +86,7 @@ def _outages(chance: Random, server: Scenario) -> Scenario:
     status = chance.choice((429, 500, 503))
     return server.replace(
         faults=(
-            Fault(
-                "error", status=status, during=(1.0, 1.0 + 0.2 * every), every=every, before_limits=True
-            ),
+            Fault("error", status=status, during=(1.0, 1.0 + 0.2 * every), every=every, before_limits=True),
         )
     )
 
@@ -96,9 +94,7 @@ def _outages(chance: Random, server: Scenario) -> Scenario:
 def _random_429(chance: Random, server: Scenario) -> Scenario:
     wait = chance.choice((None, 0.0, 1.0, 3600.0))
     return server.replace(
-        faults=(
-            Fault("error", chance.uniform(0.02, 0.2), status=429, retry_after=wait, before_limits=True),
-        )
+        faults=(Fault("error", chance.uniform(0.02, 0.2), status=429, retry_after=wait, before_limits=True),)
     )
 
 

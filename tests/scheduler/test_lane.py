@@ -14,7 +14,8 @@ from plaudit.types import ChatRequest, Reply
 
 def lane_of(*, limit: int = 40, ceiling: int | None = None) -> Lane:
     start = LimitConfig(start=limit, is_known=True, refuses=True)
-    return Lane(Endpoint("http://a/v1", model="m", max_concurrent=ceiling), ScriptedTransport([]), start=start)
+    endpoint = Endpoint("http://a/v1", model="m", max_concurrent=ceiling)
+    return Lane(endpoint, ScriptedTransport([]), start=start)
 
 
 def ignore(_: Call, __: Outcome) -> None:
