@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import sys
 import time
 from collections import Counter
@@ -135,7 +136,10 @@ class Soak:
         timers = sum(not timer.cancelled() for timer in loop._scheduled)  # type: ignore[attr-defined]
         held = {"tasks": len(asyncio.all_tasks()), "timers": timers}
         containers = {"items the engine holds": sum(held_by(self.scorer).values())}
-        return Reading(self.watch.calls, memory() | held | containers)
+        figures = memory() | held | containers
+        if batches := sum(isinstance(thing, Batch) for thing in gc.get_objects()):
+            self.watch.wrong(f"{batches} batches in memory that are over")
+        return Reading(self.watch.calls, figures)
 
 
 def held_by(root: object) -> dict[str, int]:

@@ -232,7 +232,7 @@ class Lane:
             sent_at=flight.sent_at,
             passed=self._passed(now, now - flight.sent_at),
             accepted=self.in_flight,
-            who=flight.call,
+            who=flight.call.key,
             rounds=2 if self.pace.rate is None else 4,
             retry_after=retry_after,
             is_refusal=is_refusal,
