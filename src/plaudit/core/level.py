@@ -11,6 +11,8 @@ EIGHTH = 0.125
 HALF = 0.5
 """The same where there is no hurry: the median is less noisy."""
 FEWEST = 4
+MOST = 4096
+"""Calls after which a level that was never full begins anew: what they took would be kept for ever."""
 EXPLAINED = 0.8
 """Share of the variance that reply length must explain before latencies are corrected for it."""
 
@@ -49,6 +51,10 @@ class Level:
     def on_send(self, *, now: float, in_flight: int) -> None:
         if self.filled_at is not None:
             return
+        if self.sent >= max(MOST, 4 * self.target):
+            self.began, self.sent = now, 0
+            self.latencies.clear()
+            self.pairs.clear()
         if self.is_level or self.is_blind:
             if in_flight > self.target:
                 return
