@@ -170,6 +170,10 @@ class Breaker:
 
     # -- given up -----------------------------------------------------------------------------------------
 
+    def on_idle(self) -> None:
+        """Nobody has asked for a while: that time is none in which it failed to answer."""
+        self._bad_since = None
+
     def lose(self, *, now: float) -> None:
         """Give the endpoint up at once: it said that it will refuse every call."""
         self.state = BreakerState.LOST

@@ -123,7 +123,10 @@ class Dispatcher:
                 self._finish(call, EngineClosed("the engine is closed"))
             return
         now, are_all_lost = self._loop.time(), self._are_all_lost
+        is_idle = not (self.backlog or self._admission.in_flight)
         for lane in self.lanes:
+            if is_idle:
+                lane.breaker.on_idle()
             if lane.breaker.is_due(now=now, is_last=are_all_lost):
                 lane.breaker.revive(now=now)
         if self._are_all_lost:
