@@ -2,9 +2,10 @@
 
     python benchmarks/soak.py                                a million calls, in virtual time
     python benchmarks/soak.py --calls 20000 --seed 3         fewer, and other ones
+    python benchmarks/soak.py --calls 200000 --endpoints 1   nobody else to turn to in bad weather
     python benchmarks/soak.py --real --minutes 30 --speed 2  over real sockets: soak_sockets.py
 
-One engine works on batch after batch over three endpoints whose weather changes every few minutes
+One engine works on batch after batch over one to three endpoints whose weather changes every few minutes
 (spells.py). Batches overlap; some of their samples repeat, some have a deadline, some are cancelled; between
 them there are pauses, as a trainer makes. What must hold is in soak_checks.py. Between two batches everything
 that the engine keeps for calls under way has to be empty, and every other container it owns may not grow.
@@ -61,15 +62,15 @@ UNDER_WAY = ("queue", "flights", "_timers", "_asked", "_feeds", "_open", "_waiti
 class Soak:
     """An engine without its thread, and the servers it works on."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], seed: int) -> None:
         self.watch = Watch(
             {ALL: MOST_AT_ONCE, ENDPOINTS[1].name: 48}, rpm={ENDPOINTS[2].name: ENDPOINTS[2].rpm or 0}
         )
-        self.forecasts = [Forecast(one.url, slowest=15.0, fastest=80.0, seed=seed) for one in ENDPOINTS]
+        self.forecasts = [Forecast(one.url, slowest=15.0, fastest=80.0, seed=seed) for one in endpoints]
         self.transports = [SimulatedTransport(one.fair(), model=MODEL) for one in self.forecasts]
         self.lanes = [
             Lane(endpoint, transport, ceiling=MOST_AT_ONCE)
-            for endpoint, transport in zip(ENDPOINTS, self.transports, strict=True)
+            for endpoint, transport in zip(endpoints, self.transports, strict=True)
         ]
         config = DispatcherConfig(timeout=TIMEOUT, max_concurrent=MOST_AT_ONCE, budget=1e9)
         self.scorer = Scorer(
@@ -106,7 +107,8 @@ class Soak:
         start = loop.time()
         self.scorer.start(batch)
         if order.cancel_after is not None:
-            loop.call_later(order.cancel_after, self.scorer.cancel, batch)
+            timer = loop.call_later(order.cancel_after, self.scorer.cancel, batch)
+            batch.when_done(timer.cancel)
         called_off = [one + LATE for one in (order.deadline, order.cancel_after) if one is not None]
         bound = min([BOUND, *called_off])
         with contextlib.suppress(TimeoutError):
@@ -172,11 +174,11 @@ def _is_ours(thing: object) -> bool:
     return type(thing).__module__.startswith(("plaudit.scheduler", "plaudit.core"))
 
 
-async def soak(calls: int, seed: int) -> tuple[Soak, list[Reading], float]:
+async def soak(calls: int, endpoints: Sequence[Endpoint], seed: int) -> tuple[Soak, list[Reading], float]:
     """Batch after batch until so many calls were made."""
-    one = Soak(seed)
+    one = Soak(endpoints, seed)
     chance = Random(f"pauses {seed}")
-    weather = [asyncio.create_task(one.change_weather(number)) for number in range(len(ENDPOINTS))]
+    weather = [asyncio.create_task(one.change_weather(number)) for number in range(len(endpoints))]
     readings: list[Reading] = []
     began = time.perf_counter()
     for orders in rounds(seed):
@@ -219,6 +221,7 @@ def main() -> int:
     )
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--endpoints", type=int, default=3, choices=(1, 2, 3), help="in virtual time")
     parser.add_argument("--real", action="store_true", help="over real sockets")
     parser.add_argument("--minutes", type=float, default=30.0, help="with --real")
     parser.add_argument("--speed", type=float, default=2.0, help="simulated seconds per second, with --real")
@@ -232,7 +235,7 @@ def main() -> int:
         )
     else:
         cpu = time.process_time()
-        one, readings, hours = run(soak(options.calls, options.seed))
+        one, readings, hours = run(soak(options.calls, ENDPOINTS[: options.endpoints], options.seed))
         watch, cpu = one.watch, time.process_time() - cpu
         print(
             f"{watch.calls:,} calls ({watch.hedges:,} twins) in {hours:.1f} hours of virtual time, "
