@@ -118,3 +118,12 @@ def test_neither_part_of_a_line_is_negative() -> None:
     line = fit([(tokens, max(0.02 * tokens - 1.0, 0.01)) for tokens in (60, 80, 120, 200, 300)])
     assert line is not None
     assert line[0] >= 0.0 and line[1] >= 0.0
+
+
+def test_a_level_whose_calls_have_gone_astray_is_stale_once_two_rounds_of_later_ones_are_back() -> None:
+    level = filled(Level(target=10, base=5, began=0.0), at=0.0, calls=10)
+    answered(level, [(1.0, 0)] * 3, sent_at=0.0)
+    answered(level, [(1.0, 0)] * 20, sent_at=5.0)
+    assert not level.is_stale
+    answered(level, [(1.0, 0)], sent_at=5.0)
+    assert level.is_stale

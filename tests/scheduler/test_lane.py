@@ -73,3 +73,17 @@ def test_what_a_timeout_cut_is_given_back_where_the_endpoint_was_away() -> None:
     assert lane.limit.limit < 56
     lane.limit.hold(since=0.0)
     assert lane.limit.limit == 80
+
+
+def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:
+    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=LimitConfig(start=8))
+    for _ in range(8):  # the calls that were to show what eight at once are like
+        send(lane, at=0.0)
+    lane.flights.clear()
+    for second in range(1, 200):
+        flights = [send(lane, at=float(second)) for _ in range(lane.limit.limit)]
+        lane.flights.clear()
+        for flight in flights:
+            lane.on_reply(Reply("7"), flight, now=second + 0.5)
+            lane.grow(now=second + 0.5)
+    assert lane.limit.limit > 8

@@ -114,6 +114,8 @@ class ConcurrencyLimit:
             if self._previous is not None:
                 self._level.on_older(self._previous, now=now, sent_at=sent_at, tokens=tokens)
             self._judge(now)
+            if self._level is not None and self._level.is_stale:
+                self._measure_anew(now)
         elif not self.refuses and in_flight >= self.limit:
             self._doubt(now)
 
@@ -121,8 +123,11 @@ class ConcurrencyLimit:
         """Question a limit that has stood for a while: measure it anew, then a little more than it."""
         if self._replies_since_cut > self._rounds_to_doubt * self.limit:
             self._rounds_to_doubt = min(2.0 * self._rounds_to_doubt, 32.0)
-            self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
-            self._previous = None
+            self._measure_anew(now)
+
+    def _measure_anew(self, now: float) -> None:
+        self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
+        self._previous = None
 
     def on_refusal(
         self,
