@@ -170,10 +170,6 @@ class Breaker:
 
     # -- given up -----------------------------------------------------------------------------------------
 
-    def on_idle(self) -> None:
-        """Nobody has asked for a while: that time is none in which it failed to answer."""
-        self._bad_since = None
-
     def lose(self, *, now: float) -> None:
         """Give the endpoint up at once: it said that it will refuse every call."""
         self.state = BreakerState.LOST
@@ -188,6 +184,10 @@ class Breaker:
         """Look again with one probe, because new work has come for an endpoint given up earlier."""
         self._shut(now, None)
         self.open_until = now
+        self._bad_since = None
+
+    def on_idle(self) -> None:
+        """Nobody has asked for a while: that time is none in which it failed to answer."""
         self._bad_since = None
 
     # -- the door -----------------------------------------------------------------------------------------
