@@ -11,7 +11,7 @@ EIGHTH = 0.125
 HALF = 0.5
 """The same where there is no hurry: the median is less noisy."""
 FEWEST = 4
-MOST = 4096
+MOST = 1024
 """Calls after which a level that was never full begins anew: what they took would be kept for ever."""
 EXPLAINED = 0.8
 """Share of the variance that reply length must explain before latencies are corrected for it."""
