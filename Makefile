@@ -21,7 +21,7 @@ check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py
-bench: .venv/.bench             ## every claim of the README, measured (half an hour)
+bench: .venv/.bench             ## every claim of the README, measured (two hours)
 	$(BIN)/python benchmarks/all.py
 bench-quick: .venv/.bench       ## the same in a minute or two: that it works, not what it says
 	$(BIN)/python benchmarks/all.py --quick

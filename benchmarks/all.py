@@ -1,6 +1,6 @@
 """Every benchmark in turn, and at the end which of them met its goals: this is `make bench`.
 
-python benchmarks/all.py            about an hour on two quiet cores
+python benchmarks/all.py            about two hours on two quiet cores
 python benchmarks/all.py --quick    smaller and fewer: that they work, not what they say
 python benchmarks/all.py --trainers what needs torch, verl, TRL or Ray (not gpu_wait.py, which wants a GPU)
 """
@@ -21,6 +21,8 @@ FULL = (
     ("weather.py", "--jobs", "2"),
     ("weather.py", "--table"),
     ("weather.py", "--real", "30"),
+    ("soak.py",),
+    ("soak.py", "--real"),
     ("makespan.py", "--real", "--speed", "5", "--seeds", "3"),
     ("tail.py",),
     ("limits.py",),
@@ -36,6 +38,7 @@ FULL = (
 QUICK = (
     ("makespan.py", "--seeds", "1"),
     ("weather.py", "--servers", "20"),
+    ("soak.py", "--calls", "20000"),
     ("tail.py", "--seeds", "1"),
     ("limits.py", "--seeds", "1"),
     ("cached.py", "--entries", "50000"),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from plaudit.core.level import Level, fit
+from plaudit.core.level import MOST, Level, fit
 
 
 def filled(level: Level, *, at: float, calls: int) -> Level:
@@ -55,6 +55,15 @@ def test_nothing_is_known_before_the_level_is_full() -> None:
     before = proven(target=32, latency=2.0)
     level = filled(Level(target=64, base=32, began=10.0), at=10.0, calls=32)
     assert level.gain_over(before, now=10.1) is None
+
+
+def test_a_level_that_is_never_full_does_not_keep_all_its_replies() -> None:
+    level = Level(target=100, base=50, began=0.0)
+    for second in range(10_000):
+        level.on_send(now=float(second), in_flight=1)
+        level.on_success(now=second + 0.5, sent_at=float(second), tokens=second)
+    assert level.sent <= MOST
+    assert len(level.latencies) == len(level.pairs) == level.sent
 
 
 def test_no_reply_for_long_is_no_gain_either() -> None:
@@ -109,3 +118,12 @@ def test_neither_part_of_a_line_is_negative() -> None:
     line = fit([(tokens, max(0.02 * tokens - 1.0, 0.01)) for tokens in (60, 80, 120, 200, 300)])
     assert line is not None
     assert line[0] >= 0.0 and line[1] >= 0.0
+
+
+def test_a_level_whose_calls_have_gone_astray_is_stale_once_two_rounds_of_later_ones_are_back() -> None:
+    level = filled(Level(target=10, base=5, began=0.0), at=0.0, calls=10)
+    answered(level, [(1.0, 0)] * 3, sent_at=0.0)
+    answered(level, [(1.0, 0)] * 20, sent_at=5.0)
+    assert not level.is_stale
+    answered(level, [(1.0, 0)], sent_at=5.0)
+    assert level.is_stale

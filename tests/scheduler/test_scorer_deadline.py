@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dispatching import FakeServer
+from dispatching import Asked, FakeServer
 from scoring import Desk, final, good_server, marks_of, samples, verdicts_of
 
-from plaudit.errors import RateLimited
+from plaudit.errors import RateLimited, Unreachable
 from plaudit.events import BatchFinished
 from plaudit.scheduler.dispatcher import DispatcherConfig
 from plaudit.testing import run
-from plaudit.types import Sample, Status
+from plaudit.types import Reply, Sample, Status
 
 
 @pytest.mark.parametrize("deadline", [0.5, 2.5, 10.0])
@@ -148,5 +148,21 @@ def test_a_batch_handed_in_after_the_close_fails_and_does_not_hang() -> None:
         verdicts = await desk.score(samples(5))
         assert {verdict.status for verdict in verdicts} == {Status.FAILED}
         await desk.scorer.close()
+
+    run(main())
+
+
+def test_the_time_between_two_batches_is_none_in_which_the_endpoint_failed() -> None:
+    def answer(asked: Asked) -> Reply | Exception:
+        is_away = 2.0 <= asked.at < 50.0 or 600.0 <= asked.at < 603.0
+        return Unreachable("nobody listens") if is_away else marks_of(asked.text)
+
+    async def main() -> None:
+        async with Desk(FakeServer(answer, latency=0.5), config=DispatcherConfig(max_concurrent=4)) as desk:
+            first = await desk.score(samples(100), deadline=40.0)
+            assert {verdict.status for verdict in first} == {Status.OK, Status.DEADLINE}
+            await asyncio.sleep(600.5 - asyncio.get_running_loop().time())
+            second = await desk.score(samples(20, name="another"))
+            assert {verdict.status for verdict in second} == {Status.OK}
 
     run(main())

@@ -129,3 +129,19 @@ def test_a_batch_that_the_cache_knows_keeps_nobody_waiting_behind_it() -> None:
                 assert {verdict.status for verdict in await verdicts_of(batch)} == {Status.OK}
 
     run(main())
+
+
+def test_a_batch_that_is_over_is_kept_by_nobody_though_its_calls_failed() -> None:
+    def answer(asked: Asked) -> Reply | Exception:
+        return TransportFailed("reset") if asked.arrival < 20 else marks_of(asked.text)
+
+    async def main() -> None:
+        async with Desk(FakeServer(answer, latency=0.05)) as desk:
+            judge = Watching()
+            assert all(verdict.is_valid for verdict in await desk.score(samples(50), judge))
+            gone = weakref.ref(judge)  # which a batch holds
+            del judge
+            gc.collect()
+            assert gone() is None
+
+    run(main())

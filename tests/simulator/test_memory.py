@@ -192,3 +192,17 @@ def test_generation_and_embeddings_are_answered_too() -> None:
         assert sum(x * x for x in reply.vectors[0]) == pytest.approx(1.0, abs=1e-4)
 
     run(main())
+
+
+def test_a_server_in_service_becomes_another() -> None:
+    async def main() -> None:
+        transport = SimulatedTransport(Scenario(latency=FIXED))
+        under_way = asyncio.create_task(timed(transport, chat("a")))
+        await asyncio.sleep(0.5)
+        transport.become(Scenario(latency=FIXED, faults=(Fault("error", status=503),)))
+        _, refused = await timed(transport, chat("b"))
+        assert isinstance(refused, RateLimited)
+        took, reply = await under_way
+        assert (took, type(reply)) == (1.6, Reply)
+
+    run(main())

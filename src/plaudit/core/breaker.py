@@ -195,6 +195,10 @@ class Breaker:
         self.open_until = now
         self._bad_since = None
 
+    def on_idle(self) -> None:
+        """Nobody has asked for a while: that time is none in which it failed to answer."""
+        self._bad_since = None
+
     # -- the door -----------------------------------------------------------------------------------------
 
     def _shut(self, now: float, retry_after: float | None) -> None:

@@ -11,6 +11,8 @@ EIGHTH = 0.125
 HALF = 0.5
 """The same where there is no hurry: the median is less noisy."""
 FEWEST = 4
+MOST = 1024
+"""Calls after which a level that was never full begins anew: what they took would be kept for ever."""
 EXPLAINED = 0.8
 """Share of the variance that reply length must explain before latencies are corrected for it."""
 
@@ -37,6 +39,8 @@ class Level:
     """Whether it was held before, and is only come back to."""
     filled_at: float | None = None
     sent: int = 0
+    later: int = 0
+    """Replies to calls sent after it was full."""
     latencies: list[float] = field(default_factory=list)
     pairs: list[tuple[int, float]] = field(default_factory=list)
     """(tokens, latency) of the replies that came before the next level began."""
@@ -49,6 +53,10 @@ class Level:
     def on_send(self, *, now: float, in_flight: int) -> None:
         if self.filled_at is not None:
             return
+        if self.sent >= max(MOST, 4 * self.target):
+            self.began, self.sent = now, 0
+            self.latencies.clear()
+            self.pairs.clear()
         if self.is_level or self.is_blind:
             if in_flight > self.target:
                 return
@@ -66,6 +74,13 @@ class Level:
         if self.sent and sent_at >= self.began and (self.filled_at is None or sent_at <= self.filled_at):
             bisect.insort(self.latencies, now - sent_at)
             self.pairs.append((tokens, now - sent_at))
+        elif self.filled_at is not None and sent_at > self.filled_at:
+            self.later += 1
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether two rounds of later calls are back: what has not come by now never will (failed, ended)."""
+        return self.later > 2 * max(8, self.target) and not self.is_return
 
     def on_older(self, previous: Level, *, now: float, sent_at: float, tokens: int) -> None:
         """A reply came, perhaps to a call sent under less load: was it held up once there was more?"""

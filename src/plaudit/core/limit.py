@@ -118,6 +118,8 @@ class ConcurrencyLimit:
             if self._previous is not None:
                 self._level.on_older(self._previous, now=now, sent_at=sent_at, tokens=tokens)
             self._judge(now)
+            if self._level is not None and self._level.is_stale:
+                self._measure_anew(now)
         elif not self.refuses and in_flight >= self.limit:
             self._doubt(now)
 
@@ -125,8 +127,11 @@ class ConcurrencyLimit:
         """Question a limit that has stood for a while: measure it anew, then a little more than it."""
         if self._replies_since_cut > self._rounds_to_doubt * self.limit:
             self._rounds_to_doubt = min(2.0 * self._rounds_to_doubt, 32.0)
-            self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
-            self._previous = None
+            self._measure_anew(now)
+
+    def _measure_anew(self, now: float) -> None:
+        self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
+        self._previous = None
 
     def on_refusal(
         self,
@@ -227,9 +232,15 @@ class ConcurrencyLimit:
             self._rise = accepted, self._replies, now, 0
 
     def on_timeout(self, *, now: float, in_flight: int) -> None:
-        """A call was given up unanswered: the server may hold more than it can serve."""
-        if now - self.cut_at < 1.0:
-            return  # one of many that left together
+        """A call was given up unanswered: the server may hold more than it can serve.
+
+        `in_flight` is what it held, at the most, while the call was under way. Under a pace nothing is cut:
+        there the limit is the ceiling, and would never come back to it.
+        """
+        if self.rate is not None or now - self.cut_at < 1.0:
+            return  # or one of many that left together
+        if self.cause != "timeout":
+            self._before = self._state()
         self.cut_at = now
         self._level = None
         self._replies_since_cut = 0
@@ -330,6 +341,8 @@ class ConcurrencyLimit:
 
         `accepted` counts the calls under way that would have been refused by now, were they to be.
         """
+        if self.rate is not None:
+            return NEVER  # the pace says when; at the ceiling, only a reply does
         if self._level is None:
             return self._probe(now, accepted) if self.refuses else NEVER
         self._judge(now)
@@ -345,7 +358,7 @@ class ConcurrencyLimit:
             return self.grow(now=now, accepted=accepted)
         self._find_rate(now, accepted)
         if self.rate is not None:
-            return now
+            return NEVER
         if not self.refuses:
             return self.grow(now=now, accepted=accepted)
         # A capacity confirmed at the same height is asked less and less often: each question is a refusal.

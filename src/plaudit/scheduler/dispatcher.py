@@ -123,7 +123,10 @@ class Dispatcher:
                 self._finish(call, EngineClosed("the engine is closed"))
             return
         now, are_all_lost = self._loop.time(), self._are_all_lost
+        is_idle = not (self.backlog or self._admission.in_flight)
         for lane in self.lanes:
+            if is_idle:
+                lane.breaker.on_idle()
             if lane.breaker.is_due(now=now, is_last=are_all_lost):
                 lane.breaker.revive(now=now)
         if self._are_all_lost:
@@ -230,7 +233,7 @@ class Dispatcher:
                 self.pump()  # what it had reserved is free again
                 raise
             outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
-            lane.limit.on_timeout(now=self._loop.time(), in_flight=lane.in_flight)
+            lane.on_timeout(flight, now=self._loop.time())
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")

@@ -91,7 +91,7 @@ class Lane:
         self.hung_age: float | None = None
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
-        self._newest_passed = float("-inf")
+        self._newest_passed = self._newest_answered = float("-inf")
         self._refusals = 0
         self._sent = 0
         self._last_refused = (-1, 0.0)
@@ -135,6 +135,7 @@ class Lane:
         """Learn from a reply, which is no longer counted as under way."""
         self._on_answer(flight, now=now)
         self._note_latency(now - flight.sent_at)
+        self._newest_answered = max(self._newest_answered, flight.sent_at)
         if reply.rate is not None:
             self.rate_hint = rate_hint(reply.rate) or self.rate_hint
             self.limit.allowance = reply.rate.remaining_requests
@@ -211,6 +212,14 @@ class Lane:
         """Learn from a call that broke."""
         self._on_bad(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
 
+    def on_timeout(self, flight: Flight, *, now: float) -> None:
+        """Learn from a call that was given up unanswered, and is still counted as under way.
+
+        One that later calls have overtaken hung by itself: that says nothing about the load.
+        """
+        if flight.sent_at >= self._newest_answered:
+            self.limit.on_timeout(now=now, in_flight=max(self.in_flight, flight.height))
+
     def _on_bad(
         self,
         flight: Flight,
@@ -225,7 +234,7 @@ class Lane:
             sent_at=flight.sent_at,
             passed=self._passed(now, now - flight.sent_at),
             accepted=self.in_flight,
-            who=flight.call,
+            who=flight.call.key,
             rounds=2 if self.pace.rate is None else 4,
             retry_after=retry_after,
             is_refusal=is_refusal,

@@ -41,6 +41,10 @@ class SimulatedTransport:
         ask = ask_of(request, model=self._model)
         return reply_or_error(await self._live.answer(ask, api_key=self._api_key))
 
+    def become(self, scenario: Scenario) -> None:
+        """Have the server follow another scenario from now on, its time zero being the next request."""
+        self._live.become(scenario)
+
     async def close(self) -> None:
         """Leave the server, with every call that is under way."""
         self._is_closed = True
