@@ -359,6 +359,8 @@ class ConcurrencyLimit:
         self._find_rate(now, accepted)
         if self.rate is not None:
             return NEVER
+        if accepted > 1.5 * max(self._height, 16):  # far more are let in than were: it was not for load
+            self.forgive(now=now)
         if not self.refuses:
             return self.grow(now=now, accepted=accepted)
         # A capacity confirmed at the same height is asked less and less often: each question is a refusal.

@@ -52,8 +52,13 @@ class Pace:
         self._growth = LEAP
         self._is_binding = False
         self._refused_at = 0.0
+        self._typical = 0.0
+        """What was accepted a second, over the last times that it was measured."""
         self._suspect: tuple[float, float] | None = None
         """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
+        self._is_on_trial = False
+        """Whether it is down where a rate would refuse less: at what was accepted, or well below the usual."""
+        self._enough = 16
         self._trusting = self._since_cut = 0
         self._trial = [0, 0]
         """Calls sent, and refused, at a pace well below that."""
@@ -71,7 +76,7 @@ class Pace:
         self._burst = burst
         self.rate = self._refused_at = max(rate, SLOWEST)
         self.is_proven = False
-        self.weather = 0.0
+        self.weather = self._typical = 0.0
         self._suspect = None
         self._growth = LEAP
         self._next = now
@@ -119,8 +124,8 @@ class Pace:
             self._next = max(self._next, now - LATE) + 1.0 / self.rate
             if self._suspect is not None:
                 self._since_cut += 1
-                self._trial[0] += self.rate < LESS * self._suspect[0]
-                if self._trial[0] > 48 or self._since_cut > 160:
+                self._trial[0] += self._is_on_trial and self.rate < LESS * self._suspect[0]
+                if self._trial[0] > 64 or self._since_cut > 160:
                     self._suspect = None  # few were refused, or it would be known by now
 
     def on_refusal(self, *, now: float, sent_at: float) -> None:
@@ -129,7 +134,7 @@ class Pace:
         if self.rate is None or sent_at < self._began:
             return
         self._refused += 1
-        if self._suspect is not None and self.rate < LESS * self._suspect[0]:
+        if self._suspect is not None and self._is_on_trial and self.rate < LESS * self._suspect[0]:
             self._trial[1] += 1
             if self._find_weather(now):
                 return
@@ -150,7 +155,13 @@ class Pace:
             if self._trusting <= 0 and self._suspect is None:
                 self._suspect = self.rate, self._refused / max(len(self._sends), 1)
                 self._trial, self._since_cut = [0, 0], 0
-        self.rate = max(min(self.rate, measured), SLOWEST)
+        if self.is_proven:
+            self._typical += 0.25 * (measured - self._typical) if self._typical else measured
+        # Little by little: a window that is used up refuses all that come, and says nothing of the next.
+        self.rate = max(min(self.rate, measured), 0.25 * self.rate, 0.5 * self._typical, SLOWEST)
+        is_down = self.rate <= 1.01 * measured
+        self._is_on_trial = is_down or self.rate <= 0.51 * self._typical
+        self._enough = 16 if is_down else 32
         self._refused_at = self.rate
         self._growth = CREEP
         self._next = max(self._next, now + 1.0 / self.rate)
@@ -160,7 +171,7 @@ class Pace:
         """See whether much less brought no fewer refusals: then they are not for the rate."""
         sent, refused = self._trial
         sent -= len(self._sends) - bisect_right(self._sends, now - self.refuse_time)  # still open
-        if refused < 3 or sent < 16:
+        if refused < 3 or sent < self._enough:
             return False
         assert self._suspect is not None
         before, share_before = self._suspect
