@@ -84,7 +84,7 @@ def test_one_refusal_in_seven_at_random_does_not_lower_the_level(name: str, seed
     assert result.failures == 0
     assert result.over_ideal < 1.5
     assert result.limits[0] >= 40
-    assert result.reject_share < 0.14 + 0.15
+    assert result.reject_share < 0.14 + 0.2
 
 
 @pytest.mark.parametrize("seed", SEEDS)

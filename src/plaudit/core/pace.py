@@ -57,7 +57,7 @@ class Pace:
         self._suspect: tuple[float, float] | None = None
         """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
         self._is_on_trial = False
-        """Whether it is down where a rate would refuse less: at what was accepted, or well below the usual."""
+        """Whether it is down where a rate would refuse less: at what was accepted, or far below."""
         self._enough = 16
         self._trusting = self._since_cut = 0
         self._trial = [0, 0]
