@@ -37,8 +37,8 @@ MOST_SHOWN = 20
 ALL = "all"
 GROWTH = 1.05
 """What is held in the last quarter, over the first, that is still flat: no two moments are alike."""
-WARM_UP = 4_000_000.0
-"""Bytes by which a process grows until it has seen everything once, on top of that."""
+WARM_UP = {"bytes (RSS)": 4_000_000.0, "blocks of memory": 20_000.0}
+"""By how much a process grows, on top of that, until it has seen everything once."""
 
 
 def sample(number: int) -> Sample:
@@ -251,6 +251,6 @@ def quarters(
         rows.append((name, f"{first:,.0f}", f"{last:,.0f}", f"{last - first:+,.0f}", f"{max(values):,.0f}"))
         if max(values) > bounds.get(name, math.inf):
             watch.wrong(f"{name}: {max(values):,.0f}, {bounds[name]:,.0f} allowed")
-        if name not in bounds and last > GROWTH * first + (WARM_UP if "bytes" in name else 8):
+        if name not in bounds and last > GROWTH * first + WARM_UP.get(name, 8.0):
             watch.wrong(f"{name}: {first:,.0f} in the first quarter, {last:,.0f} in the last")
     return rows

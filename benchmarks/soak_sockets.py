@@ -186,6 +186,7 @@ def _drain(watch: Watch) -> None:
 
 def _check_kept(engine: Engine, watch: Watch, kept: Sequence[int]) -> None:
     """What was paid for is in the file."""
+    kept = sorted(set(kept))
     verdicts = engine.score([sample(number) for number in kept], JUDGE)
     missing = sum(verdict.source is not Source.CACHE for verdict in verdicts)
     print(f"{len(kept):,} earlier verdicts asked for again: {missing} were not in the file")
