@@ -194,7 +194,6 @@ def test_the_next_process_starts_where_this_one_ended(path: Path) -> None:
     assert len(first_second) >= 190  # all of them at once, with no search
 
 
-@pytest.mark.xfail(reason="a capacity far below the known one is taken for a rate", strict=False)
 def test_a_remembered_limit_that_no_longer_holds_is_unlearned() -> None:
     shrunk = seeded(Scenario(capacity=Reject(slots=16)), 8)
     start = LimitConfig(start=200, is_known=True, refuses=True)

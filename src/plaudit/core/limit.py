@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from plaudit.core.level import Level
 
 NEVER = float("inf")
+NEVER_REFUSED = -1_000_000
 LARGEST_STEP = 128
 """Calls by which a limit grows at once: what is too much is refused."""
 ALONE = 16
@@ -89,7 +90,7 @@ class ConcurrencyLimit:
         self._anchor: tuple[int, int, float] | None = None
         """Where the last sure refusal was: calls accepted, replies until then, and when."""
         self._rounds_to_doubt = 4.0
-        self._last_refused = -1_000_000
+        self._last_refused = NEVER_REFUSED
         self._is_tolerated = False
         self._rise: tuple[int, int, float, int] | None = None
         """Since when it refuses at ever greater heights: calls accepted, replies, the time; and how often."""
@@ -266,6 +267,7 @@ class ConcurrencyLimit:
         self._step_every = max(1.5 * bad_time, self._config.step_every / 10)
         self._level = Level(target=self.limit, base=in_flight, began=now, is_blind=True)
         self._level.is_return = True
+        self._last_refused = NEVER_REFUSED  # what a shut door refused says nothing of the next refusal
         self._set(in_flight + 4, "back")
         self._step = 12
         self._step_at = now + self._step_every

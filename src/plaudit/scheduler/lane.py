@@ -21,6 +21,8 @@ from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
+LONG_AWAY = 0.5
+"""Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
 
 
 class Flight:
@@ -259,7 +261,8 @@ class Lane:
 
     def _reopen(self, now: float) -> None:
         self.pace.rest(now=now)
-        self.weather.forget()  # there may be another capacity now, and what was little load be much
+        if now - self.breaker.shut_at > LONG_AWAY:
+            self.weather.forget()  # there may be another capacity now, and what was little load be much
         self.limit.resume(now=now, in_flight=self.in_flight, bad_time=self.breaker.bad_time)
 
     def begin_pace(self, rate: float, *, now: float, burst: int = 0) -> None:

@@ -14,6 +14,8 @@ from plaudit.scheduler.lane import Lane
 
 MAX_AGE = 7 * 86_400.0
 """Seconds after which what was learned is forgotten."""
+BAD_WEATHER = 0.1
+"""Share of the calls refused at any pace, above which a rate found meanwhile is not believed."""
 
 
 class Learned(msgspec.Struct, omit_defaults=True):
@@ -57,7 +59,9 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
 def learned_of(lane: Lane, *, now: float) -> Learned | None:
     """What a lane has found out about its endpoint; None while it has only its starting guess."""
     if lane.pace.rate is not None:
-        return Learned(at=now, rate=lane.pace.rate, burst=lane.burst) if lane.pace.is_proven else None
+        if not lane.pace.is_proven or lane.pace.weather > BAD_WEATHER:
+            return None  # a guess, or found in weather that says little of the next run
+        return Learned(at=now, rate=lane.pace.rate, burst=lane.burst)
     if not lane.limit.is_learned or lane.limit.limit >= lane.ceiling:
         return None  # where the user's ceiling stopped the search, the endpoint may bear more
     return Learned(at=now, limit=lane.limit.limit, refuses=lane.limit.refuses)
