@@ -19,6 +19,7 @@ CREEP = 0.03
 """How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
 LEAP = 1.0
 """How much it grows at the most, or while nothing is known."""
+MOST_CAUTION = 2
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LESS = 0.8
@@ -52,6 +53,10 @@ class Pace:
         self._growth = LEAP
         self._is_binding = False
         self._refused_at = 0.0
+        self._caution = self._to_wait = 0
+        """How many times a pace is to hold before it grows, and how many times are left."""
+        self._held = 0.0
+        """The last pace that met no refusals, until it does."""
         self._typical = 0.0
         """What was accepted a second, over the last times that it was measured."""
         self._suspect: tuple[float, float] | None = None
@@ -76,7 +81,7 @@ class Pace:
         self._burst = burst
         self.rate = self._refused_at = max(rate, SLOWEST)
         self.is_proven = False
-        self.weather = self._typical = 0.0
+        self.weather = self._typical = self._held = 0.0
         self._suspect = None
         self._growth = LEAP
         self._next = now
@@ -95,11 +100,22 @@ class Pace:
             if self._sends and self._is_refused_much(now):
                 self._slow_down(now, min(self._sends[-1], now - self.refuse_time))
             elif self._is_binding:  # else it held nothing back, and was not tried
-                self.rate *= 1.0 + self._growth
-                self._growth = min(2.0 * self._growth, LEAP)
+                self._grow()
                 self._next = min(self._next, now + 1.0 / self.rate)
             self._restart(now)
         return max(now, self._next)
+
+    def _grow(self) -> None:
+        """Go faster, since this pace met no refusals; later each time that this was too fast."""
+        assert self.rate is not None
+        if self.rate > 1.01 * self._held:
+            self._caution //= 2
+        self._held = self.rate
+        if self._to_wait > 0:
+            self._to_wait -= 1
+            return
+        self.rate *= 1.0 + self._growth
+        self._growth = min(2.0 * self._growth, LEAP)
 
     @property
     def _span(self) -> float:
@@ -158,7 +174,13 @@ class Pace:
         if self.is_proven:
             self._typical += 0.25 * (measured - self._typical) if self._typical else measured
         # Little by little: a window that is used up refuses all that come, and says nothing of the next.
-        self.rate = max(min(self.rate, measured), 0.25 * self.rate, 0.5 * self._typical, SLOWEST)
+        # And not below a pace that held just now: where a bucket holds a single call, the slightest haste
+        # has every second one refused.
+        held, self._held = min(self._held, self.rate / (1.0 + CREEP)), 0.0
+        if held:
+            self._caution = min(2 * self._caution + 1, MOST_CAUTION)
+            self._to_wait = self._caution
+        self.rate = max(min(self.rate, measured), 0.25 * self.rate, 0.5 * self._typical, held, SLOWEST)
         is_down = self.rate <= 1.01 * measured
         self._is_on_trial = is_down or self.rate <= 0.51 * self._typical
         self._enough = 16 if is_down else 32
