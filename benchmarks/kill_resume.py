@@ -17,17 +17,15 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simulated import on_a_thread
+
 from plaudit.caches import SqliteCache
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedServer
-from plaudit.simulator.http import serving
 
 AT_ONCE = 64
 SCENARIO = Scenario(
@@ -46,30 +44,6 @@ class Account:
     """Scores by line, as runs had them ready for the output when they were killed."""
     stored: int = 0
     troubles: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def simulated() -> Iterator[tuple[str, SimulatedServer]]:
-    """A simulated server on a thread of its own, and its books."""
-    server = SimulatedServer(SCENARIO)
-    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    urls: list[str] = []
-
-    async def serve() -> None:
-        async with serving(server) as url:
-            urls.append(f"{url}/v1")
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
-        yield urls[0], server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
 
 
 def start(folder: Path, url: str) -> subprocess.Popen[bytes]:
@@ -145,7 +119,7 @@ def main() -> int:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     account = Account()
-    with tempfile.TemporaryDirectory(prefix="kill-resume-") as name, simulated() as (url, server):
+    with tempfile.TemporaryDirectory(prefix="kill-resume-") as name, on_a_thread(SCENARIO) as (url, server):
         folder = Path(name)
         questions = ({"id": n, "prompt": f"{n} + 1?", "response": f"{n + 1}"} for n in range(options.lines))
         (folder / "in.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))

@@ -1,12 +1,14 @@
-"""Simulated judges in processes of their own, so that client and server never share an interpreter."""
+"""Simulated judges apart from their clients, so that the two never share an interpreter."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from plaudit.simulator import Scenario
+from plaudit.simulator import Scenario, SimulatedServer
+from plaudit.simulator.http import serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +80,27 @@ def simulators(scenarios: Sequence[Scenario], *, speed: float = 1.0) -> Iterator
                 process.wait()
                 if process.stdout is not None:
                     process.stdout.close()
+
+
+@contextlib.contextmanager
+def on_a_thread(scenario: Scenario) -> Iterator[tuple[str, SimulatedServer]]:
+    """A simulator on a thread of this process, for clients in others: its base URL, and its books."""
+    server = SimulatedServer(scenario)
+    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    urls: list[str] = []
+
+    async def serve() -> None:
+        async with serving(server) as url:
+            urls.append(f"{url}/v1")
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield urls[0], server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()

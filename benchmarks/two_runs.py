@@ -10,24 +10,20 @@ each line. The time shows that two runs share the work.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import table
+from simulated import on_a_thread
 
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedServer
-from plaudit.simulator.http import serving
 
 LATENCY = Latency(mean_tokens=10, sigma=0.3, seconds_per_token=0.01, first_token=0.05, round_trip=0.001)
 GOAL = 1.1
@@ -39,30 +35,6 @@ class Ran:
     seconds: float
     lines: list[int]
     """With a score, in each output there is."""
-
-
-@contextmanager
-def simulated(slots: int) -> Iterator[tuple[str, SimulatedServer]]:
-    """A simulated server on a thread of its own, and its books."""
-    server = SimulatedServer(Scenario(latency=LATENCY, capacity=Queue(slots=slots)))
-    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    urls: list[str] = []
-
-    async def serve() -> None:
-        async with serving(server) as url:
-            urls.append(f"{url}/v1")
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
-        yield urls[0], server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
 
 
 def start(folder: Path, number: int, url: str, at_once: int) -> subprocess.Popen[bytes]:
@@ -78,7 +50,8 @@ def wait_until_answered(server: SimulatedServer, count: int) -> None:
 
 def run(lines: int, at_once: int, *, runs: int, kill: int | None = None) -> Ran:
     """Start runs together; one of them is hit by a signal when a third of the lines is answered."""
-    with tempfile.TemporaryDirectory(prefix="two-runs-") as name, simulated(2 * at_once) as (url, server):
+    scenario = Scenario(latency=LATENCY, capacity=Queue(slots=2 * at_once))
+    with tempfile.TemporaryDirectory(prefix="two-runs-") as name, on_a_thread(scenario) as (url, server):
         folder = Path(name)
         questions = ({"id": n, "prompt": f"{n} + 1?", "response": f"{n + 1}"} for n in range(lines))
         (folder / "in.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))

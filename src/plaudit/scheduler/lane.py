@@ -35,7 +35,6 @@ class Flight:
         "id",
         "is_overdue",
         "lane",
-        "load",
         "order",
         "refusals",
         "sent_at",
@@ -47,8 +46,6 @@ class Flight:
         self.lane = lane
         self.sent_at = sent_at
         self.id = id
-        self.load = 0.0
-        """Calls at once, or a second, that the lane had when it left."""
         self.order = 0
         self.height = 0
         """Calls under way when it left, itself included; and all refusals until then."""
@@ -135,7 +132,7 @@ class Lane:
 
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
-        self._on_answer(flight, now=now)
+        self.on_answer(flight, now=now)
         self._note_latency(now - flight.sent_at)
         self._newest_answered = max(self._newest_answered, flight.sent_at)
         if reply.rate is not None:
@@ -151,10 +148,7 @@ class Lane:
         )
 
     def on_answer(self, flight: Flight, *, now: float) -> None:
-        """Learn from an answer that refuses one request for what it contains: the endpoint is there."""
-        self._on_answer(flight, now=now)
-
-    def _on_answer(self, flight: Flight, *, now: float) -> None:
+        """Learn from any answer but a refusal for load, be it no reply: the endpoint lets calls in."""
         self._newest_passed = max(self._newest_passed, flight.sent_at)
         was_closed = self.breaker.state is BreakerState.CLOSED
         self.breaker.on_success(sent_at=flight.sent_at)
@@ -171,7 +165,9 @@ class Lane:
         was_closed = self.breaker.state is BreakerState.CLOSED
         is_run = self._is_run(flight)
         is_paced = self.pace.rate is not None
-        is_weather = was_closed and not is_paced and self.weather.on_refusal(load=flight.load, is_run=is_run)
+        is_weather = (
+            was_closed and not is_paced and self.weather.on_refusal(load=flight.height, is_run=is_run)
+        )
         if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
             if self.breaker.short_openings >= 2 and self.pace.rate is None:
                 self.begin_pace(max(1.0, 1.0 / max(now - flight.sent_at, 0.05)), now=now)
@@ -202,9 +198,8 @@ class Lane:
         return flight.order == order + 1 and flight.sent_at - sent_at < 0.005
 
     def _watch_weather(self, flight: Flight, now: float) -> None:
-        flight.load = float(len(self.flights))
         had_weather = bool(self.weather.share)
-        self.weather.on_send(load=flight.load)
+        self.weather.on_send(load=flight.height)
         if self.weather.share and not had_weather:
             self.limit.forgive(now=now)
 
