@@ -60,3 +60,11 @@ def test_at_an_endpoint_of_milliseconds_a_short_delay_is_no_hang() -> None:
 def test_the_long_calls_of_a_mixed_batch_do_not_hang() -> None:
     age = hung_age(latencies((80, 2.0), (20, 50.0)))
     assert age is not None and age > 100.0
+
+
+def test_the_first_replies_of_calls_sent_together_make_no_outliers_of_the_others() -> None:
+    first = latencies((MIN_CALLS, 1.0))
+    assert hedge_age(first, under_way=1) is not None
+    assert hedge_age(first, under_way=44) is None
+    while_open, all_back = hung_age(first, under_way=44), hung_age(first)
+    assert while_open is not None and all_back is not None and while_open > 2.0 * all_back

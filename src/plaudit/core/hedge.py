@@ -10,6 +10,7 @@ from __future__ import annotations
 from plaudit.core.histogram import LatencyHistogram
 
 MIN_CALLS = 20
+NEARLY_ALL = 0.95
 OUTLIER = 1.5
 YOUNGEST = 0.1
 """Seconds; a call younger than that is no outlier, however fast the others are."""
@@ -22,16 +23,25 @@ MOST_TWINS = 3
 """Twins of one call: those that hang as well get another, after a longer time each."""
 
 
-def hedge_age(latencies: LatencyHistogram) -> float | None:
-    """Seconds after which a call still under way is an outlier; None while too little is known."""
-    nearly_all = latencies.quantile(0.95) if len(latencies) >= MIN_CALLS else None
+def hedge_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None:
+    """Seconds after which a call still under way is an outlier; None while too little is known.
+
+    The `under_way` calls count as longer than all that came back: of calls sent together the short ones come
+    first, and against those alone every other one would be an outlier.
+    """
+    nearly_all = _nearly_all(latencies, under_way) if len(latencies) >= MIN_CALLS else None
     return None if nearly_all is None else max(OUTLIER * nearly_all, YOUNGEST)
 
 
-def hung_age(latencies: LatencyHistogram) -> float | None:
+def hung_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None:
     """Seconds after which a call still under way hangs; None while nothing is known."""
-    if len(latencies) >= MIN_CALLS:
-        nearly_all = latencies.quantile(0.95)
-        return None if nearly_all is None else max(HUNG * nearly_all, YOUNGEST_HUNG)
+    nearly_all = _nearly_all(latencies, under_way) if len(latencies) >= MIN_CALLS else None
+    if nearly_all is not None:
+        return max(HUNG * nearly_all, YOUNGEST_HUNG)
     longest = latencies.quantile(1.0)
     return None if longest is None else max(HUNG_OF_FEW * longest, YOUNGEST_HUNG)
+
+
+def _nearly_all(latencies: LatencyHistogram, under_way: int) -> float | None:
+    share = NEARLY_ALL * (len(latencies) + under_way) / len(latencies)
+    return latencies.quantile(share) if share <= 1.0 else None

@@ -85,9 +85,8 @@ class Lane:
         self.latencies = LatencyHistogram()
         self._typical: float | None = None
         self._slow: float | None = None
-        self.hedge_age: float | None = None
-        """Seconds after which a call under way is an outlier, and after which it hangs."""
         self.hung_age: float | None = None
+        """Seconds after which a call under way hangs."""
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
         self._newest_passed = self._newest_answered = float("-inf")
@@ -111,6 +110,11 @@ class Lane:
         if self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
             return False
         return self._quota_ready_at(call, now) <= now
+
+    @property
+    def hedge_age(self) -> float | None:
+        """Seconds after which a call under way is an outlier."""
+        return hedge_age(self.latencies, under_way=len(self.flights))
 
     @property
     def load(self) -> Load:
@@ -291,8 +295,7 @@ class Lane:
         count = len(self.latencies)
         if count % 16 == 0 or count in (1, 2, 4, 8, MIN_CALLS):
             self._slow = self.latencies.quantile(0.9)
-            self.hedge_age = hedge_age(self.latencies)
-            self.hung_age = hung_age(self.latencies)
+            self.hung_age = hung_age(self.latencies, under_way=len(self.flights))
 
     def ready_at(self, call: Call, *, now: float) -> float:
         """The earliest time at which this lane may take the call; infinity: only a reply can tell."""
