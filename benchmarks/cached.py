@@ -22,7 +22,7 @@ from workload import JUDGE, MODEL, SAMPLES, samples
 
 from plaudit import Engine, Sample, Source, Status, Verdict
 from plaudit.caches.store import Store
-from plaudit.scheduler import record
+from plaudit.scheduling import record
 from plaudit.simulator import PRESETS, SimulatedTransport
 
 REPEATS = 15

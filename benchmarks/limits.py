@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 import table
 
 from plaudit.config import Endpoint, Price
-from plaudit.core.quota import WINDOW
 from plaudit.errors import Unreachable
-from plaudit.scheduler.call import Call, Outcome
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
+from plaudit.policy.quota import WINDOW
+from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
 from plaudit.testing import run
 from plaudit.transports import HttpTransport
 from plaudit.transports.client import Answer

@@ -26,10 +26,10 @@ from simulated import simulators
 from workload import JUDGE, MODEL, SAMPLES, SITES, Site, ideal, samples, settled, wild_site
 
 from plaudit import Endpoint, Engine, Verdict
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Scenario, SimulatedTransport
 from plaudit.testing import run
 

@@ -39,10 +39,10 @@ from plaudit.mutation.questions import Item
 from plaudit.mutation.trainer import train
 from plaudit.mutation.training import Pace, Training
 from plaudit.mutation.vector_env import BatchedQueryMutationEnv
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedTransport
 from plaudit.testing import VirtualLoop
 from plaudit.types import Sample, Verdict

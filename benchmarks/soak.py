@@ -31,10 +31,10 @@ from workload import JUDGE, MODEL
 
 from plaudit import Endpoint
 from plaudit.config import Price
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Scenario, SimulatedTransport
 from plaudit.testing import run
 
@@ -172,7 +172,7 @@ def held_by(root: object) -> dict[str, int]:
 
 
 def _is_ours(thing: object) -> bool:
-    return type(thing).__module__.startswith(("plaudit.scheduler", "plaudit.core"))
+    return type(thing).__module__.startswith(("plaudit.scheduling", "plaudit.policy"))
 
 
 async def soak(calls: int, endpoints: Sequence[Endpoint], seed: int) -> tuple[Soak, list[Reading], float]:

@@ -18,10 +18,10 @@ import table
 from workload import JUDGE, MODEL, SAMPLES, Site, ideal, samples
 
 from plaudit import Endpoint
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import PRESETS, Queue, Scenario, SimulatedTransport
 from plaudit.testing import run
 

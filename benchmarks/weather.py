@@ -36,13 +36,13 @@ from simulated import Simulator, simulators
 from workload import JUDGE, MODEL, SAMPLES, requests_of, samples
 
 from plaudit import Endpoint, Engine, Sample, Verdict
-from plaudit.core.limit import LimitConfig
-from plaudit.scheduler import remembered
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.remembered import Learned
-from plaudit.scheduler.scorer import Scorer
+from plaudit.policy.limit import LimitConfig
+from plaudit.scheduling import remembered
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.remembered import Learned
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Drawn, Scenario, SimulatedTransport, costs_of, draw, ideal_makespan
 from plaudit.testing import run
 from plaudit.transports import open_transport

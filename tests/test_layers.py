@@ -15,8 +15,8 @@ ROOT = SRC.parent.parent
 
 LAYERS = [
     {"types", "errors", "events", "config", "settings", "settings_file", "files", "child_env"},
-    {"judges", "rewards", "core"},
-    {"scheduler", "caches", "transports", "observers", "simulator", "local"},
+    {"judges", "rewards", "policy"},
+    {"scheduling", "caches", "transports", "observers", "simulator", "local"},
     {"engine", "blocking", "openai_manager", "pending", "session", "submits"},
     {"audit", "cli", "compute_score", "integrations", "mutation", "scoring", "service", "testing"}
     | {"__main__", "__init__"},
@@ -65,7 +65,7 @@ def test_a_layer_imports_only_from_those_below_it(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("path", sorted((SRC / "core").rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((SRC / "policy").rglob("*.py")), ids=lambda path: path.name)
 def test_core_has_no_clock_no_chance_and_no_io(path: Path) -> None:
     used = {name.split(".")[0] for name in imports_of(path)}
     assert not used & PURE_FORBIDDEN

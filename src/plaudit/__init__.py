@@ -2,7 +2,6 @@
 
 from plaudit.compute_score import acompute_score, compute_score
 from plaudit.config import Endpoint, Price, Secret
-from plaudit.core.fingerprint import get_request_hash
 from plaudit.engine import Engine
 from plaudit.errors import BatchFailed, ConfigError, PlauditError
 from plaudit.events import Summary
@@ -23,6 +22,7 @@ from plaudit.judges import (
 from plaudit.judges.file import load_judge
 from plaudit.openai_manager import AsyncOpenAIManager
 from plaudit.pending import Pending
+from plaudit.policy.fingerprint import get_request_hash
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
 
 __all__ = [

@@ -19,9 +19,9 @@ from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import DispatcherConfig
-from plaudit.scheduler.panel import convene
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import DispatcherConfig
+from plaudit.scheduling.panel import convene
 from plaudit.session import Plan, Session
 from plaudit.settings import Settings, load
 from plaudit.submits import Submits, checked_deadline

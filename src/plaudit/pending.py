@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
-from plaudit.scheduler.alarm import CATCH_UP, LATE
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.alarm import CATCH_UP, LATE
+from plaudit.scheduling.batch import Batch
 from plaudit.types import Verdict
 
 Grouped = tuple[str | None, list[tuple[int, Verdict]]]

@@ -18,14 +18,14 @@ from pathlib import Path
 from plaudit.blocking import LoopThread
 from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint
-from plaudit.core.limit import LimitConfig
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
-from plaudit.scheduler import remembered
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.policy.limit import LimitConfig
+from plaudit.scheduling import remembered
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
 from plaudit.transports.files import connections_left
 from plaudit.types import Status, Verdict

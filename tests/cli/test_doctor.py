@@ -11,7 +11,7 @@ from simulated_judge import FAST, Simulator, simulated
 from typer.testing import CliRunner, Result
 
 from plaudit.cli import app
-from plaudit.scheduler.remembered import Learned, save
+from plaudit.scheduling.remembered import Learned, save
 from plaudit.simulator import Scenario
 
 

@@ -10,10 +10,10 @@ import pytest
 from plaudit.config import Endpoint
 from plaudit.judges.rubric import Rubric
 from plaudit.rewards import Component, Reward, Rewards, advantages
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.dispatcher import Dispatcher, DispatcherConfig
-from plaudit.scheduler.lane import Lane
-from plaudit.scheduler.scorer import Scorer
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Fault, Scenario, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict

@@ -24,7 +24,7 @@ from plaudit.cli.probe import examine
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
-from plaudit.scheduler import remembered
+from plaudit.scheduling import remembered
 from plaudit.settings import NAMES, Settings, load, unknown_variables
 
 HELP = (

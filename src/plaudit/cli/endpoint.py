@@ -16,8 +16,8 @@ import msgspec
 from yarl import URL
 
 from plaudit.config import Endpoint, Price, without_password
-from plaudit.core.breaker import BreakerConfig
 from plaudit.errors import ConfigError
+from plaudit.policy.breaker import BreakerConfig
 from plaudit.settings import Settings
 from plaudit.transports import failure
 from plaudit.transports.proxy import proxy_for

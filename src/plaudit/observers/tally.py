@@ -7,7 +7,6 @@ import math
 import threading
 from collections import Counter
 
-from plaudit.core.histogram import LatencyHistogram
 from plaudit.events import (
     BatchFinished,
     BreakerChanged,
@@ -21,6 +20,7 @@ from plaudit.events import (
     VerdictsReady,
 )
 from plaudit.observers.endpoint_tally import EndpointTally
+from plaudit.policy.histogram import LatencyHistogram
 from plaudit.types import Source, Status, Verdict
 
 MESSAGES_KEPT = 100

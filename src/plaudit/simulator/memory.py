@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from plaudit.core.headers import retry_after
 from plaudit.errors import (
     EndpointRefused,
     EngineClosed,
@@ -14,6 +13,7 @@ from plaudit.errors import (
     TransportFailed,
     Unreachable,
 )
+from plaudit.policy.headers import retry_after
 from plaudit.simulator.ask import ask_of
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.outcome import BROKEN, Outcome

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from plaudit.config import Endpoint
-from plaudit.core.headers import rate_headers, retry_after
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -21,6 +20,7 @@ from plaudit.errors import (
     TransportFailed,
     Unreachable,
 )
+from plaudit.policy.headers import rate_headers, retry_after
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_length
 
 _MEANS = {

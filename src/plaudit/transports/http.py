@@ -8,8 +8,8 @@ import time
 import msgspec
 
 from plaudit.config import Endpoint
-from plaudit.core.headers import rate_headers
 from plaudit.errors import EngineClosed, PlauditError, SendAgain, TransportFailed
+from plaudit.policy.headers import rate_headers
 from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply

@@ -14,7 +14,7 @@ from plaudit.integrations.ray.desk import Desk
 from plaudit.integrations.ray.errand import Joined, asked_of, packed
 from plaudit.integrations.ray.parcel import Answers, Ask, Parcel
 from plaudit.judges.base import Judge
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.batch import Batch
 from plaudit.transports import Transport
 
 

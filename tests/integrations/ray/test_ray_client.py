@@ -18,7 +18,7 @@ from plaudit import ConfigError, Group, Rubric, Sample, Source, Status, Verdict
 from plaudit.errors import EngineClosed
 from plaudit.integrations.ray.errand import asked_of, packed
 from plaudit.integrations.ray.parcel import Answers
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.batch import Batch
 from plaudit.testing import ScriptedTransport
 
 

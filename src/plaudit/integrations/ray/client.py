@@ -16,7 +16,7 @@ from plaudit.blocking import LoopThread
 from plaudit.errors import EngineClosed
 from plaudit.integrations.ray.courier import Courier, Wire
 from plaudit.integrations.ray.errand import Asked, Joined
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.batch import Batch
 from plaudit.types import Status
 
 log = logging.getLogger("plaudit")

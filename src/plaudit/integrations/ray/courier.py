@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.integrations.ray.errand import Asked, Joined
 from plaudit.integrations.ray.parcel import Answers, Drop, Parcel
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.batch import Batch
 from plaudit.types import Status, Verdict
 
 log = logging.getLogger("plaudit")

@@ -12,7 +12,7 @@ from typing import Any
 from plaudit.errors import ConfigError, PlauditError
 from plaudit.integrations.ray.parcel import Ask, Join
 from plaudit.judges.base import Judge, Panel
-from plaudit.scheduler.batch import Batch
+from plaudit.scheduling.batch import Batch
 from plaudit.types import Source, Verdict
 
 Dumps = Callable[[Any], bytes]

@@ -18,9 +18,9 @@ from typing import Protocol
 
 import msgspec
 
-from plaudit.core.quota import MARGIN, WINDOW
 from plaudit.errors import BudgetSpent
 from plaudit.events import CallFinished, CallStarted, Event
+from plaudit.policy.quota import MARGIN, WINDOW
 
 log = logging.getLogger("plaudit")
 

@@ -21,8 +21,8 @@ from plaudit.integrations.ray.wire import RayWire, check_node, check_running, de
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
-from plaudit.scheduler.batch import Batch
-from plaudit.scheduler.panel import convene
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.panel import convene
 from plaudit.submits import Submits, checked_deadline
 from plaudit.types import Sample
 

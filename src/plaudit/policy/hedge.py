@@ -1,0 +1,47 @@
+"""When a slow call gets a twin: past what nearly every call takes, where a slot is idle; or far past it.
+
+The twin asks the same question of the same model, so either answer is honest; but "first finished wins"
+favours short answers where lengths differ. Twins are therefore sent only to calls that are clear outliers. A
+call far past all others hangs: it gets its twin whatever else waits, or the batch would wait for its timeout.
+"""
+
+from __future__ import annotations
+
+from plaudit.policy.histogram import LatencyHistogram
+
+MIN_CALLS = 20
+NEARLY_ALL = 0.95
+OUTLIER = 1.5
+YOUNGEST = 0.1
+"""Seconds; a call younger than that is no outlier, however fast the others are."""
+HUNG = 4.0
+"""How many times as long as nearly all others a call takes that hangs."""
+HUNG_OF_FEW = 10.0
+"""The same where few others are known, and as many times the longest of them."""
+YOUNGEST_HUNG = 1.0
+MOST_TWINS = 3
+"""Twins of one call: those that hang as well get another, after a longer time each."""
+
+
+def hedge_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None:
+    """Seconds after which a call still under way is an outlier; None while too little is known.
+
+    The `under_way` calls count as longer than all that came back: of calls sent together the short ones come
+    first, and against those alone every other one would be an outlier.
+    """
+    nearly_all = _nearly_all(latencies, under_way) if len(latencies) >= MIN_CALLS else None
+    return None if nearly_all is None else max(OUTLIER * nearly_all, YOUNGEST)
+
+
+def hung_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None:
+    """Seconds after which a call still under way hangs; None while nothing is known."""
+    nearly_all = _nearly_all(latencies, under_way) if len(latencies) >= MIN_CALLS else None
+    if nearly_all is not None:
+        return max(HUNG * nearly_all, YOUNGEST_HUNG)
+    longest = latencies.quantile(1.0)
+    return None if longest is None else max(HUNG_OF_FEW * longest, YOUNGEST_HUNG)
+
+
+def _nearly_all(latencies: LatencyHistogram, under_way: int) -> float | None:
+    share = NEARLY_ALL * (len(latencies) + under_way) / len(latencies)
+    return latencies.quantile(share) if share <= 1.0 else None

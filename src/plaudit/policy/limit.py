@@ -1,0 +1,495 @@
+"""How many calls may run at once: found by probing, one endpoint at a time.
+
+Pure: no clock, no I/O. The caller says what happened and when it happened.
+
+Four kinds of server have to be told apart, and none of them says which it is:
+- one that *refuses* past its capacity: the refusal comes at once, so the calls that stay are the capacity;
+- one that *queues in silence*: more calls bring no more replies, only longer waits;
+- one that *thrashes*: more calls bring fewer replies;
+- one that limits the *rate*: it refuses too, but soon accepts more calls than were under way when it did.
+
+Without refusals the limit grows level by level: each must show, by its first replies, that more calls brought
+more replies (`Level`), or the limit goes back to where it was. A refusal for load sets the limit to the calls
+that stay; from then on it is probed with single calls, then two, then four. Refusals that are not for load
+(an endpoint that lets nothing in, or refuses some whatever the load) are told apart by `Breaker` and
+`Weather`, and never get here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plaudit.policy.level import Level
+
+NEVER = float("inf")
+NEVER_REFUSED = -1_000_000
+LARGEST_STEP = 128
+"""Calls by which a limit grows at once: what is too much is refused."""
+ALONE = 16
+"""Calls between two refusals from which on a single one may have any cause."""
+SLOW = 1.35
+"""How many times as long calls may take on a higher level before the best is looked for below it."""
+SOLID = 5
+"""Refusals at the same moment that make sure where the capacity ends."""
+_State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitConfig:
+    start: int = 64
+    ceiling: int = 4096
+    """The user's max_concurrent: never crossed."""
+    is_known: bool = False
+    """Whether `start` was learned earlier: the next level is held to what it brings."""
+    refuses: bool = False
+    """Whether the endpoint is known to refuse what is too much; then a known limit is only probed."""
+    step_every: float = 0.05
+    """Seconds between two steps of growth, until replies and refusals show the server's own pace."""
+    gain: float = 1.1
+    """How much more goodput a level must bring to justify the next."""
+
+
+class ConcurrencyLimit:
+    """The limit on calls in flight to one endpoint. Read `limit`; call `grow` while calls wait for it."""
+
+    def __init__(self, config: LimitConfig | None = None) -> None:
+        self._config = config or LimitConfig()
+        self.limit = self._bounded(self._config.start)
+        self.cause = "start"
+        self.rate: float | None = None
+        """Calls a second that were let in, once the endpoint turned out to limit that, not the number."""
+        self.allowance: int | None = None
+        """Requests that the endpoint says it still takes: who counts them does not thrash."""
+        self.is_learned = self._config.is_known
+        """Whether the limit rests on evidence, and is worth remembering."""
+        self.refuses = self._config.is_known and self._config.refuses
+        """Whether the endpoint refuses what is too much: then replies need not prove a limit."""
+        self._level: Level | None = None
+        if not self.refuses:
+            self._level = Level(target=self.limit, base=self.limit, began=0.0, is_blind=True)
+        self._previous: Level | None = None
+        self._factor = 2.0
+        self._step = 1
+        self._step_every = self._config.step_every
+        self._step_at: float | None = None
+        self._probe_from = float("-inf")
+        self.cut_at = float("-inf")
+        """When the limit was last cut because of a refusal or a timeout."""
+        self.refuse_time = 0.0
+        """Seconds that the last refusal took to come back."""
+        self._highest = self.limit
+        """The limit before the first of the cuts that nothing has confirmed since."""
+        self.is_in_doubt = False
+        """Whether it is open what several refusals at once mean."""
+        self.first_refused = 0
+        self._in_burst = 0
+        self._replies_since_cut = 0
+        self._replies = 0
+        self._confirmations = 0
+        self._height = -1
+        self._anchor: tuple[int, int, float] | None = None
+        """Where the last sure refusal was: calls accepted, replies until then, and when."""
+        self._rounds_to_doubt = 4.0
+        self._last_refused = NEVER_REFUSED
+        self._is_tolerated = False
+        self._rise: tuple[int, int, float, int] | None = None
+        """Since when it refuses at ever greater heights: calls accepted, replies, the time; and how often."""
+        self._picked = 0
+        """Whether refusals picked some of the calls sent together (above 0), or all from one on (below 0)."""
+        self._is_weak = False
+        """Whether the last cut rests on so little that later calls may show it was for nothing."""
+        self._before = self._state()
+        """What was believed before the last cut."""
+
+    # -- what happened ------------------------------------------------------------------------------------
+
+    def on_send(self, *, now: float, in_flight: int) -> None:
+        """A call left; `in_flight` counts it."""
+        if self._level is not None:
+            self._level.on_send(now=now, in_flight=in_flight)
+
+    def on_success(self, *, now: float, sent_at: float, in_flight: int, tokens: int = 0) -> None:
+        """A call came back with a reply of so many tokens; `in_flight` still counts it."""
+        self._replies_since_cut += 1
+        self._replies += 1
+        if self._previous is not None:
+            self._previous.on_success(now=now, sent_at=sent_at, tokens=tokens)
+        if self._level is not None:
+            self._level.on_success(now=now, sent_at=sent_at, tokens=tokens)
+            if self._previous is not None:
+                self._level.on_older(self._previous, now=now, sent_at=sent_at, tokens=tokens)
+            self._judge(now)
+            if self._level is not None and self._level.is_stale:
+                self._measure_anew(now)
+        elif not self.refuses and in_flight >= self.limit:
+            self._doubt(now)
+
+    def _doubt(self, now: float) -> None:
+        """Question a limit that has stood for a while: measure it anew, then a little more than it."""
+        if self._replies_since_cut > self._rounds_to_doubt * self.limit:
+            self._rounds_to_doubt = min(2.0 * self._rounds_to_doubt, 32.0)
+            self._measure_anew(now)
+
+    def _measure_anew(self, now: float) -> None:
+        self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
+        self._previous = None
+
+    def on_refusal(
+        self,
+        *,
+        now: float,
+        sent_at: float,
+        accepted: int,
+        sure: int = 0,
+        in_doubt: int = 0,
+        order: int = 0,
+        since: float = NEVER,
+    ) -> None:
+        """A call was refused for load; `accepted` calls were under way when it left, and stayed.
+
+        `sure` calls have been under way for so long that they must have been let in, of `in_doubt` others
+        that is open; `since` is when the first of the refusals in a row left, this being the last.
+        """
+        if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
+            return  # others were let in on top of them: it was not for load
+        if sent_at > self.cut_at:  # else it is one of a burst already cut for
+            if self.cut_at < since:
+                self._before = self._state()
+            if not self._confirmations:
+                self._highest = max(self._highest, self.limit)
+            self._in_burst = 0
+            self.first_refused = order
+            self.cut_at = now
+            is_alone = order - self._last_refused >= ALONE
+            self._is_tolerated = is_alone and (self.cause != "probe" or in_doubt >= ALONE // 2)
+        self._last_refused = order
+        self._in_burst += 1
+        if self._in_burst == 1 and self._is_tolerated:
+            return
+        if not self._is_cut:
+            self._is_weak = True
+            self._begin_cut(now, accepted, refuse_time=now - sent_at)
+        else:  # the slowest of a burst: a busy machine must not make calls look let in
+            self.refuse_time = max(self.refuse_time, now - sent_at)
+        self._level = self._previous = None
+        self.refuses = self.is_learned = True
+        self._set(max(1, min(self.limit, accepted)), "rate limited")
+        self.is_in_doubt = True
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._in_burst > (2 if self._is_tolerated else 1)
+
+    def _is_refuted(self, accepted: int) -> bool:
+        """Whether more are under way than when a few were refused: those were not refused for load."""
+        return self._is_weak and not self._confirmations and accepted > 1.05 * self._height + 2
+
+    def _state(self) -> _State:
+        return (
+            self.limit,
+            self.cause,
+            self.refuses,
+            self.is_learned,
+            self._level,
+            self._previous,
+            self._confirmations,
+            self._height,
+            self._anchor,
+        )
+
+    def settle_burst(self, *, now: float, after: int) -> None:
+        """Some time after a cut: `after` calls were let in that left later than the first refused.
+
+        A capacity or a rate that is used up refuses all that follow; only weather picks.
+        """
+        self.is_in_doubt = False
+        if after or self._in_burst > 1:
+            self._picked += 1 if 4 * after > self._in_burst else -1
+            self._picked = max(-3, min(self._picked, 3))
+        if 4 * after <= self._in_burst and self._in_burst >= SOLID:
+            self._is_weak = False
+            self._set_anchor(self.limit, now)
+
+    def _begin_cut(self, now: float, accepted: int, *, refuse_time: float) -> None:
+        self._note_rise(now, accepted)
+        if abs(accepted - self._height) <= max(1.0, 0.05 * self._height):
+            self._confirmations += 1
+            self._highest = self.limit
+        else:
+            self._height = accepted
+            self._confirmations = 0
+        self.refuse_time = refuse_time
+        self._replies_since_cut = 0
+        self._step = max(1, self.limit // 64)
+        self._step_every = max(1.5 * refuse_time, self._config.step_every / 2)
+        self._step_at = now + self._step_every
+        self._probe_from = now + self._step_every * 4.0 ** min(self._confirmations, 8)
+
+    def _note_rise(self, now: float, accepted: int) -> None:
+        """See whether it refuses at ever greater heights though few come back: no capacity does that."""
+        if self._rise is not None and accepted - self._height > max(1, self._replies_since_cut):
+            self._rise = (*self._rise[:3], self._rise[3] + 1)
+        elif self._rise is None or accepted < self._height - 1:
+            self._rise = accepted, self._replies, now, 0
+
+    def on_timeout(self, *, now: float, in_flight: int) -> None:
+        """A call was given up unanswered: the server may hold more than it can serve.
+
+        `in_flight` is what it held, at the most, while the call was under way. Under a pace nothing is cut:
+        there the limit is the ceiling, and would never come back to it.
+        """
+        if self.rate is not None or now - self.cut_at < 1.0:
+            return  # or one of many that left together
+        if self.cause != "timeout":
+            self._before = self._state()
+        self.cut_at = now
+        self._level = None
+        self._replies_since_cut = 0
+        self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
+
+    # -- refusals that are not for load -------------------------------------------------------------------
+
+    def hold(self, *, since: float) -> None:
+        """The endpoint has let nothing in since then: what was cut for that was cut for nothing."""
+        if self.rate is None and self.cut_at >= since:
+            self._restore()
+
+    def _restore(self) -> None:
+        """Believe what was believed before the last cut."""
+        self._is_weak = False
+        self.limit, self.cause, self.refuses, self.is_learned = self._before[:4]
+        self._level, self._previous, self._confirmations, self._height, self._anchor = self._before[4:]
+
+    def resume(self, *, now: float, in_flight: int, bad_time: float) -> None:
+        """The endpoint lets calls in again: come back to where the limit was, by fours."""
+        if self.rate is not None or in_flight + 4 >= self.limit:
+            return
+        self._step_every = max(1.5 * bad_time, self._config.step_every / 10)
+        self._level = Level(target=self.limit, base=in_flight, began=now, is_blind=True)
+        self._level.is_return = True
+        self._last_refused = NEVER_REFUSED  # what a shut door refused says nothing of the next refusal
+        self._set(in_flight + 4, "back")
+        self._step = 12
+        self._step_at = now + self._step_every
+
+    def forgive(self, *, now: float) -> None:
+        """Refusals turned out not to be for load: go back to before they were believed."""
+        if self.rate is not None or not self.refuses:
+            return
+        self.refuses = False
+        self._anchor = None
+        self._height = -1
+        self._confirmations = 0
+        self._set(max(self.limit, self._highest), "refusals are not for load")
+        self._stand(now)
+
+    # -- rates --------------------------------------------------------------------------------------------
+
+    def _set_anchor(self, accepted: int, now: float) -> None:
+        """Remember where a refusal was sure, unless the last one is recent: then compare with that."""
+        if self._anchor is None or not self._is_recent:
+            self._anchor = accepted, self._replies, now
+        elif accepted <= self._anchor[0]:
+            self._anchor = accepted, self._anchor[1], self._anchor[2]
+
+    @property
+    def _is_recent(self) -> bool:
+        """Whether few calls came back since the anchor was set."""
+        return self._anchor is not None and self._replies - self._anchor[1] <= max(8, self._anchor[0] // 2)
+
+    def _find_rate(self, now: float, accepted: int) -> None:
+        """See whether more are under way than when it refused, though few came back: so it is a rate."""
+        if self._rise is not None and self._rise[3] >= 3:
+            height, replies, since, _ = self._rise
+            self._rise = None
+            if self._picked >= 0:
+                self.forgive(now=now)
+            else:
+                self.turn_to_rate((accepted - height + self._replies - replies) / max(now - since, 1e-3))
+            return
+        if self._anchor is None or not self._is_recent:
+            return
+        height, replies, since = self._anchor
+        if accepted >= 1.25 * height + 3:
+            let_in = accepted - height + self._replies - replies
+            at_once = self._step / 2 / self._step_every  # of the last step all were let in
+            self.turn_to_rate(max(let_in / max(now - since, 1e-3), at_once))
+
+    def turn_to_rate(self, rate: float) -> None:
+        """Let a pace govern from now on, beginning with so many calls a second."""
+        self.rate = rate
+        self._level = None
+        self._set(self._config.ceiling, "limited by rate")
+
+    def turn_from_rate(self, *, now: float, in_flight: int) -> None:
+        """It is no rate after all: go on from what is under way."""
+        self.rate = self._anchor = None
+        self.refuses = False
+        self._height, self._confirmations = -1, 0
+        self._set(self._bounded(max(in_flight, self._config.start)), "no rate")
+        self._stand(now)
+
+    def _stand(self, now: float) -> None:
+        """Take the limit for a level without proof: whatever comes back from now on tells what it is like."""
+        self._previous = None
+        self._level = Level(
+            target=self.limit, base=self.limit, began=0.0, is_blind=True, filled_at=now, sent=self.limit
+        )
+
+    # -- growing ------------------------------------------------------------------------------------------
+
+    def grow(self, *, now: float, accepted: int) -> float:
+        """Grow if it is time to, because calls wait; the answer is the time to ask again.
+
+        `accepted` counts the calls under way that would have been refused by now, were they to be.
+        """
+        if self.rate is not None:
+            return NEVER  # the pace says when; at the ceiling, only a reply does
+        if self._level is None:
+            return self._probe(now, accepted) if self.refuses else NEVER
+        self._judge(now)
+        if self._level is None:
+            return self._probe(now, accepted) if self.refuses else NEVER
+        if self.limit >= self._level.target:
+            return self._level.overdue_at(self._previous)
+        return self._climb(now, self._level.target, "back" if self._level.is_return else "level")
+
+    def _probe(self, now: float, accepted: int) -> float:
+        if self._is_refuted(accepted):
+            self._restore()
+            return self.grow(now=now, accepted=accepted)
+        self._find_rate(now, accepted)
+        if self.rate is not None:
+            return NEVER
+        if accepted > 1.5 * max(self._height, 16):  # far more are let in than were: it was not for load
+            self.forgive(now=now)
+        if not self.refuses:
+            return self.grow(now=now, accepted=accepted)
+        # A capacity confirmed at the same height is asked less and less often: each question is a refusal.
+        pause = min(16 * 2**self._confirmations, max(64, 4 * self.limit)) if self._confirmations else 0
+        if self._replies_since_cut < pause and now < self._probe_from:
+            return self._probe_from
+        return self._climb(now, self._config.ceiling, "probe")
+
+    def _climb(self, now: float, top: int, cause: str) -> float:
+        if self._step_at is None:
+            self._step_at = now + self._step_every
+        if self.limit >= top:
+            return NEVER
+        if now >= self._step_at:
+            self._set(min(self.limit + self._step, top), cause)
+            if cause == "probe":
+                self._step = min(2 * self._step, max(8, self.limit // 4))
+            elif cause == "back":
+                self._step *= 4
+            else:
+                self._step = self._level_step
+            self._step_at = now + self._step_every
+            if self.limit >= top and cause == "back":
+                self._come_back(now)
+        return self._step_at
+
+    @property
+    def _level_step(self) -> int:
+        return min(int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1, LARGEST_STEP)
+
+    def _come_back(self, now: float) -> None:
+        """Be where the limit was before the endpoint was away."""
+        self._level = None
+        self._step = max(1, self.limit // 64)
+        if not self.refuses:
+            self._stand(now)
+
+    def _judge(self, now: float) -> None:
+        """Ask whether the level under way has shown enough to go on from it, or back."""
+        level, previous = self._level, self._previous
+        if level is None or level.is_return:
+            return
+        gain = level.gain_over(previous, now=now)
+        if gain is None and level.is_free(previous) and level.target <= 16 * self._replies:
+            self._factor = 2.0
+            self._open(now, 2 * level.target, reference=previous)
+            return
+        if gain is None:
+            return
+        self.is_learned = True
+        if previous is not None and level.target < previous.target:  # looking for the knee further down
+            if gain >= 1.0:
+                self._open_below(now)
+            else:
+                self._settle(previous.target, "no gain")
+        elif level.is_level and previous is not None:
+            self._settle(level.target if gain >= self._config.gain else previous.target, "doubt")
+        elif gain >= self._config.gain and not self._is_slow(level, previous):
+            self._step_every = min(self._config.step_every, level.pace() / 96.0)
+            self._open(now, self._next_target(level, gain), reference=level)
+        elif previous is not None and previous.is_blind and previous.target == level.base:
+            self._level = previous
+            self._open_below(now)
+        else:
+            self._settle(self._knee(level, previous), "no gain")
+
+    def _is_slow(self, level: Level, previous: Level | None) -> bool:
+        """Whether calls take so much longer here that the best is below."""
+        slowdown = level.slowdown_over(previous) if previous is not None else None
+        return slowdown is not None and slowdown > SLOW and level.base != level.target
+
+    def _knee(self, level: Level, previous: Level | None) -> int:
+        """Where more calls stop to bring more: somewhere between the level and the one it rose from."""
+        slowdown = level.slowdown_over(previous) if previous is not None else None
+        return level.base if slowdown is None else max(level.base, round(level.target / slowdown**0.5))
+
+    def _next_target(self, level: Level, gain: float) -> int:
+        if level.is_level:
+            return max(level.target + 1, round(1.25 * level.target))
+        if self._previous is None:  # nothing is proven yet: where a small step shows enough, take that
+            level.close()
+            self._factor = 1.25 if level.line is not None else 2.0
+            if self.allowance is not None:
+                self._factor = max(self._factor, 1.0 + self.allowance / level.target)
+        else:
+            is_free = gain >= 0.85 * level.target / level.base
+            self._factor = 2.0 if is_free else 1.5
+        return round(self._factor * level.target)
+
+    def _open(self, now: float, target: int, *, reference: Level | None) -> None:
+        """Begin to climb to a new level, which is compared with `reference`."""
+        target = self._bounded(target)
+        if target <= self.limit:
+            self._settle(self.limit, "ceiling")
+            return
+        self._previous = reference
+        if reference is not None and reference.line is None:
+            reference.close()
+        is_doubt = self._level is not None and self._level.is_level
+        self._level = Level(target=target, base=self.limit, began=now, is_level=is_doubt)
+        if reference is not None and reference.line is not None:
+            # Not faster than refusals come back, which take no longer than the shortest reply.
+            self._step_every = max(reference.pace() / 96.0, reference.line[0] / 16.0)
+        self._step = self._level_step
+        self._step_at = now
+
+    def _open_below(self, now: float) -> None:
+        """Begin to try half of a level that was never proven."""
+        assert self._level is not None
+        target = self._level.target // 2
+        if target < 1:
+            self._settle(1, "no gain")
+            return
+        self._previous = self._level
+        if self._previous is not None:
+            self._previous.close()
+        self._level = Level(target=target, base=target, began=now, is_level=True)
+        self._set(target, "thrashing")
+
+    def _settle(self, limit: int, cause: str) -> None:
+        self._level = None
+        self._replies_since_cut = 0
+        self._set(max(1, limit), cause)
+
+    def _bounded(self, limit: int) -> int:
+        return max(1, min(limit, self._config.ceiling))
+
+    def _set(self, limit: int, cause: str) -> None:
+        self.limit = limit
+        self.cause = cause

@@ -1,1 +1,0 @@
-"""The shell around core/: waits, sends, retries, reports."""

@@ -1,0 +1,1 @@
+"""The shell around policy/: waits, sends, retries, reports."""

@@ -1,0 +1,151 @@
+"""A batch on its way: samples in, one verdict for each, handed over as they become final.
+
+Two threads meet here. The engine's loop delivers; any other thread waits, polls or streams. Whoever waits for
+the whole batch is woken once, at its end; whoever streams is woken once for each group of verdicts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean, pstdev
+
+from plaudit.events import Summary
+from plaudit.judges.base import Judge
+from plaudit.judges.check import could_give
+from plaudit.policy.fingerprint import Fingerprinter
+from plaudit.types import Sample, Source, Status, Verdict
+
+Items = list[tuple[int, Verdict]]
+
+_ids = itertools.count(1)
+
+
+class Batch:
+    """Samples with their judge, and the verdicts that have come so far."""
+
+    def __init__(
+        self, samples: Sequence[Sample], judge: Judge, *, model: str, deadline: float | None = None
+    ) -> None:
+        self.id = next(_ids)
+        self.samples = samples
+        self.judge = judge
+        self.deadline = deadline
+        """Seconds from its start."""
+        self.fingerprint = Fingerprinter(model=model, version=judge.version)
+        self.could_give = could_give(judge)
+        self.verdicts: list[Verdict | None] = [None] * len(samples)
+        self.remaining = len(samples)
+        self.seen: dict[bytes, int] = {}
+        """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
+        self.calls = self.retries = self.hedges = self.rejects = self.rereads = self.judge_errors = (
+            self.misfits
+        ) = 0
+        self.is_closed = not samples
+        """Whether nobody waits for more: done, past its deadline, or cancelled."""
+        self.settled: Items = []
+        """Verdicts that are final from the start."""
+        self.inner: tuple[Batch, ...] = ()
+        """Of a panel's batch: the batches of plain judges whose verdicts decide it."""
+        self.forward: Callable[[Items], tuple[Batch, Items]] | None = None
+        """Of an inner batch: from its news to the panel's batch, and the verdicts now ready there."""
+        self._started = time.monotonic()
+        self._ended: float | None = self._started if not samples else None
+        self._order: list[int] = []
+        self._changed = threading.Condition()
+        self._done = threading.Event()
+        if not samples:
+            self._done.set()
+        self._callbacks: list[Callable[[], None]] = []
+
+    # -- the engine's side --------------------------------------------------------------------------------
+
+    def deliver(self, items: Iterable[tuple[int, Verdict]]) -> list[Verdict]:
+        """Make verdicts final; whatever already has one keeps it. The answer is what was new."""
+        news: list[Verdict] = []
+        with self._changed:
+            for index, verdict in items:
+                if self.verdicts[index] is None:
+                    self.verdicts[index] = verdict
+                    self._order.append(index)
+                    news.append(verdict)
+            self.remaining -= len(news)
+            if not self.remaining:
+                self.is_closed = True
+                if self._ended is None:
+                    self._ended = time.monotonic()
+                self._done.set()
+            self._changed.notify_all()
+            callbacks = self._callbacks if self.is_closed else []
+            if callbacks:
+                self._callbacks = []
+        for callback in callbacks:
+            callback()
+        return news
+
+    def missing(self) -> list[int]:
+        """The samples without a verdict."""
+        return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
+
+    # -- the callers' side --------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every sample has its verdict; False when time runs out first."""
+        if not self.remaining:
+            return True  # without the lock: in a forked child it may be held by nobody, for ever
+        return self._done.wait(timeout)
+
+    def fresh(self) -> Iterator[int]:
+        """Samples in the order in which their verdicts became final, waiting for each; all, every time."""
+        taken = 0
+        while True:
+            if self.remaining:
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._order) > taken or not self.remaining)  # noqa: B023
+            news = self._order[taken:]
+            if not news:
+                return
+            taken += len(news)
+            yield from news
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call back, on the engine's thread, once every sample has its verdict; at once if that is so."""
+        if self.remaining:
+            with self._changed:
+                if self.remaining:
+                    self._callbacks.append(callback)
+                    return
+        callback()
+
+    def summary(self) -> Summary:
+        """The batch so far, in numbers."""
+        verdicts = [verdict for verdict in self.verdicts if verdict is not None]
+        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
+        asked = self.inner or (self,)
+        calls = [v for batch in asked for v in batch.verdicts if v is not None and v.source is Source.CALL]
+        called = sorted(verdict.latency_s for verdict in calls if verdict.status is Status.OK)
+        paid = [verdict.usage for verdict in calls]
+        costs = [usage.cost for usage in paid if usage.cost is not None]
+        errors = Counter(verdict.error for verdict in verdicts if verdict.error)
+        return Summary(
+            samples=len(self.samples),
+            seconds=(self._ended or time.monotonic()) - self._started,
+            by_status={one.value: n for one, n in Counter(v.status for v in verdicts).items()},
+            by_source={one.value: n for one, n in Counter(v.source for v in verdicts).items()},
+            errors=dict(errors.most_common(10)),
+            calls=sum(batch.calls for batch in asked),
+            retries=sum(batch.retries for batch in asked),
+            hedges=sum(batch.hedges for batch in asked),
+            rejects=sum(batch.rejects for batch in asked),
+            rereads=sum(batch.rereads for batch in asked),
+            latency_p50_s=called[len(called) // 2] if called else None,
+            latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
+            prompt_tokens=sum(usage.prompt_tokens for usage in paid),
+            completion_tokens=sum(usage.completion_tokens for usage in paid),
+            cost=sum(costs) if costs else None,
+            score_mean=fmean(scores) if scores else None,
+            score_std=pstdev(scores) if scores else None,
+        )

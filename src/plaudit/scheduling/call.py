@@ -1,0 +1,76 @@
+"""One unique request on its way to a reply, whoever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from plaudit.errors import PlauditError
+from plaudit.policy.budget import token_bound
+from plaudit.types import Reply, Request
+
+Outcome = Reply | PlauditError
+
+
+class Call:
+    """A request with its history. `on_done` is called exactly once, with the reply or the error."""
+
+    __slots__ = (
+        "_bound",
+        "answered_on",
+        "attempts",
+        "failed_on",
+        "finished",
+        "first_sent",
+        "is_wanted",
+        "key",
+        "last_sent",
+        "latency",
+        "on_done",
+        "rejections",
+        "request",
+        "resends",
+        "sends",
+        "twins",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        key: bytes,
+        on_done: Callable[[Call, Outcome], None],
+        is_wanted: Callable[[Call], bool] | None = None,
+    ) -> None:
+        self.request = request
+        self.key = key
+        self.on_done = on_done
+        self.is_wanted = is_wanted
+        self.attempts = 0
+        """Tries that were not merely turned away."""
+        self.sends = 0
+        """Everything sent for it: attempts, rejections, hedges."""
+        self.rejections = 0
+        self.twins = 0
+        """Sent beside it because it took too long."""
+        self.resends = 0
+        """How often in a row it had to be sent again through no fault of its own."""
+        self.finished = False
+        self.failed_on: str | None = None
+        """The endpoint that it is kept away from, where there is another."""
+        self.answered_on: str | None = None
+        """The endpoint that the reply came from."""
+        self.first_sent: float | None = None
+        self.last_sent = 0.0
+        self.latency = 0.0
+        self._bound: tuple[int, int] | None = None
+
+    @property
+    def is_hedged(self) -> bool:
+        return self.twins > 0
+
+    @property
+    def token_bound(self) -> tuple[int, int]:
+        """Upper bounds for its prompt and completion tokens, computed when first needed."""
+        if self._bound is None:
+            self._bound = token_bound(self.request)
+        return self._bound

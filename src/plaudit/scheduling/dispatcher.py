@@ -1,0 +1,442 @@
+"""Calls in, replies out: admission, retries, hedges and deadlines over several endpoints.
+
+A shell without opinions: policy/ says when a call may leave, where to, and whether it comes back. Everything
+happens on one event loop, so there is no lock; `pump` is the one place where calls leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from plaudit.errors import (
+    BudgetSpent,
+    EndpointRefused,
+    EngineClosed,
+    PlauditError,
+    RateLimited,
+    RequestRefused,
+    SendAgain,
+    TimedOut,
+    TransientError,
+    Unreachable,
+)
+from plaudit.events import (
+    BreakerChanged,
+    CallFinished,
+    CallStarted,
+    EndpointLost,
+    Event,
+    LimitChanged,
+    RetryPlanned,
+)
+from plaudit.policy.breaker import BreakerState
+from plaudit.policy.fingerprint import jitter
+from plaudit.policy.retry import RetryBudget, RetryPolicy
+from plaudit.scheduling.admission import Admission
+from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.hedging import Hedging
+from plaudit.scheduling.lane import NEVER, Flight, Lane
+from plaudit.scheduling.listening import Listening
+from plaudit.scheduling.outcome import kind_of, resend_wait
+from plaudit.scheduling.overdue import Overdue
+from plaudit.scheduling.waiting import WaitingRoom
+from plaudit.types import Reply, Usage
+
+log = logging.getLogger("plaudit")
+
+
+@dataclass(frozen=True, slots=True)
+class DispatcherConfig:
+    timeout: float = 120.0
+    """Seconds one attempt may take."""
+    max_concurrent: int | None = None
+    """Calls at once over all endpoints; None: as many as the endpoints bear."""
+    rpm: int | None = None
+    tpm: int | None = None
+    budget: float | None = None
+    """US dollars."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    hedge: bool = True
+
+
+class Dispatcher:
+    """Owns the queue of calls and the lanes they leave by."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        config: DispatcherConfig | None = None,
+        *,
+        emit: Callable[[Event], None] | None = None,
+        on_room: Callable[[], None] | None = None,
+        ledger: Callable[[float], None] | None = None,
+    ) -> None:
+        """`ledger` is told, before it is so, which sum of dollars may have been spent; see `Engine`."""
+        self.lanes = list(lanes)
+        self.config = config or DispatcherConfig()
+        self.queue: deque[Call] = deque()
+        self._admission = Admission(
+            self.lanes,
+            max_concurrent=self.config.max_concurrent,
+            rpm=self.config.rpm,
+            tpm=self.config.tpm,
+            budget=self.config.budget,
+            ledger=ledger,
+            on_limit=self._report_limit,
+        )
+        self._retries = RetryBudget()
+        self._hedging = Hedging(
+            self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
+        )
+        self._waiting = WaitingRoom(self._come_back)
+        self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
+        self._emit = emit
+        self._on_room = on_room
+        self._loop = asyncio.get_running_loop()
+        self._wake: asyncio.TimerHandle | None = None
+        self._wake_due = NEVER
+        self._overdue = Overdue(self.lanes, timeout=self.config.timeout)
+        self._flight_ids = 0
+        self._is_closed = False
+        self._is_pump_due = False
+        self._states: dict[Lane, BreakerState] = {}
+        self._lost_to: PlauditError = EngineClosed("no endpoint is left")
+
+    @property
+    def backlog(self) -> int:
+        """Calls that wait to leave, for the first time or again."""
+        return len(self.queue) + len(self._waiting)
+
+    @property
+    def _are_all_lost(self) -> bool:
+        return all(lane.is_lost for lane in self.lanes)
+
+    def enqueue(self, calls: Iterable[Call]) -> None:
+        """Take calls on. Each gets its `on_done`, whatever happens."""
+        if self._is_closed:
+            for call in calls:
+                self._finish(call, EngineClosed("the engine is closed"))
+            return
+        now, are_all_lost = self._loop.time(), self._are_all_lost
+        is_idle = not (self.backlog or self._admission.in_flight)
+        for lane in self.lanes:
+            if is_idle:
+                lane.breaker.on_idle()
+            if lane.breaker.is_due(now=now, is_last=are_all_lost):
+                lane.breaker.revive(now=now)
+        if self._are_all_lost:
+            for call in calls:
+                self._finish(call, self._lost_to)
+            return
+        self.queue.extend(calls)
+        self.pump()
+
+    def pump(self) -> None:
+        """Let every call leave that may leave now, and see to being woken when the next one may."""
+        self._is_pump_due = False
+        now = self._loop.time()
+        hung_wake = self._rescue(now)
+        wake = NEVER
+        while self.queue and not self._is_closed:
+            call = self.queue[0]
+            if call.finished or (call.is_wanted is not None and not call.is_wanted(call)):
+                self.queue.popleft()
+                if not call.finished:
+                    self._finish(call, EngineClosed("nobody waits for this call any more"))
+                continue
+            try:
+                lane, wake = self._admission.choose(call, backlog=len(self.queue), now=now)
+            except BudgetSpent as error:
+                self.queue.popleft()
+                self._finish(call, error)
+                continue
+            if lane is None:
+                break
+            self.queue.popleft()
+            self._send(call, lane, now)
+        if self._emit is not None:
+            for lane in self.lanes:
+                self._tell_state(lane, now)
+        if self._on_room is not None:
+            self._on_room()
+        if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
+            wake = self._hedging.look(now)
+        self._wake_at(min(wake, hung_wake), now)
+
+    def _rescue(self, now: float) -> float:
+        """Give hung calls their twins before anything else leaves; the answer is when to look again."""
+        if not self.config.hedge or self._is_closed:
+            return NEVER
+        while (wake := self._hedging.rescue(now)) <= now:
+            pass
+        return wake
+
+    def _pump_soon(self) -> None:
+        """Pump once for all the calls that come back in one turn of the loop."""
+        if not self._is_pump_due:
+            self._is_pump_due = True
+            self._loop.call_soon(self.pump)
+
+    async def close(self) -> None:
+        """Stop everything: what has not come back gets EngineClosed. Leaves no task behind."""
+        self._is_closed = True
+        self._overdue.close()
+        if self._wake is not None:
+            self._wake.cancel()
+        flights = [flight for lane in self.lanes for flight in lane.flights.values()]
+        left = [*self.queue, *self._waiting.clear(), *(flight.call for flight in flights)]
+        self.queue.clear()
+        for flight in flights:
+            self._cut_off(flight)
+        await asyncio.gather(*(f.task for f in flights if f.task is not None), return_exceptions=True)
+        await self._listening.close()
+        self._admission.close()
+        for call in left:
+            self._finish(call, EngineClosed("the engine was closed before this call came back"))
+        for lane in self.lanes:
+            await lane.transport.close()
+
+    # -- leaving ------------------------------------------------------------------------------------------
+
+    def _send(self, call: Call, lane: Lane, now: float, *, is_hedge: bool = False) -> None:
+        self._flight_ids += 1
+        flight = lane.flights[self._flight_ids] = Flight(call, lane, sent_at=now, id=self._flight_ids)
+        call.sends += 1
+        call.last_sent = now
+        if call.first_sent is None:
+            call.first_sent = now
+            self._retries.on_call()
+        lane.on_send(flight, now=now)
+        self._admission.on_send(call, lane, now=now)
+        self._listening.on_send(lane, room=self._admission.room)
+        self._tell_state(lane, now)
+        if self._emit is not None:
+            self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
+        flight.task = self._loop.create_task(self._fly(flight))
+        self._overdue.watch()
+
+    async def _fly(self, flight: Flight) -> None:
+        flight.has_begun = True
+        lane = flight.lane
+        try:
+            outcome: Outcome = await self._listening.send(flight)
+        except PlauditError as error:
+            outcome = error
+        except asyncio.CancelledError:
+            if not flight.is_overdue:
+                self._land(flight, None)
+                self.pump()  # what it had reserved is free again
+                raise
+            outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
+            lane.on_timeout(flight, now=self._loop.time())
+        except Exception as bug:  # one broken call must not take its neighbours along
+            log.exception("a bug in the transport of %s", lane.name)
+            outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
+        self._land(flight, outcome)
+        self._pump_soon()
+
+    # -- coming back --------------------------------------------------------------------------------------
+
+    def _cut_off(self, flight: Flight) -> None:
+        """Cancel a flight. One that has not begun never will: its task ends without a step to land it."""
+        flight.is_overdue = False
+        if flight.task is not None:
+            flight.task.cancel()
+        if not flight.has_begun:
+            self._land(flight, None)
+
+    def _land(self, flight: Flight, outcome: Outcome | None) -> None:
+        """Take a flight off the books and pass on what it brought. None: it was cancelled."""
+        lane, call, now = flight.lane, flight.call, self._loop.time()
+        del lane.flights[flight.id]
+        latency = now - flight.sent_at
+        usage = outcome.usage if isinstance(outcome, Reply) else Usage()
+        cost = self._admission.on_return(call, lane, outcome, sent_at=flight.sent_at, now=now)
+        if self._emit is not None:
+            error = str(outcome) if isinstance(outcome, PlauditError) else None
+            kind = kind_of(outcome)
+            self._emit(CallFinished(now, lane.name, lane.in_flight, kind, latency, usage, error))
+        if outcome is None:
+            return
+        if isinstance(outcome, Reply):
+            if cost is not None and usage.cost is None:
+                outcome = replace(outcome, usage=replace(usage, cost=cost))
+            self._on_reply(flight, outcome, now, latency)
+        elif isinstance(outcome, RateLimited):
+            self._on_refusal(flight, outcome, now)
+        elif isinstance(outcome, SendAgain):
+            self._on_send_again(flight, outcome, now)
+        elif isinstance(outcome, TransientError):
+            self._on_failure(flight, outcome, now)
+        elif isinstance(outcome, EndpointRefused):
+            if not lane.is_lost:
+                self._lose(lane, outcome, now)
+            self._elsewhere_or_fail(call, lane, outcome)
+        else:
+            if isinstance(outcome, RequestRefused):
+                lane.on_answer(flight, now=now)
+            call.attempts += 1
+            if not self._is_flying(call):
+                self._finish(call, outcome)
+
+    def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
+        lane, call = flight.lane, flight.call
+        self._listening.stop(lane)
+        before = lane.limit.limit
+        lane.on_reply(reply, flight, now=now)
+        self._tell_state(lane, now)
+        if lane.limit.limit != before:
+            self._report_limit(lane)
+        call.attempts += 1
+        call.latency = latency
+        call.answered_on = lane.name
+        self._finish(call, reply)
+
+    def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
+        lane, call = flight.lane, flight.call
+        call.rejections += 1
+        before = lane.limit.limit
+        lane.on_refusal(error, flight, now=now)
+        self._tell_state(lane, now, error)
+        if lane.limit.limit != before:
+            self._report_limit(lane)
+        if lane.is_lost:
+            self._lose(lane, error, now)
+        if self._are_all_lost:
+            self._finish(call, self._lost_to)
+            return
+        call.failed_on = lane.name
+        wait = self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
+        self._later(call, wait)
+
+    def _on_send_again(self, flight: Flight, error: SendAgain, now: float) -> None:
+        """Let the call leave again, next, if not for ever; admission counts it like any other."""
+        call = flight.call
+        call.resends += 1
+        wait = resend_wait(error, resends=call.resends)
+        if wait is None:
+            self._on_failure(flight, error, now)
+        elif self._are_all_lost:
+            self._finish(call, self._lost_to)
+        elif wait:
+            self._later(call, wait)
+        elif not (call.finished or self._is_flying(call)):
+            self.queue.appendleft(call)
+
+    def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
+        lane, call = flight.lane, flight.call
+        call.resends = 0
+        is_unreachable = isinstance(error, Unreachable)
+        retry_after = getattr(error, "retry_after", None)
+        lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+        self._tell_state(lane, now, error)
+        if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
+            call.attempts += 1
+        if lane.is_lost:
+            self._lose(lane, error, now)
+        if call.finished or self._is_flying(call):
+            return  # its twin may still bring a reply
+        if lane.is_lost:
+            self._elsewhere_or_fail(call, lane, error)
+            return
+        wait = self.config.retry.next_wait(attempt=call.attempts, jitter=jitter(call.key, call.sends))
+        if wait is None:
+            self._finish(call, error)
+            return
+        if not lane.breaker.is_sick:
+            wait += self._retries.take(now=now)
+        call.failed_on = lane.name
+        self._tell(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
+        self._later(call, wait)
+
+    def _later(self, call: Call, wait: float) -> None:
+        if not (call.finished or self._is_flying(call)):
+            self._waiting.put(call, seconds=wait)
+
+    def _come_back(self, call: Call) -> None:
+        """Let a call that has waited leave next, or last while an endpoint is down.
+
+        Otherwise the same call would be every probe of an outage, and spend all its attempts on it.
+        """
+        if all(lane.breaker.state is BreakerState.CLOSED for lane in self.lanes):
+            self.queue.appendleft(call)
+        else:
+            self.queue.append(call)
+        self.pump()
+
+    def _elsewhere_or_fail(self, call: Call, lane: Lane, error: PlauditError) -> None:
+        if call.finished or self._is_flying(call):
+            return
+        if self._are_all_lost:
+            call.attempts += not isinstance(error, TransientError)
+            self._finish(call, error)
+        else:
+            call.failed_on = lane.name
+            self.queue.appendleft(call)
+
+    def _lose(self, lane: Lane, error: PlauditError, now: float) -> None:
+        """Give a lane up; when it was the last, everything that waits fails with its one message."""
+        if not lane.is_lost:
+            lane.breaker.lose(now=now)
+        self._lost_to = error
+        self._tell(EndpointLost(now, lane.name, str(error)))
+        if not self._are_all_lost:
+            return
+        waiting = [*self.queue, *self._waiting.clear()]
+        self.queue.clear()
+        for call in waiting:
+            self._finish(call, error)
+
+    def _finish(self, call: Call, outcome: Outcome) -> None:
+        if call.finished:
+            return
+        call.finished = True
+        if call.sends > 1:
+            self._cancel_twins(call)
+        call.on_done(call, outcome)
+
+    # -- small things -------------------------------------------------------------------------------------
+
+    def _is_flying(self, call: Call) -> bool:
+        return call.is_hedged and any(f.call is call for lane in self.lanes for f in lane.flights.values())
+
+    def _cancel_twins(self, call: Call) -> None:
+        for lane in self.lanes:
+            for flight in [flight for flight in lane.flights.values() if flight.call is call]:
+                self._cut_off(flight)
+
+    def _wake_at(self, when: float, now: float) -> None:
+        """Pump again by then. A timer that is due earlier stays: a look too many costs less than a timer."""
+        if when == NEVER or self._is_closed or (self._wake is not None and self._wake_due <= when):
+            return
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake_due = when
+        self._wake = self._loop.call_later(max(when - now, 0.0), self._wake_up)
+
+    def _wake_up(self) -> None:
+        self._wake = None
+        self.pump()
+
+    def _tell_state(self, lane: Lane, now: float, error: TransientError | None = None) -> None:
+        """Tell of an endpoint that lets nothing in, is looked at again, or is back."""
+        state = lane.breaker.state
+        if state is not self._states.get(lane, BreakerState.CLOSED):
+            self._states[lane] = state
+            if state is not BreakerState.LOST:
+                told = None if error is None else str(error)
+                is_unreachable = isinstance(error, Unreachable)
+                waits = lane.breaker.patience(is_unreachable=True) if is_unreachable else None
+                self._tell(BreakerChanged(now, lane.name, state.value, told, waits))
+
+    def _report_limit(self, lane: Lane) -> None:
+        self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
+
+    def _tell(self, event: Event) -> None:
+        if self._emit is not None:
+            self._emit(event)

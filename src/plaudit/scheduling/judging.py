@@ -1,0 +1,52 @@
+"""A judge is user code: what it gives, or is said to have given, is checked before it is used."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from plaudit.errors import PlauditError
+from plaudit.scheduling import record
+from plaudit.scheduling.batch import Batch
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request, Sample, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+
+def render(batch: Batch, sample: Sample) -> Request | Verdict:
+    """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
+    rendered = batch.judge.render(sample)
+    if not isinstance(rendered, (ChatRequest, Verdict, EmbedRequest, GenerateRequest)):
+        raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
+    return rendered
+
+
+def read(batch: Batch, reply: Reply, sample: Sample) -> Verdict:
+    """The verdict that the judge finds in a reply. A score that is no number would poison every mean."""
+    verdict = batch.judge.parse(reply, sample)
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"parse gave a {type(verdict).__name__}, not a verdict")
+    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
+        raise ValueError(f"parse gave a verdict with the score {verdict.score}")
+    return verdict
+
+
+def recall(batch: Batch, data: bytes, sample: Sample) -> Verdict | None:
+    """A stored verdict, if the judge could have given it; a file may be damaged, or planted."""
+    verdict = record.decode(data)
+    try:
+        if verdict is not None and (batch.could_give is None or batch.could_give(verdict, sample)):
+            return verdict
+    except Exception as error:  # noqa: BLE001 - user code: the sample is judged again
+        blame(batch, error, "could not check a stored verdict")
+    if not batch.misfits:
+        log.warning("a stored verdict cannot be one of this judge; such samples are judged again")
+    batch.misfits += 1
+    return None
+
+
+def blame(batch: Batch, error: BaseException, what: str) -> None:
+    """Log what a judge could not do: in full the first time, or a broken judge would fill the disk."""
+    if not isinstance(error, PlauditError) and not batch.judge_errors:
+        log.error("judge %s %s", type(batch.judge).__name__, what, exc_info=error)
+    batch.judge_errors += 1

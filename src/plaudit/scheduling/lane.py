@@ -1,0 +1,355 @@
+"""One endpoint as the dispatcher sees it: its transport, its limits, and the calls under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from plaudit.config import Endpoint
+from plaudit.errors import RateLimited
+from plaudit.policy.balance import Load
+from plaudit.policy.breaker import MOMENT, OUTLIVED, Breaker, BreakerConfig, BreakerState
+from plaudit.policy.budget import cost_of
+from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
+from plaudit.policy.histogram import LatencyHistogram
+from plaudit.policy.limit import ConcurrencyLimit, LimitConfig
+from plaudit.policy.pace import Pace, rate_hint
+from plaudit.policy.quota import Quota
+from plaudit.policy.weather import Weather
+from plaudit.scheduling.call import Call
+from plaudit.transports.base import Transport
+from plaudit.types import Reply, Usage
+
+NEVER = float("inf")
+LONG_AWAY = 0.5
+"""Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
+
+
+class Flight:
+    """One attempt of one call on one lane."""
+
+    __slots__ = (
+        "call",
+        "has_begun",
+        "height",
+        "id",
+        "is_overdue",
+        "lane",
+        "order",
+        "refusals",
+        "sent_at",
+        "task",
+    )
+
+    def __init__(self, call: Call, lane: Lane, *, sent_at: float, id: int) -> None:
+        self.call = call
+        self.lane = lane
+        self.sent_at = sent_at
+        self.id = id
+        self.order = 0
+        self.height = 0
+        """Calls under way when it left, itself included; and all refusals until then."""
+        self.refusals = 0
+        self.has_begun = False
+        self.is_overdue = False
+        """Whether it was ended because it took too long."""
+        self.task: asyncio.Task[None] | None = None
+
+
+class Lane:
+    """Everything known about one endpoint. Decisions come from policy/; the dispatcher acts on them."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        transport: Transport,
+        *,
+        start: LimitConfig | None = None,
+        ceiling: int | None = None,
+        breaker: BreakerConfig | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.transport = transport
+        start = start or LimitConfig()
+        ceilings = [c for c in (endpoint.max_concurrent, ceiling, start.ceiling) if c is not None]
+        self.ceiling = min(ceilings)
+        self.limit = ConcurrencyLimit(replace(start, ceiling=self.ceiling))
+        self.pace = Pace()
+        self.weather = Weather()
+        self.breaker = Breaker(breaker)
+        has_quota = endpoint.rpm is not None or endpoint.tpm is not None
+        self.quota = Quota(rpm=endpoint.rpm, tpm=endpoint.tpm) if has_quota else None
+        self.flights: dict[int, Flight] = {}
+        """In the order of sending."""
+        self.latencies = LatencyHistogram()
+        self._typical: float | None = None
+        self._slow: float | None = None
+        self.hung_age: float | None = None
+        """Seconds after which a call under way hangs."""
+        self.rate_hint: float | None = None
+        """Requests a second, as the endpoint's headers told."""
+        self._newest_passed = self._newest_answered = float("-inf")
+        self._refusals = 0
+        self._sent = 0
+        self._last_refused = (-1, 0.0)
+        self._first_sent = 0.0
+        self._first_refusal: tuple[int, float] | None = None
+        """Calls let in before the first refusal, and the time that took."""
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.flights)
+
+    @property
+    def is_lost(self) -> bool:
+        return self.breaker.state is BreakerState.LOST
+
+    def is_sound(self, call: Call, *, now: float) -> bool:
+        """Whether only the calls under way, if anything, keep this one from leaving here."""
+        if self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
+            return False
+        return self._quota_ready_at(call, now) <= now
+
+    @property
+    def hedge_age(self) -> float | None:
+        """Seconds after which a call under way is an outlier."""
+        return hedge_age(self.latencies, under_way=len(self.flights))
+
+    @property
+    def load(self) -> Load:
+        return Load(len(self.flights), self.limit.limit, self._slow, self._typical)
+
+    def on_send(self, flight: Flight, *, now: float) -> None:
+        """A call leaves, and is counted already."""
+        if not self._sent:
+            self._first_sent = now
+        self._sent += 1
+        flight.order = self._sent
+        flight.height = len(self.flights)
+        flight.refusals = self._refusals
+        if self.breaker.state is BreakerState.CLOSED and self.pace.rate is None:
+            self._watch_weather(flight, now)
+        self.breaker.on_send(now=now)
+        self.pace.on_send(now=now)
+        self.limit.on_send(now=now, in_flight=len(self.flights))
+
+    def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
+        """Learn from a reply, which is no longer counted as under way."""
+        self.on_answer(flight, now=now)
+        self._note_latency(now - flight.sent_at)
+        self._newest_answered = max(self._newest_answered, flight.sent_at)
+        if reply.rate is not None:
+            self.rate_hint = rate_hint(reply.rate) or self.rate_hint
+            self.limit.allowance = reply.rate.remaining_requests
+            if reply.rate.remaining_requests == 0 and self.rate_hint is not None and not self.pace.rate:
+                self.begin_pace(self.rate_hint, now=now)
+        self.limit.on_success(
+            now=now,
+            sent_at=flight.sent_at,
+            in_flight=self.in_flight + 1,
+            tokens=reply.usage.completion_tokens,
+        )
+
+    def on_answer(self, flight: Flight, *, now: float) -> None:
+        """Learn from any answer but a refusal for load, be it no reply: the endpoint lets calls in."""
+        self._newest_passed = max(self._newest_passed, flight.sent_at)
+        was_closed = self.breaker.state is BreakerState.CLOSED
+        self.breaker.on_success(sent_at=flight.sent_at)
+        if not was_closed and self.breaker.state is BreakerState.CLOSED:
+            self._reopen(now)
+
+    def on_refusal(self, error: RateLimited, flight: Flight, *, now: float) -> None:
+        """Learn from a call refused for load or rate: which of the two, or neither?"""
+        if error.rate is not None:
+            self.rate_hint = rate_hint(error.rate) or self.rate_hint
+        self._refusals += 1
+        if self._first_refusal is None:
+            self._first_refusal = flight.order - 1, flight.sent_at - self._first_sent
+        was_closed = self.breaker.state is BreakerState.CLOSED
+        is_run = self._is_run(flight)
+        is_paced = self.pace.rate is not None
+        is_weather = (
+            was_closed and not is_paced and self.weather.on_refusal(load=flight.height, is_run=is_run)
+        )
+        if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
+            if self.breaker.short_openings >= 2 and self.pace.rate is None:
+                self.begin_pace(max(1.0, 1.0 / max(now - flight.sent_at, 0.05)), now=now)
+        elif is_weather or not was_closed:
+            pass
+        elif self.pace.rate is not None:
+            self.pace.on_refusal(now=now, sent_at=flight.sent_at)
+        else:
+            # As many as there were when it left, less those that turned out to be refused as well.
+            accepted = flight.height - (self._refusals - flight.refusals)
+            sure = self.sent_by(now - OUTLIVED * (now - flight.sent_at))
+            self.limit.on_refusal(
+                now=now,
+                sent_at=flight.sent_at,
+                accepted=accepted,
+                sure=sure,
+                in_doubt=len(self.flights) - sure,
+                order=flight.order,
+                since=self.breaker.streak_from,
+            )
+            if self.rate_hint is not None:
+                self.begin_pace(self.rate_hint, now=now)
+
+    def _is_run(self, flight: Flight) -> bool:
+        """Whether the call that left right before this one was refused as well."""
+        order, sent_at = self._last_refused
+        self._last_refused = flight.order, flight.sent_at
+        return flight.order == order + 1 and flight.sent_at - sent_at < 0.005
+
+    def _watch_weather(self, flight: Flight, now: float) -> None:
+        had_weather = bool(self.weather.share)
+        self.weather.on_send(load=flight.height)
+        if self.weather.share and not had_weather:
+            self.limit.forgive(now=now)
+
+    def on_failure(
+        self, flight: Flight, *, now: float, retry_after: float | None, is_unreachable: bool
+    ) -> None:
+        """Learn from a call that broke."""
+        self._on_bad(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+
+    def on_timeout(self, flight: Flight, *, now: float) -> None:
+        """Learn from a call that was given up unanswered, and is still counted as under way.
+
+        One that later calls have overtaken hung by itself: that says nothing about the load.
+        """
+        if flight.sent_at >= self._newest_answered:
+            self.limit.on_timeout(now=now, in_flight=max(self.in_flight, flight.height))
+
+    def _on_bad(
+        self,
+        flight: Flight,
+        *,
+        now: float,
+        retry_after: float | None,
+        is_refusal: bool = False,
+        is_unreachable: bool = False,
+    ) -> bool:
+        is_shut = self.breaker.on_bad(
+            now=now,
+            sent_at=flight.sent_at,
+            passed=self._passed(now, now - flight.sent_at),
+            accepted=self.in_flight,
+            who=flight.call.key,
+            rounds=2 if self.pace.rate is None else 4,
+            retry_after=retry_after,
+            is_refusal=is_refusal,
+            is_unreachable=is_unreachable,
+        )
+        if is_shut:
+            if is_refusal:
+                self.weather.withdraw(self.breaker.streak)
+            self.limit.hold(since=self.breaker.streak_from)
+        return is_shut
+
+    def _passed(self, now: float, bad_time: float) -> float:
+        """When the newest call left that is known to have been let in."""
+        before = now - OUTLIVED * bad_time - MOMENT
+        if self._newest_passed >= before:
+            return self._newest_passed
+        for flight in reversed(self.flights.values()):
+            if flight.sent_at <= before:
+                self._newest_passed = max(self._newest_passed, flight.sent_at)
+                break
+        return self._newest_passed
+
+    def _reopen(self, now: float) -> None:
+        self.pace.rest(now=now)
+        if now - self.breaker.shut_at > LONG_AWAY:
+            self.weather.forget()  # there may be another capacity now, and what was little load be much
+        self.limit.resume(now=now, in_flight=self.in_flight, bad_time=self.breaker.bad_time)
+
+    def begin_pace(self, rate: float, *, now: float, burst: int = 0) -> None:
+        """Limit the rate from now on, after so many calls at once, and no longer the number of calls."""
+        self.limit.turn_to_rate(rate)
+        self.pace.begin(now=now, rate=rate, burst=burst)
+        self.weather.forget()
+
+    @property
+    def burst(self) -> int:
+        """Calls that the endpoint takes at once before it limits the rate, as far as was seen."""
+        if self._first_refusal is None or self.pace.rate is None:
+            return 0
+        let_in, seconds = self._first_refusal
+        return max(0, int(let_in - self.pace.rate * seconds))
+
+    def grow(self, *, now: float) -> float:
+        """Grow the limit if it is time to, because calls wait for it; the answer is when to ask again."""
+        accepted = self.sent_by(now - 1.25 * self.limit.refuse_time)
+        if self.limit.is_in_doubt:
+            self.limit.settle_burst(now=now, after=self._sent_after(self.limit.first_refused))
+        again = self.limit.grow(now=now, accepted=accepted)
+        if self.limit.rate is not None and self.pace.rate is None:
+            self.begin_pace(self.limit.rate, now=now)
+        return again
+
+    def _note_latency(self, seconds: float) -> None:
+        """Remember how long a call took."""
+        self.latencies.add(seconds)
+        self._typical = seconds if self._typical is None else self._typical + (seconds - self._typical) / 32.0
+        count = len(self.latencies)
+        if count % 16 == 0 or count in (1, 2, 4, 8, MIN_CALLS):
+            self._slow = self.latencies.quantile(0.9)
+            self.hung_age = hung_age(self.latencies, under_way=len(self.flights))
+
+    def ready_at(self, call: Call, *, now: float) -> float:
+        """The earliest time at which this lane may take the call; infinity: only a reply can tell."""
+        if not self.breaker.is_closed:
+            ready = self.breaker.ready_at(now=now)
+            if not self.breaker.is_closed:
+                return max(ready, self._quota_ready_at(call, now))
+            self._reopen(now)
+        if len(self.flights) >= self.limit.limit:
+            return NEVER
+        ready = self.pace.ready_at(now=now)
+        if self.pace.is_none:
+            self.pace.end()
+            self.weather.forget()
+            self.limit.turn_from_rate(now=now, in_flight=len(self.flights))
+            return self.ready_at(call, now=now)
+        return max(ready, self._quota_ready_at(call, now))
+
+    def _quota_ready_at(self, call: Call, now: float) -> float:
+        """When the user's requests and tokens a minute let the call leave."""
+        return now if self.quota is None else self.quota.ready_at(now=now, tokens=sum(call.token_bound))
+
+    def cost_bound(self, call: Call) -> float:
+        """What the call may cost here at the most, in dollars; 0.0 without a price."""
+        price = self.endpoint.price
+        if price is None:
+            return 0.0
+        prompt, completion = call.token_bound
+        return cost_of(price, prompt_tokens=prompt, completion_tokens=completion)
+
+    def cost(self, usage: Usage) -> float | None:
+        """What a reply cost: as the endpoint said, else by its price; None where neither is known."""
+        if usage.cost is not None or self.endpoint.price is None:
+            return usage.cost
+        return cost_of(
+            self.endpoint.price,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
+
+    def _sent_after(self, order: int) -> int:
+        """Calls under way that left after the call of this number, and no later than the last cut."""
+        count = 0
+        for flight in reversed(self.flights.values()):
+            if flight.order <= order:
+                break
+            count += flight.sent_at <= self.limit.cut_at
+        return count
+
+    def sent_by(self, when: float) -> int:
+        """Calls under way that left no later than `when`."""
+        newer = 0
+        for flight in reversed(self.flights.values()):
+            if flight.sent_at <= when:
+                break
+            newer += 1
+        return len(self.flights) - newer

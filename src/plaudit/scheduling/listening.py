@@ -1,0 +1,80 @@
+"""A timed-out call that still listens, where requests a minute are limited: it hears a frozen server thaw.
+
+What a silent server has not read yet counts against the minute (see `policy/arrival.py`), so that once the
+allowance is used up nothing more is sent that could be answered. The newest call that timed out therefore
+keeps its connection: its late answer says that the server reads again, and is as good as any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from plaudit.errors import PlauditError
+from plaudit.policy.arrival import Heard
+from plaudit.scheduling.admission import Admission
+from plaudit.scheduling.call import Call
+from plaudit.scheduling.lane import Flight, Lane
+from plaudit.scheduling.outcome import heard_of
+from plaudit.types import Reply
+
+
+class Listening:
+    """At most one late call a lane, and none that would cross a ceiling."""
+
+    def __init__(
+        self, admission: Admission, *, finish: Callable[[Call, Reply], None], pump: Callable[[], None]
+    ) -> None:
+        self._admission = admission
+        self._finish = finish
+        self._pump = pump
+        self._late: dict[Lane, asyncio.Task[Reply]] = {}
+
+    async def send(self, flight: Flight) -> Reply:
+        """As the transport's. Cancelled because it took too long, it goes on listening."""
+        if not self._admission.is_metered(flight.lane):
+            return await flight.lane.transport.send(flight.call.request)
+        loop = asyncio.get_running_loop()
+        sending = loop.create_task(flight.lane.transport.send(flight.call.request))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            if flight.is_overdue and not sending.done():
+                self.stop(flight.lane)
+                self._late[flight.lane] = sending
+                sending.add_done_callback(lambda done: self._heard(flight, done))
+            else:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+            raise
+
+    def on_send(self, lane: Lane, *, room: float) -> None:
+        """A newer call leaves by the lane, and listens from now on; `room`: for late ones elsewhere."""
+        self.stop(lane)
+        while len(self._late) > room:
+            self.stop(next(iter(self._late)))
+
+    def stop(self, lane: Lane) -> None:
+        """The server answers, or another call listens: there is no need to."""
+        if (late := self._late.pop(lane, None)) is not None:
+            late.cancel()
+
+    async def close(self) -> None:
+        late = list(self._late.values())
+        for lane in list(self._late):
+            self.stop(lane)
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def _heard(self, flight: Flight, done: asyncio.Task[Reply]) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()  # asked for before all else, or asyncio complains that nobody did
+        if self._late.get(flight.lane) is not done:
+            return
+        del self._late[flight.lane]
+        if error is None or (isinstance(error, PlauditError) and heard_of(error) is Heard.ANSWER):
+            now = asyncio.get_running_loop().time()
+            self._admission.on_sign_of_life(flight.lane, sent_at=flight.sent_at, now=now)
+        if error is None:
+            self._finish(flight.call, done.result())
+        self._pump()

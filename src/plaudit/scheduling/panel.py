@@ -1,0 +1,152 @@
+"""A panel's batch: inner batches of questions for plain judges, and verdicts as soon as they can be given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, cast
+
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.check import check_samples
+from plaudit.scheduling import judging
+from plaudit.scheduling.batch import Batch, Items
+from plaudit.types import Sample, Source, Status, Usage, Verdict
+
+
+def convene(samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None) -> Batch:
+    """The batch by which a panel judges these samples. Raises ConfigError where it cannot."""
+    batch = Batch(samples, cast(Judge, panel), model=model, deadline=deadline)  # split, never rendered
+    sitting = _Sitting(batch, panel)
+    for question in panel.split(samples):
+        sitting.add(question)
+    batch.inner = sitting.inner(model)
+    batch.settled = [(i, sitting.verdict(i)) for i, seats in enumerate(sitting.seats) if not seats]
+    return batch
+
+
+class _Seat(NamedTuple):
+    """Where one verdict that a sample needs will appear."""
+
+    judge: int
+    position: int
+    is_payer: bool
+    """Whether the call counts as this sample's own: of several that share it, the first."""
+
+
+class _Sitting:
+    """Which questions each sample waits for."""
+
+    def __init__(self, batch: Batch, panel: Panel) -> None:
+        self.seats: list[list[_Seat]] = [[] for _ in batch.samples]
+        self._batch = batch
+        self._panel = panel
+        self._asked: list[list[Question]] = []
+        self._numbers: dict[int, int] = {}
+        self._inner: tuple[Batch, ...] = ()
+        self._waiting: list[int] = []
+
+    def add(self, question: Question) -> None:
+        """Take a question on, to be asked of its judge."""
+        if not question.serves or not 0 <= min(question.serves) <= max(question.serves) < len(self.seats):
+            raise ConfigError(
+                f"a question serves the samples {question.serves}, and there are {len(self.seats)}; "
+                "name at least one, each by its index in the batch"
+            )
+        number = self._numbers.setdefault(id(question.judge), len(self._asked))
+        if number == len(self._asked):
+            _check_plain(question.judge)
+            self._asked.append([])
+        questions = self._asked[number]
+        for index in question.serves:
+            seat = _Seat(number, len(questions), is_payer=index == question.serves[0])
+            self.seats[index].append(seat)
+        questions.append(question)
+
+    def inner(self, model: str) -> tuple[Batch, ...]:
+        """The questions as batches of plain judges, which report to this sitting."""
+        for questions in self._asked:
+            check_samples(questions[0].judge, ((asked.serves[0], asked.sample) for asked in questions))
+        self._waiting = [len(seats) for seats in self.seats]
+        self._inner = tuple(
+            Batch([question.sample for question in questions], questions[0].judge, model=model)
+            for questions in self._asked
+        )
+        for number, inner in enumerate(self._inner):
+            inner.forward = partial(self._forward, number)
+        return self._inner
+
+    def _forward(self, number: int, items: Items) -> tuple[Batch, Items]:
+        inner = self._inner[number]
+        fresh = [position for position, _ in items if inner.verdicts[position] is None]
+        inner.deliver(items)
+        ready: Items = []
+        for position in fresh:
+            for index in self._asked[number][position].serves:
+                self._waiting[index] -= 1
+                if not self._waiting[index]:
+                    ready.append((index, self.verdict(index)))
+        return self._batch, ready
+
+    def verdict(self, index: int) -> Verdict:
+        """The panel's verdict on a sample whose questions are all settled."""
+        found = [
+            (self._inner[seat.judge].verdicts[seat.position], seat.is_payer) for seat in self.seats[index]
+        ]
+        verdicts = [verdict for verdict, _ in found if verdict is not None]
+        paid = [v.usage for v, is_payer in found if v is not None and is_payer and v.source is Source.CALL]
+        try:
+            verdict = _checked(self._panel.combine(index, self._batch.samples[index], verdicts), verdicts)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
+            judging.blame(self._batch, error, f"could not combine the verdicts on sample {index}")
+            verdict = Verdict(None, Status.FAILED, error=f"the verdicts could not be combined: {error!r}")
+        return _with_facts(verdict, verdicts, paid)
+
+
+def _checked(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
+    """The panel's verdict, if it is one, and no number out of failures."""
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"combine gave a {type(verdict).__name__}, not a verdict")
+    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
+        raise ValueError(f"combine gave a verdict with the score {verdict.score}")
+    if verdicts and verdict.is_valid and not any(asked.is_valid for asked in verdicts):
+        raise ValueError(f"combine made the score {verdict.score} out of failures alone")
+    return verdict
+
+
+def _check_plain(judge: Judge) -> None:
+    if isinstance(judge, Panel):
+        raise ConfigError(
+            f"a panel asks plain judges, and {type(judge).__name__} is a panel itself; "
+            "ask its members instead"
+        )
+
+
+def _with_facts(verdict: Verdict, verdicts: Sequence[Verdict], paid: Sequence[Usage]) -> Verdict:
+    """The panel's verdict with the facts of the calls behind it."""
+    sources = {asked.source for asked in verdicts}
+    if paid:
+        source, usage = Source.CALL, _sum(paid)
+    else:
+        shared = sources & {Source.CALL, Source.SHARED}
+        source = Source.SHARED if shared else Source.CACHE if Source.CACHE in sources else Source.RULE
+        usage = replace(_sum([asked.usage for asked in verdicts]), cost=0.0 if verdicts else None)
+    return replace(
+        verdict,
+        model="+".join(sorted({asked.model for asked in verdicts if asked.model})),
+        attempts=sum(asked.attempts for asked in verdicts),
+        latency_s=max((asked.latency_s for asked in verdicts), default=0.0),
+        source=source,
+        usage=usage,
+    )
+
+
+def _sum(usages: Sequence[Usage]) -> Usage:
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return Usage(
+        sum(usage.prompt_tokens for usage in usages),
+        sum(usage.completion_tokens for usage in usages),
+        sum(costs) if costs else None,
+    )

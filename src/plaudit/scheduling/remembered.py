@@ -1,0 +1,67 @@
+"""What was learned about endpoints, kept between processes: a small JSON file, written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from plaudit.scheduling.lane import Lane
+
+MAX_AGE = 7 * 86_400.0
+"""Seconds after which what was learned is forgotten."""
+BAD_WEATHER = 0.1
+"""Share of the calls refused at any pace, above which a rate found meanwhile is not believed."""
+
+
+class Learned(msgspec.Struct, omit_defaults=True):
+    """How an endpoint was last found."""
+
+    at: float
+    """When, in seconds since 1970."""
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    refuses: bool = False
+    """Whether it turns away what is too much, rather than queueing it."""
+    rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
+    """Requests a second, where it limits those."""
+    burst: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Requests that it takes at once before that."""
+
+
+def load(path: Path, *, now: float) -> dict[str, Learned]:
+    """What is known, by endpoint name. A missing, damaged or foreign file means: nothing."""
+    try:
+        everything = msgspec.json.decode(path.read_bytes(), type=dict[str, Learned])
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return {name: learned for name, learned in everything.items() if 0 <= now - learned.at < MAX_AGE}
+
+
+def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
+    """Add what was learned. Lost if the disk says no: it is a convenience, and costs a few probes."""
+    if not news:
+        return
+    merged = {**load(path, now=now), **news}
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".limits-", delete=False) as file:
+            file.write(msgspec.json.encode(merged))
+        try:
+            Path(file.name).replace(path)
+        except OSError:
+            Path(file.name).unlink()
+
+
+def learned_of(lane: Lane, *, now: float) -> Learned | None:
+    """What a lane has found out about its endpoint; None while it has only its starting guess."""
+    if lane.pace.rate is not None:
+        if not lane.pace.is_proven or lane.pace.weather > BAD_WEATHER:
+            return None  # a guess, or found in weather that says little of the next run
+        return Learned(at=now, rate=lane.pace.rate, burst=lane.burst)
+    if not lane.limit.is_learned or lane.limit.limit >= lane.ceiling:
+        return None  # where the user's ceiling stopped the search, the endpoint may bear more
+    return Learned(at=now, limit=lane.limit.limit, refuses=lane.limit.refuses)

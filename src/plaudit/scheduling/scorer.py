@@ -1,0 +1,363 @@
+"""Batches in, verdicts delivered: render, look up, coalesce, dispatch, parse, store, hand over.
+
+Runs on one event loop. Memory stays flat however large a batch is: samples are rendered window by window, as
+the dispatcher makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Mapping
+
+from plaudit.caches.base import Cache, Claim, LeasingCache
+from plaudit.errors import (
+    CacheError,
+    JudgeError,
+    PlauditError,
+    Refused,
+)
+from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
+from plaudit.scheduling import judging, record
+from plaudit.scheduling.alarm import Alarm
+from plaudit.scheduling.asked import Asked, shared
+from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.dispatcher import Dispatcher
+from plaudit.scheduling.leasing import Leasing
+from plaudit.types import Reply, Request, Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+CHUNK = 256
+"""Samples rendered and looked up together."""
+WINDOW = 2048
+"""Calls that may wait to leave before the next samples are rendered."""
+GATHER = 0.01
+"""Seconds between two writes while many verdicts are to come: a write costs as much as many verdicts do."""
+MANY = 64
+"""Questions without a verdict from which on writes gather; the last ones of a batch wait for none."""
+READINGS = 3
+"""How often a question is asked at the most, where its replies are unreadable."""
+
+
+class Scorer:
+    """Turns batches into verdicts over one dispatcher and one cache."""
+
+    def __init__(
+        self,
+        dispatcher: Callable[[Callable[[], None]], Dispatcher],
+        cache: Cache | None = None,
+        *,
+        emit: Callable[[Event], None] | None = None,
+        on_finished: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_finished = on_finished
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Batch, asyncio.Future[None]] = {}
+        """Batches whose next samples wait for room, first come, first served."""
+        self._dispatcher = dispatcher(self._make_room)
+        self._cache = cache
+        self._emit = emit
+        self._asked: dict[bytes, Asked] = {}
+        self._leasing: Leasing | None = None
+        if isinstance(cache, LeasingCache):
+            self._leasing = Leasing(
+                cache, self._asked, self._dispatcher, on_found=self._on_found, on_trouble=self._lose_cache
+            )
+        self._feeds: dict[asyncio.Task[None], Batch] = {}
+        self._open: dict[Batch, None] = {}
+        self._unsaved: list[tuple[bytes, Asked, Verdict]] = []
+        self._saving: asyncio.Task[None] | None = None
+
+    def start(self, batch: Batch) -> None:
+        """Take a batch on. Every sample of it gets exactly one verdict."""
+        if self._emit is not None:
+            self._emit(BatchStarted(self._loop.time(), batch.id, len(batch.samples)))
+        if batch.is_closed:
+            self._finished(batch)
+            return
+        self._open[batch] = None
+        if batch.deadline is not None:
+            alarm = Alarm(batch.deadline, functools.partial(self.expire, batch))
+            batch.when_done(alarm.cancel)
+        if batch.settled:
+            self._hand_over(batch, batch.settled)
+        if not batch.is_closed:
+            for part in batch.inner or (batch,):
+                task = self._loop.create_task(self._feed(part))
+                self._feeds[task] = part
+                task.add_done_callback(self._fed)
+
+    def expire(self, batch: Batch) -> None:
+        """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
+        self._expire(batch, Status.DEADLINE, "deadline")
+
+    def cancel(self, batch: Batch) -> None:
+        """Nobody wants the rest: nothing more is sent for it; what is under way still fills the cache."""
+        self._expire(batch, Status.FAILED, "cancelled")
+
+    async def close(self) -> None:
+        """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""
+        for task in list(self._feeds):
+            task.cancel()
+        await asyncio.gather(*self._feeds, return_exceptions=True)
+        await self._dispatcher.close()
+        while self._saving is not None:
+            await self._saving
+        if self._leasing is not None:
+            await self._leasing.close()
+        for batch in list(self._open):
+            self._expire(batch, Status.FAILED, "the engine was closed")
+
+    # -- samples in ---------------------------------------------------------------------------------------
+
+    async def _feed(self, batch: Batch) -> None:
+        """Render, look up and enqueue a batch, a chunk at a time."""
+        for start in range(0, len(batch.samples), CHUNK):
+            await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
+            self._make_room()
+            while self._dispatcher.backlog >= WINDOW and not batch.is_closed:
+                turn = self._waiting[batch] = self._loop.create_future()
+                await turn
+            if batch.is_closed:
+                return
+            rendered = self._render(batch, range(start, min(start + CHUNK, len(batch.samples))))
+            if not rendered:
+                continue
+            claim = await self._look_up([key for key, _, _ in rendered])
+            self._enqueue(batch, rendered, claim)
+
+    def _make_room(self) -> None:
+        """Let in as many batches as there is room for, not all that wait: there may be a hundred thousand."""
+        room = WINDOW - self._dispatcher.backlog
+        while room > 0 and self._waiting:
+            batch = next(iter(self._waiting))
+            self._let_in(batch)
+            room -= min(len(batch.samples), CHUNK)
+
+    def _let_in(self, batch: Batch) -> None:
+        turn = self._waiting.pop(batch, None)
+        if turn is not None and not turn.done():
+            turn.set_result(None)
+
+    def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, Request]]:
+        """Requests to be looked up; what needs no call or is already asked is settled on the way."""
+        requests: list[tuple[bytes, int, Request]] = []
+        settled: list[tuple[int, Verdict]] = []
+        for index in indices:
+            try:
+                rendered = judging.render(batch, batch.samples[index])
+                if isinstance(rendered, Verdict):
+                    settled.append((index, rendered))
+                    continue
+                key = batch.fingerprint(rendered)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
+                judging.blame(batch, error, f"could not render sample {index}")
+                settled.append((index, _failed(f"the sample cannot be judged: {error}")))
+                continue
+            asked = self._asked.get(key)
+            first = batch.seen.setdefault(key, index)
+            if asked is not None:
+                asked.waiters.append((batch, index))
+            elif first != index and (twin := batch.verdicts[first]) is not None and twin.is_valid:
+                settled.append((index, shared(twin)))
+            else:
+                requests.append((key, index, rendered))
+        if settled:
+            self._hand_over(batch, settled)
+        return requests
+
+    async def _look_up(self, keys: list[bytes]) -> Claim:
+        if self._cache is None:
+            return Claim({})
+        try:
+            if self._leasing is not None:
+                return await self._leasing.claim(keys)
+            return Claim(await self._cache.get_many(keys))
+        except Exception as error:  # noqa: BLE001 - not only CacheError: a cache may be the user's own
+            self._lose_cache(error)
+            return Claim({})
+
+    def _enqueue(
+        self,
+        batch: Batch,
+        rendered: list[tuple[bytes, int, Request]],
+        claim: Claim,
+    ) -> None:
+        hits: list[tuple[int, Verdict]] = []
+        calls: list[Call] = []
+        waits: list[Call] = []
+        for key, index, request in rendered:
+            asked = self._asked.get(key)
+            if asked is not None:  # asked by a twin, or by another batch, during the look-up
+                asked.waiters.append((batch, index))
+                continue
+            data = claim.values.get(key)
+            verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
+            if verdict is not None:
+                hits.append((index, verdict))
+                continue
+            asked = self._asked[key] = Asked(batch, index)
+            call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
+            (waits if key in claim.elsewhere else calls).append(call)
+        if hits:
+            self._hand_over(batch, hits)
+        if self._leasing is not None and (calls or waits):
+            self._leasing.watch(waits)
+        if calls:
+            self._dispatcher.enqueue(calls)
+
+    def _on_found(self, values: Mapping[bytes, bytes]) -> set[bytes]:
+        """Settle what another run has stored; the keys whose values are no verdicts are left to be asked."""
+        bad: set[bytes] = set()
+        for key, data in values.items():
+            asked = self._asked[key]
+            batch, index = asked.waiters[0]
+            verdict = judging.recall(batch, data, batch.samples[index])
+            if verdict is None:
+                bad.add(key)
+            else:
+                self._settle(key, asked, verdict)
+        return bad
+
+    # -- replies back -------------------------------------------------------------------------------------
+
+    def _on_done(self, call: Call, outcome: Outcome) -> None:
+        asked = self._asked[call.key]
+        verdict = self._read(call, asked, outcome)
+        if verdict is None:
+            return
+        if verdict.status is Status.OK:
+            self._unsaved.append((call.key, asked, verdict))
+            if self._saving is None:
+                self._saving = self._loop.create_task(self._save())
+            return
+        if self._leasing is not None:
+            self._leasing.release([call.key])
+        self._settle(call.key, asked, verdict)
+
+    def _read(self, call: Call, asked: Asked, outcome: Outcome) -> Verdict | None:
+        """The verdict in an outcome; None when the question is asked again."""
+        asked.count(call, outcome if isinstance(outcome, Reply) else None)
+        if isinstance(outcome, PlauditError):
+            return Verdict(
+                None, Status.FAILED, error=str(outcome), attempts=asked.attempts, usage=asked.usage
+            )
+        batch, index = asked.waiters[0]
+        try:
+            verdict = judging.read(batch, outcome, batch.samples[index])
+        except JudgeError as error:
+            status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
+            if status is Status.UNREADABLE and asked.readings < READINGS and asked.is_wanted(call):
+                again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+                again.failed_on = call.answered_on
+                self._dispatcher.enqueue([again])
+                return None
+            verdict = Verdict(None, status, error=str(error))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - as in _render: user code
+            judging.blame(batch, error, "could not read a reply")
+            verdict = _failed(f"the judge could not read the reply: {error!r}")
+        return _with_facts(verdict, call, outcome, asked)
+
+    async def _save(self) -> None:
+        """Store what is finished, in groups: while one group is written, the next one gathers."""
+        try:
+            while self._unsaved:
+                group, self._unsaved = self._unsaved, []
+                await self._store([(key, verdict) for key, _, verdict in group])
+                by_batch: dict[Batch, list[tuple[int, Verdict]]] = {}
+                for key, asked, verdict in group:
+                    del self._asked[key]
+                    for batch, item in asked.shares(verdict):
+                        by_batch.setdefault(batch, []).append(item)
+                for batch, items in by_batch.items():
+                    self._hand_over(batch, items)
+                if self._cache is not None and len(self._asked) >= MANY:
+                    await asyncio.sleep(GATHER)
+        finally:
+            self._saving = None
+
+    async def _store(self, verdicts: list[tuple[bytes, Verdict]]) -> None:
+        if self._cache is None:
+            return
+        try:
+            await self._cache.put_many([(key, record.encode(verdict)) for key, verdict in verdicts])
+        except Exception as error:  # noqa: BLE001 - as in _look_up
+            self._lose_cache(error)
+
+    def _settle(self, key: bytes, asked: Asked, verdict: Verdict) -> None:
+        del self._asked[key]
+        for batch, item in asked.shares(verdict):
+            self._hand_over(batch, [item])
+
+    def _hand_over(self, batch: Batch, items: list[tuple[int, Verdict]]) -> None:
+        if batch.forward is not None:  # asked by a panel: only the panel's own verdicts are news to others
+            batch, items = batch.forward(items)
+        news = batch.deliver(items)
+        if self._emit is not None and news:
+            self._emit(VerdictsReady(self._loop.time(), batch.id, tuple(news)))
+        if not batch.remaining and batch in self._open:
+            del self._open[batch]
+            self._finished(batch)
+
+    # -- ends ---------------------------------------------------------------------------------------------
+
+    def _expire(self, batch: Batch, status: Status, why: str) -> None:
+        for part in batch.inner:  # what has come in may be enough for a panel
+            self._expire(part, status, why)
+        if batch.remaining:
+            batch.is_closed = True
+            verdict = Verdict(None, status, error=why)
+            self._hand_over(batch, [(index, verdict) for index in batch.missing()])
+            self._let_in(batch)
+            self._dispatcher.pump()  # which drops the calls that nobody waits for any more
+
+    def _fed(self, task: asyncio.Task[None]) -> None:
+        batch = self._feeds.pop(task)
+        self._make_room()  # where the cache knew all its samples, it took none
+        if task.cancelled():
+            return  # by close, which sees to what is missing once everything finished is stored
+        if (bug := task.exception()) is not None:
+            log.error("a bug while feeding batch %d", batch.id, exc_info=bug)
+            self._expire(batch, Status.FAILED, f"a bug in plaudit: {bug!r}")
+
+    def _finished(self, batch: Batch) -> None:
+        if self._emit is not None:
+            self._emit(BatchFinished(self._loop.time(), batch.id, batch.summary()))
+        if self._on_finished is not None:
+            self._on_finished()
+
+    def _lose_cache(self, error: Exception) -> None:
+        """Go on without the cache, and say so once."""
+        if self._cache is None:
+            return
+        self._cache = None
+        if self._leasing is not None:
+            self._leasing.give_up()
+        is_known = isinstance(error, CacheError)
+        message = f"{error if is_known else f'a bug in the cache: {error!r}'}; going on without the cache"
+        log.warning("%s", message, exc_info=None if is_known else error)
+        if self._emit is not None:
+            self._emit(CacheTrouble(self._loop.time(), message))
+
+
+def _failed(error: str) -> Verdict:
+    return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+
+
+def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: Asked) -> Verdict:
+    """The judge's verdict with the facts of the call behind it."""
+    return Verdict(
+        score=verdict.score,
+        status=verdict.status,
+        reason=verdict.reason,
+        error=verdict.error,
+        model=reply.model,
+        attempts=asked.attempts,
+        latency_s=call.latency,
+        source=Source.CALL,
+        usage=asked.usage,
+        parts=verdict.parts,
+    )

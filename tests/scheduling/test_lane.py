@@ -1,0 +1,89 @@
+"""What an endpoint is taken to be like when it is full, and when calls to it were given up."""
+
+from __future__ import annotations
+
+import math
+
+from plaudit.config import Endpoint
+from plaudit.policy.limit import LimitConfig
+from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.lane import Flight, Lane
+from plaudit.testing import ScriptedTransport
+from plaudit.types import ChatRequest, Reply
+
+
+def lane_of(*, limit: int = 40, ceiling: int | None = None) -> Lane:
+    start = LimitConfig(start=limit, is_known=True, refuses=True)
+    endpoint = Endpoint("http://a/v1", model="m", max_concurrent=ceiling)
+    return Lane(endpoint, ScriptedTransport([]), start=start)
+
+
+def ignore(_: Call, __: Outcome) -> None:
+    pass
+
+
+def send(lane: Lane, *, at: float) -> Flight:
+    id_ = len(lane.flights) + 1
+    call = Call(ChatRequest(()), key=id_.to_bytes(), on_done=ignore)
+    flight = lane.flights[id_] = Flight(call, lane, sent_at=at, id=id_)
+    lane.on_send(flight, now=at)
+    return flight
+
+
+def test_a_lane_that_is_full_under_a_pace_waits_for_a_reply_and_not_for_its_limit() -> None:
+    lane = lane_of(ceiling=2)
+    lane.begin_pace(20.0, now=0.0)
+    send(lane, at=1.0)
+    flight = send(lane, at=1.0)
+    assert lane.grow(now=1.0) == math.inf  # "now" would be asked again at once, for ever
+    assert lane.ready_at(flight.call, now=1.0) == math.inf
+
+
+def test_a_timeout_under_a_pace_does_not_limit_the_calls_at_once() -> None:
+    lane = lane_of(ceiling=100)
+    lane.begin_pace(20.0, now=0.0)
+    lane.on_timeout(send(lane, at=1.0), now=121.0)
+    assert lane.limit.limit == 100
+
+
+def test_a_call_that_later_ones_have_overtaken_hung_alone_and_says_nothing_about_the_load() -> None:
+    lane = lane_of()
+    hung, later = send(lane, at=0.0), send(lane, at=1.0)
+    del lane.flights[later.id]
+    lane.on_reply(Reply("7"), later, now=2.0)
+    lane.on_timeout(hung, now=120.0)
+    assert lane.limit.limit == 40
+
+
+def test_a_timeout_of_the_last_call_is_put_down_to_what_was_under_way_when_it_left() -> None:
+    lane = lane_of()
+    flights = [send(lane, at=0.0) for _ in range(40)]
+    for flight in flights[:-1]:
+        del lane.flights[flight.id]
+    lane.on_timeout(flights[-1], now=120.0)
+    assert lane.limit.limit == 28
+
+
+def test_what_a_timeout_cut_is_given_back_where_the_endpoint_was_away() -> None:
+    lane = lane_of()
+    lane.limit.turn_from_rate(now=0.0, in_flight=80)
+    flights = [send(lane, at=0.0) for _ in range(80)]
+    lane.on_timeout(flights[0], now=120.0)
+    lane.on_timeout(flights[1], now=122.0)
+    assert lane.limit.limit < 56
+    lane.limit.hold(since=0.0)
+    assert lane.limit.limit == 80
+
+
+def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:
+    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=LimitConfig(start=8))
+    for _ in range(8):  # the calls that were to show what eight at once are like
+        send(lane, at=0.0)
+    lane.flights.clear()
+    for second in range(1, 200):
+        flights = [send(lane, at=float(second)) for _ in range(lane.limit.limit)]
+        lane.flights.clear()
+        for flight in flights:
+            lane.on_reply(Reply("7"), flight, now=second + 0.5)
+            lane.grow(now=second + 0.5)
+    assert lane.limit.limit > 8

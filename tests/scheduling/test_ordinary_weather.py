@@ -1,0 +1,190 @@
+"""What every API does now and then costs its own time, and no more: outages, random refusals, 5xx, hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from dispatching import Bench, good, numbered
+from simulation import score_batches
+
+from plaudit.events import CallFinished
+from plaudit.policy.limit import LimitConfig
+from plaudit.scheduling.remembered import Learned, learned_of, load, save
+from plaudit.simulator import (
+    Fault,
+    Latency,
+    Queue,
+    Rate,
+    Reject,
+    Scenario,
+    SimulatedTransport,
+    ideal_makespan_of,
+    works_of,
+)
+from plaudit.testing import run
+
+NOW = 1_700_000_000.0
+SEEDS = [1, 2, 3]
+
+
+def taking(seconds: float) -> Latency:
+    """So long an average call takes."""
+    return Latency().scaled_to(seconds)
+
+
+def refusing(probability: float, *, status: int = 429, **more: float) -> Fault:
+    """Refuses at random, whatever the load is."""
+    return Fault("error", probability=probability, status=status, before_limits=True, **more)  # type: ignore[arg-type]
+
+
+def away(start: float, end: float, every: float, *, status: int = 503) -> Fault:
+    """An outage in each period."""
+    return Fault("error", status=status, during=(start, end), every=every, before_limits=True)
+
+
+OUTAGES = {
+    "of 278 slots": Scenario(latency=taking(0.4), capacity=Reject(slots=278), faults=(away(2.0, 2.9, 4.6),)),
+    "of 64 slots": Scenario(latency=taking(0.25), capacity=Reject(slots=64), faults=(away(2.0, 3.0, 6.0),)),
+    "of a queue": Scenario(latency=taking(0.25), capacity=Queue(slots=64), faults=(away(2.0, 3.0, 6.0),)),
+    "told as refusals": Scenario(
+        latency=taking(0.25), capacity=Reject(slots=64), faults=(away(2.0, 3.0, 6.0, status=429),)
+    ),
+}
+RANDOM = {
+    "slots": Scenario(latency=taking(0.25), capacity=Reject(slots=64), faults=(refusing(0.14),)),
+    "queue": Scenario(latency=taking(0.25), capacity=Queue(slots=64), faults=(refusing(0.14),)),
+}
+RATES = {
+    "51 a second": Scenario(
+        latency=taking(0.5), capacity=Rate(per_second=51.0, burst=2, hints="retry-after", retry_after=1.0)
+    ),
+    "106 a second": Scenario(
+        latency=taking(0.5), capacity=Rate(per_second=106.0, burst=5, hints="retry-after", retry_after=1.0)
+    ),
+}
+HEALTHY = Scenario(latency=taking(0.25), capacity=Reject(slots=64))
+
+
+@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_periodic_outages_cost_their_own_time_and_leave_the_level(name: str, seed: int) -> None:
+    result = score_batches([OUTAGES[name].replace(seed=seed)], samples=3000)[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.5
+    assert result.limits[0] >= 50
+    assert result.reject_share < 0.25
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_refusal_in_seven_at_random_does_not_lower_the_level(name: str, seed: int) -> None:
+    result = score_batches([RANDOM[name].replace(seed=seed)])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.5
+    assert result.limits[0] >= 40
+    assert result.reject_share < 0.14 + 0.2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_call_in_five_that_breaks_at_random_is_not_lost(seed: int) -> None:
+    broken = Scenario(
+        latency=taking(0.5), capacity=Reject(slots=64), faults=(refusing(0.2, status=500),), seed=seed
+    )
+    result = score_batches([broken])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.5
+
+
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_small_burst_that_asks_for_a_second_each_time_keeps_its_rate(name: str, seed: int) -> None:
+    result = score_batches([RATES[name].replace(seed=seed)])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.4
+    assert result.reject_share < 0.25
+
+
+def test_five_refusals_that_ask_for_an_hour_delay_nobody() -> None:
+    faults = tuple(
+        Fault("error", status=429, retry_after=3600.0, requests=(n, n + 1)) for n in (3, 40, 44, 90, 150)
+    )
+    server = Scenario(latency=taking(1.0), capacity=Queue(slots=32), faults=faults, seed=1)
+    result = score_batches([server], samples=200)[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.5
+
+
+def test_a_server_that_starts_20_seconds_late_is_waited_for() -> None:
+    late = Scenario(
+        latency=taking(1.0), capacity=Reject(slots=64), faults=(Fault("down", during=(0.0, 20.0)),), seed=1
+    )
+
+    async def main() -> None:
+        async with Bench(SimulatedTransport(late)) as bench:
+            assert good(await bench.ask_all(*numbered(500))) == 500
+            assert {call.attempts for call in bench.calls.values()} == {1}
+            assert asyncio.get_running_loop().time() < 1.5 * (20.0 + 500 / 64)
+
+    run(main())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hung_calls_among_refusals_and_errors_never_cost_the_whole_timeout(seed: int) -> None:
+    mixed = Scenario(
+        latency=taking(0.5),
+        capacity=Reject(slots=18, retry_after=2.0),
+        faults=(
+            Fault("error", probability=0.03),
+            Fault("reset", probability=0.01),
+            Fault("hang", probability=0.004),
+        ),
+        seed=seed,
+    )
+    result = score_batches([mixed])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 2.0
+    assert max(e.latency_s for e in result.events if isinstance(e, CallFinished)) < 60.0
+
+
+# -- what is remembered -----------------------------------------------------------------------------------
+
+
+def scored(server: Scenario, known: Learned | None, *, samples: int = 1024) -> tuple[float, Learned | None]:
+    """One run of a process of its own: its time over the ideal, and what it leaves behind."""
+
+    async def main() -> tuple[float, Learned | None]:
+        start = None
+        if known is not None and known.limit is not None:
+            start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
+        async with Bench(SimulatedTransport(server), start=start) as bench:
+            if known is not None and known.rate is not None:
+                bench.lanes[0].begin_pace(known.rate, now=0.0, burst=known.burst)
+            outcomes = await bench.ask_all(*numbered(samples))
+            assert good(outcomes) == samples
+            requests = [call.request for call in bench.calls.values()]
+            ideal = ideal_makespan_of([(server, works_of(server, requests))])
+            took = max(bench.ended_at.values())
+            return took / ideal, learned_of(bench.lanes[0], now=NOW)
+
+    return run(main())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_stored_after_random_refusals_is_not_a_collapse(seed: int) -> None:
+    _, learned = scored(RANDOM["slots"].replace(seed=seed), None)
+    cold, _ = scored(HEALTHY.replace(seed=seed), None)
+    warm, _ = scored(HEALTHY.replace(seed=seed), learned)
+    assert warm <= max(1.1 * cold, 1.2)
+
+
+@pytest.mark.parametrize(
+    "server", [*OUTAGES.values(), *RANDOM.values(), *RATES.values()], ids=[*OUTAGES, *RANDOM, *RATES]
+)
+def test_a_second_run_is_not_slower_than_the_first(server: Scenario, tmp_path: Path) -> None:
+    cold, learned = scored(server.replace(seed=1), None, samples=2048)
+    path = tmp_path / "limits.json"
+    save(path, {} if learned is None else {"s": learned}, now=NOW)
+    warm, _ = scored(server.replace(seed=1), load(path, now=NOW).get("s"), samples=2048)
+    assert warm <= max(1.1 * cold, 1.2)

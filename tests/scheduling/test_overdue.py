@@ -1,0 +1,71 @@
+"""Each call has its own time, though one timer serves them all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from dispatching import GOOD, NEVER, Bench, FakeServer
+
+from plaudit.errors import EngineClosed, TransportFailed
+from plaudit.events import CallFinished
+from plaudit.policy.retry import RetryPolicy
+from plaudit.scheduling.dispatcher import DispatcherConfig
+from plaudit.testing import run
+
+ONCE = DispatcherConfig(timeout=20.0, retry=RetryPolicy(attempts=1), hedge=False)
+
+
+def test_each_call_ends_after_its_own_time_on_every_endpoint() -> None:
+    async def main() -> None:
+        servers = [FakeServer(lambda _: (NEVER, GOOD)), FakeServer(lambda _: (NEVER, GOOD))]
+        async with Bench(*servers, config=ONCE) as bench:
+            waves = []
+            for wave in "abc":
+                waves.append(asyncio.create_task(bench.ask_all(f"{wave}1", f"{wave}2")))
+                await asyncio.sleep(7.0)
+            for wave_of in waves:
+                assert all(isinstance(outcome, TransportFailed) for outcome in (await wave_of).values())
+            ended = [event.at for event in bench.seen(CallFinished)]
+            assert [round(at) for at in ended[:6]] == [20, 20, 27, 27, 34, 34]
+            assert all(event.latency_s == pytest.approx(20.0) for event in bench.seen(CallFinished))
+            assert sum(server.cancelled for server in servers) == len(ended)
+
+    run(main())
+
+
+def test_a_call_that_comes_back_in_time_is_left_alone() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: (19.9 if asked.text == "a" else NEVER, GOOD))
+        async with Bench(server, config=ONCE) as bench:
+            outcomes = await bench.ask_all("a", "b")
+            assert outcomes["a"] == GOOD
+            assert isinstance(outcomes["b"], TransportFailed)
+
+    run(main())
+
+
+def test_calls_that_are_late_already_are_watched_again_after_a_quiet_hour() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: (NEVER if asked.text == "b" else 1.0, GOOD))
+        async with Bench(server, config=ONCE) as bench:
+            await bench.ask_all("a")
+            await asyncio.sleep(3600.0)
+            outcome = (await bench.ask_all("b"))["b"]
+            assert isinstance(outcome, TransportFailed)
+            assert bench.seen(CallFinished)[-1].latency_s == 20.0
+
+    run(main())
+
+
+def test_closing_at_the_very_moment_says_closed_and_leaves_nothing() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda _: (NEVER, GOOD))
+        async with Bench(server, config=ONCE) as bench:
+            asked = asyncio.create_task(bench.ask_all("a"))
+            await asyncio.sleep(20.0)  # the timer is due now, too
+            await bench.dispatcher.close()
+            assert isinstance((await asked)["a"], EngineClosed | TransportFailed)
+            assert server.gauge.now == 0
+
+    run(main())
