@@ -21,7 +21,7 @@ from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import DispatcherConfig
-from plaudit.scheduling.panel import convene
+from plaudit.scheduling.panel import panel_batch
 from plaudit.session import Plan, Session
 from plaudit.settings import Settings, load
 from plaudit.submits import Submits, checked_deadline
@@ -120,7 +120,7 @@ class Engine(Submits):
         samples = list(samples)
         check_samples(judge, enumerate(samples))
         if isinstance(judge, Panel):
-            batch = convene(samples, judge, model=self.model, deadline=deadline)
+            batch = panel_batch(samples, judge, model=self.model, deadline=deadline)
         else:
             batch = Batch(samples, judge, model=self.model, deadline=deadline)
         with _gate:  # so that no batch arrives after `close` has counted those it has to end

@@ -26,7 +26,7 @@ from plaudit.judges import (
     Yes,
 )
 from plaudit.judges.file import load_judge, read_judge
-from plaudit.judges.kind import kinds, options_of, register
+from plaudit.judges.registry import kinds, options_of, register
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "judges").iterdir())

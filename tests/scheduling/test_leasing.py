@@ -17,7 +17,7 @@ from plaudit.events import CacheTrouble
 from plaudit.judges import Jury
 from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.leasing import PATIENCE_S, POLL_S
-from plaudit.scheduling.panel import convene
+from plaudit.scheduling.panel import panel_batch
 from plaudit.testing import run
 from plaudit.testing.cache_contract import LeasingCacheContract
 from plaudit.types import Reply, Source, Status
@@ -155,11 +155,11 @@ def test_a_panel_shares_its_questions_too() -> None:
         one = Desk(server, cache=cache)
         two = Desk(server, cache=cache)
         async with together(one, two):
-            sittings = [convene(batch, jury, model="m") for _ in range(2)]
-            for desk, sitting in zip((one, two), sittings, strict=True):
-                desk.scorer.start(sitting)
-            for sitting in sittings:
-                assert {verdict.status for verdict in await verdicts_of(sitting)} == {Status.OK}
+            batches = [panel_batch(batch, jury, model="m") for _ in range(2)]
+            for desk, started in zip((one, two), batches, strict=True):
+                desk.scorer.start(started)
+            for started in batches:
+                assert {verdict.status for verdict in await verdicts_of(started)} == {Status.OK}
         assert len(server.asked) == 80
         assert cache.owner_of == {}
 

@@ -17,7 +17,7 @@ from plaudit.events import BatchFinished, BatchStarted, CallFinished, VerdictsRe
 from plaudit.judges import Group, Jury, Pairwise, Rubric
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.panel import convene
+from plaudit.scheduling.panel import panel_batch
 from plaudit.simulator import Fault, Scenario, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status, Usage, Verdict
@@ -100,7 +100,7 @@ def judged(
 
     async def main() -> tuple[list[Verdict], Batch, Desk]:
         async with Desk(endpoint) as desk:
-            batch = convene(samples, panel, model="m", deadline=deadline)
+            batch = panel_batch(samples, panel, model="m", deadline=deadline)
             desk.scorer.start(batch)
             if then is not None:
                 asyncio.get_running_loop().call_later(0.5, then, desk, batch)
@@ -261,13 +261,13 @@ def test_a_cancelled_panel_ends_at_once_and_sends_nothing_more() -> None:
 def test_a_reply_that_comes_after_the_end_changes_nothing() -> None:
     async def main() -> None:
         async with Desk(server(), cache=MemoryCache()) as desk:
-            batch = convene(responses("x 1"), Twice(), model="m", deadline=0.5)
+            batch = panel_batch(responses("x 1"), Twice(), model="m", deadline=0.5)
             desk.scorer.start(batch)
             before = await verdicts_of(batch)
             await asyncio.sleep(5.0)
             assert final(batch) == before
             assert [verdict.status for verdict in before] == [Status.DEADLINE]
-            again = convene(responses("x 1"), Twice(), model="m")
+            again = panel_batch(responses("x 1"), Twice(), model="m")
             desk.scorer.start(again)
             (verdict,) = await verdicts_of(again)
             assert (verdict.score, verdict.source) == (1.0, Source.CACHE), "but it filled the cache"
@@ -278,7 +278,7 @@ def test_a_reply_that_comes_after_the_end_changes_nothing() -> None:
 def test_closing_the_engine_leaves_no_sample_without_an_outcome() -> None:
     async def main() -> Batch:
         async with Desk(server(x=(NEVER, Reply("1.0")))) as desk:
-            batch = convene(responses("x 1", "y 2", "clear"), Twice(), model="m")
+            batch = panel_batch(responses("x 1", "y 2", "clear"), Twice(), model="m")
             desk.scorer.start(batch)
             await asyncio.sleep(2.0)
         return batch
@@ -295,7 +295,7 @@ def test_identical_questions_are_asked_once_within_a_batch_and_across_batches() 
     async def main() -> None:
         endpoint = server()
         async with Desk(endpoint) as desk:
-            batches = [convene(responses("x 4", "x 4"), Twice(), model="m") for _ in range(2)]
+            batches = [panel_batch(responses("x 4", "x 4"), Twice(), model="m") for _ in range(2)]
             for batch in batches:
                 desk.scorer.start(batch)
             verdicts = [verdict for batch in batches for verdict in await verdicts_of(batch)]
@@ -312,7 +312,7 @@ def test_a_second_run_is_served_from_the_cache_and_costs_nothing() -> None:
         endpoint, cache = server(), MemoryCache()
         async with Desk(endpoint, cache=cache) as desk:
             for expected in (Source.CALL, Source.CACHE):
-                batch = convene(responses("x 4", "y 6"), Twice(), model="m")
+                batch = panel_batch(responses("x 4", "y 6"), Twice(), model="m")
                 desk.scorer.start(batch)
                 verdicts = await verdicts_of(batch)
                 assert scores_of(verdicts) == [4.0, 6.0]
@@ -341,13 +341,13 @@ class Odd(Twice):
 def test_a_question_must_serve_samples_that_exist(serves: tuple[int, ...]) -> None:
     question = Question(Marks(), Sample("q", "x"), serves)
     with pytest.raises(ConfigError, match="serves the samples"):
-        convene(responses("a", "b"), Odd(question=question), model="m")
+        panel_batch(responses("a", "b"), Odd(question=question), model="m")
 
 
 def test_a_panel_within_a_panel_is_refused() -> None:
     question = Question(Twice(), Sample("q", "x"), (0,))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="Twice is a panel itself"):
-        convene(responses("a"), Odd(question=question), model="m")
+        panel_batch(responses("a"), Odd(question=question), model="m")
 
 
 # -- whatever the server does ------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def test_every_sample_gets_exactly_one_outcome(panel: Panel, deadline: float | N
 
     async def main() -> tuple[list[Verdict], Batch, Desk]:
         async with Desk(SimulatedTransport(Scenario(seed=seed, faults=FAULTS))) as desk:
-            batch = convene(samples, panel, model="m", deadline=deadline)
+            batch = panel_batch(samples, panel, model="m", deadline=deadline)
             desk.scorer.start(batch)
             return await verdicts_of(batch), batch, desk
 

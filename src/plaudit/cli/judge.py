@@ -11,7 +11,7 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.file import read_judge
-from plaudit.judges.kind import build, kinds
+from plaudit.judges.registry import build, kinds
 from plaudit.settings import DEFAULT, Settings
 
 CRITERIA = "Does the response do what the task asks? Being correct counts most, then complete, then clear."

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Question
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
@@ -55,7 +55,7 @@ class Checklist:
     max_tokens: int | None = field(default=None, kw_only=True)
     """Tokens the reply may have; by default 160 for each criterion."""
 
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         criteria = _checked(self.criteria)
@@ -68,7 +68,7 @@ class Checklist:
             "criteria": "\n".join(f"{point.name}: {point.text.strip()}" for point in criteria),
             "form": "{" + ", ".join(pairs) + "}",
         }
-        made = brief(
+        made = build_prompt(
             "checklist",
             words,
             schema=object_schema(
@@ -80,12 +80,12 @@ class Checklist:
             show_thinking=self.show_thinking,
         )
         object.__setattr__(self, "criteria", criteria)
-        object.__setattr__(self, "_brief", made)
+        object.__setattr__(self, "_prompt", made)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class Checklist:
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; nothing met, without a call, where it says nothing."""
         parts = {point.name: 0.0 for point in self.criteria}
-        return self._brief.ask(sample) or nothing_to_judge(0.0, parts)
+        return self._prompt.ask(sample) or nothing_to_judge(0.0, parts)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The share that is met. Raises UnreadableVerdict unless every criterion has its one answer."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.rubric import checked_anchors
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
@@ -40,7 +40,7 @@ class Expected:
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
 
     _digits: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         criteria = checked_text("criteria", self.criteria, "write what makes a response good")
@@ -60,7 +60,7 @@ class Expected:
             "scale": f"from {low} to {high}",
             "anchors": "".join(f"\n{score:g}: {text}" for score, text in sorted(anchors.items())),
         }
-        made = brief(
+        made = build_prompt(
             "expected",
             words,
             reading=(odds.VERSION, self.min_mass),
@@ -73,18 +73,18 @@ class Expected:
             "scale": (low, high),
             "anchors": anchors or None,
             "_digits": tuple(str(digit) for digit in range(low, high + 1)),
-            "_brief": made,
+            "_prompt": made,
         }.items():
             object.__setattr__(self, name, value)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
-        return self._brief.ask(sample) or nothing_to_judge(float(self.scale[0]))
+        return self._prompt.ask(sample) or nothing_to_judge(float(self.scale[0]))
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """The mean score. Raises UnreadableVerdict where the digits of the scale were hardly considered."""

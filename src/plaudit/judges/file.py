@@ -22,8 +22,8 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.kind import BadOption, build
 from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
+from plaudit.judges.registry import BadOption, build
 
 
 @dataclass(frozen=True, slots=True)

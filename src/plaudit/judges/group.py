@@ -12,11 +12,11 @@ import msgspec
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Question
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
+from plaudit.judges.grouping import ID_LENGTH, AnswerGroup, alias, answer_groups
 from plaudit.judges.listing import VERSION, single_list
-from plaudit.judges.roster import ID_LENGTH, Roster, alias, rosters
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -73,7 +73,7 @@ class Group:
         }
         text = {"type": "string"}
         entry = object_schema({"id": text, "reason": text, "score": scale.schema()})
-        made = brief(
+        made = build_prompt(
             "group",
             words,
             schema=object_schema({"verdicts": {"type": "array", "items": entry}}),
@@ -93,7 +93,7 @@ class Group:
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""
         call = self._call
-        for group in rosters(
+        for group in answer_groups(
             samples, salt=call.version, show_thinking=self.show_thinking, shuffle=self.shuffle
         ):
             for answers in self._runs(group):
@@ -111,7 +111,7 @@ class Group:
         own = self._call.alias(sample)
         return Verdict(verdict.parts[own], Status.OK, _reasons.decode(verdict.reason)[own])
 
-    def _runs(self, group: Roster) -> list[tuple[str, ...]]:
+    def _runs(self, group: AnswerGroup) -> list[tuple[str, ...]]:
         """The answers in as few calls as they fit in, about equally many in each."""
         answers = list(group.answers)
         shared = self._length(group.prompt) + self._length(group.reference or "")
@@ -140,12 +140,12 @@ _reasons = msgspec.json.Decoder(dict[str, str])
 class _Call:
     """The plain judge behind a group judge: several responses in, their scores by id out."""
 
-    brief: Brief
+    prompt: Prompt
     scale: Scale
 
     @property
     def version(self) -> str:
-        return self.brief.version
+        return self.prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         contents: dict[str, Content] = {"task": sample.prompt}
@@ -153,7 +153,7 @@ class _Call:
             contents["reference"] = sample.reference
         answers = self._answers(sample)
         contents |= {f"response-{name}": answer for name, answer in answers.items()}
-        return self.brief.about(contents, verdicts=len(answers))
+        return self.prompt.about(contents, verdicts=len(answers))
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         is_complete = verdict.parts.keys() == self._answers(sample).keys()
@@ -191,7 +191,7 @@ class _Call:
 
     def alias(self, sample: Sample) -> str:
         """The id under which a group showed this sample's answer."""
-        answer = answer_of(sample, with_reasoning=self.brief.show_thinking)
+        answer = answer_of(sample, with_reasoning=self.prompt.show_thinking)
         return alias(sample.prompt, answer, salt=self.version)
 
     def _answers(self, sample: Sample) -> Mapping[str, str]:

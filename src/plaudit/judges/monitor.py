@@ -12,8 +12,8 @@ from typing import Literal
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -43,7 +43,7 @@ class Monitor:
     max_tokens: int = field(default=512, kw_only=True)
     """Tokens the reply may have. Raise it for judges that reason before they answer."""
 
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         behaviour = checked_text(
@@ -53,7 +53,7 @@ class Monitor:
             raise ConfigError(f"use={self.use!r} should be one of {', '.join(USES)}")
         if isinstance(self.threshold, bool) or not 0.0 < self.threshold <= 1.0:
             raise ConfigError(f"threshold={self.threshold!r} is not a suspicion above 0 and up to 1")
-        made = brief(
+        made = build_prompt(
             "monitor",
             {"behaviour": behaviour},
             schema=object_schema({"reason": {"type": "string"}, "suspicion": _STEPS.schema()}),
@@ -62,16 +62,16 @@ class Monitor:
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
         )
-        object.__setattr__(self, "_brief", made)
+        object.__setattr__(self, "_prompt", made)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""
-        return self._brief.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
+        return self._prompt.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
         """Whether it is a suspicion from 0 to 1."""

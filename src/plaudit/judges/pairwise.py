@@ -11,10 +11,10 @@ from typing import Literal
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Question
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.content import answer_of, has_content
 from plaudit.judges.fence import MAX_CHARS, Content
-from plaudit.judges.roster import alias, rosters
+from plaudit.judges.grouping import alias, answer_groups
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
 OTHER = "second"
@@ -67,7 +67,7 @@ class Pairwise:
                     f"opponents={self.opponents} makes no ring; use 2, 4 or another even number, "
                     "or leave it out to compare all with all"
                 )
-        made = brief(
+        made = build_prompt(
             "pairwise",
             {"criteria": criteria, "form": '{"reason": "...", "winner": "first" | "second" | "tie"}'},
             schema=object_schema({"reason": {"type": "string"}, "winner": {"enum": list(POINTS)}}),
@@ -135,7 +135,7 @@ class Pairwise:
                 yield from self._both_orders(sample.prompt, None, answer, sample.reference, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
-        for group in rosters(samples, salt=self._match.version, show_thinking=self.show_thinking):
+        for group in answer_groups(samples, salt=self._match.version, show_thinking=self.show_thinking):
             for one, other in self._pairs(list(group.answers)):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
                 yield from self._both_orders(group.prompt, group.reference, one, other, serves)
@@ -162,17 +162,17 @@ class Pairwise:
 class _Match:
     """The plain judge behind a pairwise judge: two responses in this order, and the points of each by id."""
 
-    brief: Brief
+    prompt: Prompt
 
     @property
     def version(self) -> str:
-        return self.brief.version
+        return self.prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         contents: dict[str, Content] = {"task": sample.prompt}
         if sample.reference is not None:
             contents["reference"] = sample.reference
-        return self.brief.about(contents | {"first": sample.response, "second": sample.extra[OTHER]})
+        return self.prompt.about(contents | {"first": sample.response, "second": sample.extra[OTHER]})
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         points = verdict.score

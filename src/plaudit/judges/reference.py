@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.content import has_content
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 CRITERIA = (
@@ -30,11 +30,11 @@ class Reference:
     max_tokens: int = field(default=256, kw_only=True)
     """Tokens the reply may have. Raise it for judges that reason before they answer."""
 
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         words = {"criteria": checked_text("criteria", self.criteria, "say what counts as equivalent")}
-        made = brief(
+        made = build_prompt(
             "reference",
             words,
             schema=object_schema({"reason": {"type": "string"}, "equivalent": {"type": "boolean"}}),
@@ -43,12 +43,12 @@ class Reference:
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
         )
-        object.__setattr__(self, "_brief", made)
+        object.__setattr__(self, "_prompt", made)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -67,7 +67,7 @@ class Reference:
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that compares; 0, without a call, where the response says nothing."""
         self.check(sample)
-        return self._brief.ask(sample) or nothing_to_judge(0.0)
+        return self._prompt.ask(sample) or nothing_to_judge(0.0)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """1 or 0 and the reason. Raises UnreadableVerdict or Refused where there is no clear answer."""

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.attack import signs_of_attack
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
@@ -51,7 +51,7 @@ class Rubric:
     """
 
     _scale: Scale = field(init=False, repr=False, compare=False)
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         criteria = checked_text(
@@ -73,7 +73,7 @@ class Rubric:
         }
         text = {"type": "string"}
         properties: dict[str, Any] = {"reason": text, "score": scale.schema()}
-        made = brief(
+        made = build_prompt(
             "rubric",
             words,
             schema=object_schema({"code": text, **properties} if self.echo else properties),
@@ -86,14 +86,14 @@ class Rubric:
             "scale": (scale.low, scale.high),
             "anchors": anchors or None,
             "_scale": scale,
-            "_brief": made,
+            "_prompt": made,
         }.items():
             object.__setattr__(self, name, value)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
@@ -101,7 +101,7 @@ class Rubric:
             answer = answer_of(sample, with_reasoning=self.show_thinking)
             if signs := signs_of_attack(answer):
                 return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
-        return self._brief.ask(sample) or nothing_to_judge(float(self._scale.low))
+        return self._prompt.ask(sample) or nothing_to_judge(float(self._scale.low))
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
         """Whether the score is on the scale, and whole where it has to be."""
@@ -125,7 +125,7 @@ class Rubric:
 
     def _code(self, sample: Sample) -> str | None:
         """The code that only the judge of this very sample has seen."""
-        request = self._brief.ask(sample)
+        request = self._prompt.ask(sample)
         if request is None:
             return None
         _, _, tail = request.messages[-1]["content"].rpartition("\n</response-")

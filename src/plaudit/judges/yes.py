@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
 from plaudit.judges import odds
-from plaudit.judges.brief import Brief, brief, checked_text, nothing_to_judge
 from plaudit.judges.fence import MAX_CHARS
+from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -35,7 +35,7 @@ class Yes:
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
 
-    _brief: Brief = field(init=False, repr=False, compare=False)
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         question = checked_text("criteria", self.criteria, 'ask a question, like "Is it right?"')
@@ -45,7 +45,7 @@ class Yes:
             raise ConfigError(f"min_mass={self.min_mass!r} is not a probability above 0 and up to 1")
         ends = Scale(*self.scale, integer=False)
         scale = (float(ends.low), float(ends.high))
-        made = brief(
+        made = build_prompt(
             "yes",
             {"criteria": question},
             reading=(odds.VERSION, scale, self.min_mass),
@@ -55,16 +55,16 @@ class Yes:
             top_logprobs=odds.TOP_LOGPROBS,
         )
         object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "_brief", made)
+        object.__setattr__(self, "_prompt", made)
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return self._brief.version
+        return self._prompt.version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
-        return self._brief.ask(sample) or nothing_to_judge(self.scale[0])
+        return self._prompt.ask(sample) or nothing_to_judge(self.scale[0])
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """P(yes) on the scale. Raises UnreadableVerdict where yes and no were hardly considered."""

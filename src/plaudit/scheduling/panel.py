@@ -16,18 +16,20 @@ from plaudit.scheduling.batch import Batch, Items
 from plaudit.types import Sample, Source, Status, Usage, Verdict
 
 
-def convene(samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None) -> Batch:
+def panel_batch(
+    samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None
+) -> Batch:
     """The batch by which a panel judges these samples. Raises ConfigError where it cannot."""
     batch = Batch(samples, cast(Judge, panel), model=model, deadline=deadline)  # split, never rendered
-    sitting = _Sitting(batch, panel)
+    asked = _Questions(batch, panel)
     for question in panel.split(samples):
-        sitting.add(question)
-    batch.inner = sitting.inner(model)
-    batch.settled = [(i, sitting.verdict(i)) for i, seats in enumerate(sitting.seats) if not seats]
+        asked.add(question)
+    batch.inner = asked.inner(model)
+    batch.settled = [(i, asked.verdict(i)) for i, places in enumerate(asked.places) if not places]
     return batch
 
 
-class _Seat(NamedTuple):
+class _Place(NamedTuple):
     """Where one verdict that a sample needs will appear."""
 
     judge: int
@@ -36,11 +38,11 @@ class _Seat(NamedTuple):
     """Whether the call counts as this sample's own: of several that share it, the first."""
 
 
-class _Sitting:
+class _Questions:
     """Which questions each sample waits for."""
 
     def __init__(self, batch: Batch, panel: Panel) -> None:
-        self.seats: list[list[_Seat]] = [[] for _ in batch.samples]
+        self.places: list[list[_Place]] = [[] for _ in batch.samples]
         self._batch = batch
         self._panel = panel
         self._asked: list[list[Question]] = []
@@ -50,9 +52,9 @@ class _Sitting:
 
     def add(self, question: Question) -> None:
         """Take a question on, to be asked of its judge."""
-        if not question.serves or not 0 <= min(question.serves) <= max(question.serves) < len(self.seats):
+        if not question.serves or not 0 <= min(question.serves) <= max(question.serves) < len(self.places):
             raise ConfigError(
-                f"a question serves the samples {question.serves}, and there are {len(self.seats)}; "
+                f"a question serves the samples {question.serves}, and there are {len(self.places)}; "
                 "name at least one, each by its index in the batch"
             )
         number = self._numbers.setdefault(id(question.judge), len(self._asked))
@@ -61,15 +63,15 @@ class _Sitting:
             self._asked.append([])
         questions = self._asked[number]
         for index in question.serves:
-            seat = _Seat(number, len(questions), is_payer=index == question.serves[0])
-            self.seats[index].append(seat)
+            place = _Place(number, len(questions), is_payer=index == question.serves[0])
+            self.places[index].append(place)
         questions.append(question)
 
     def inner(self, model: str) -> tuple[Batch, ...]:
-        """The questions as batches of plain judges, which report to this sitting."""
+        """The questions as batches of plain judges, which report back here."""
         for questions in self._asked:
             check_samples(questions[0].judge, ((asked.serves[0], asked.sample) for asked in questions))
-        self._waiting = [len(seats) for seats in self.seats]
+        self._waiting = [len(places) for places in self.places]
         self._inner = tuple(
             Batch([question.sample for question in questions], questions[0].judge, model=model)
             for questions in self._asked
@@ -93,7 +95,8 @@ class _Sitting:
     def verdict(self, index: int) -> Verdict:
         """The panel's verdict on a sample whose questions are all settled."""
         found = [
-            (self._inner[seat.judge].verdicts[seat.position], seat.is_payer) for seat in self.seats[index]
+            (self._inner[place.judge].verdicts[place.position], place.is_payer)
+            for place in self.places[index]
         ]
         verdicts = [verdict for verdict, _ in found if verdict is not None]
         paid = [v.usage for v, is_payer in found if v is not None and is_payer and v.source is Source.CALL]

@@ -22,7 +22,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.panel import convene
+from plaudit.scheduling.panel import panel_batch
 from plaudit.submits import Submits, checked_deadline
 from plaudit.types import Sample
 
@@ -93,7 +93,9 @@ class SharedEngine(Submits):
         if pack is None or pack.judge is not judge:
             pack = self._packed = packed(judge, dumps=ray.cloudpickle.dumps)
         if pack.is_panel:
-            convene(samples, cast(Panel, judge), model=self.model)  # says now what it would say over there
+            panel_batch(
+                samples, cast(Panel, judge), model=self.model
+            )  # says now what it would say over there
         batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
         client = self._client_at_work()
         if samples:

@@ -19,7 +19,7 @@ from plaudit.integrations.meeting import Meeting
 from plaudit.integrations.verl.judged import Desk
 from plaudit.integrations.verl.settings import PLACE, EndpointTable, RewardSettings
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.kind import build
+from plaudit.judges.registry import build
 from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
 from plaudit.settings import Settings, load
 from plaudit.types import Sample, Verdict

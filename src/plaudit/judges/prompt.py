@@ -1,4 +1,4 @@
-"""What a pointwise judge says about every sample alike: its prompts, its reply format, its version.
+"""A judge's prompt: what is the same for every sample (its words, its reply format, its version).
 
 A judge of kind K has its words in prompts/K_system.txt, before the data, and prompts/K_after.txt, behind it.
 Between them stand the fenced blocks: the task, the reference where there is one, the response.
@@ -21,7 +21,7 @@ from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class Prompt:
     """Everything about a judge's requests that does not depend on the sample, worked out once."""
 
     version: str
@@ -51,7 +51,7 @@ class Brief:
         return ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
 
 
-def brief(
+def build_prompt(
     kind: str,
     words: Mapping[str, str],
     *,
@@ -61,7 +61,7 @@ def brief(
     show_thinking: bool = False,
     schema: Mapping[str, Any] | None = None,
     top_logprobs: int = 0,
-) -> Brief:
+) -> Prompt:
     """Fill the prompts of a kind with the judge's words.
 
     `reading` is whatever else decides how a reply is read; with it the version changes.
@@ -76,7 +76,7 @@ def brief(
     except UnicodeEncodeError:
         name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
         raise ConfigError(f"{name} holds a lone surrogate, which is no text; decode it anew") from None
-    return Brief(
+    return Prompt(
         version=f"{kind}-{digest[:16]}",
         system={"role": "system", "content": system},
         after="\n\n" + after,

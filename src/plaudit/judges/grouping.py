@@ -1,4 +1,4 @@
-"""Who is judged together: each group's distinct answers, under hidden ids, in an order nobody can aim at.
+"""Which responses are judged together: each group's distinct answers, under hidden ids, in a derived order.
 
 Ids and order are hashes of what is judged, so the order of the samples changes nothing, the cache finds the
 same group again, and no response can know its own place or name.
@@ -20,7 +20,7 @@ ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class AnswerGroup:
     """One group: what its samples share, and who gave each distinct answer."""
 
     name: str
@@ -30,9 +30,9 @@ class Roster:
     """From answer to samples, by index. Answers without content are left out."""
 
 
-def rosters(
+def answer_groups(
     samples: Sequence[Sample], *, salt: str, show_thinking: bool = False, shuffle: bool = True
-) -> list[Roster]:
+) -> list[AnswerGroup]:
     """The groups of a batch. Raises ConfigError, naming the group, where there is nothing to compare."""
     groups: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
@@ -42,7 +42,7 @@ def rosters(
             )
         groups.setdefault(sample.group, []).append(index)
     return [
-        _roster(name, indices, samples, salt, show_thinking=show_thinking, shuffle=shuffle)
+        _answer_group(name, indices, samples, salt, show_thinking=show_thinking, shuffle=shuffle)
         for name, indices in groups.items()
     ]
 
@@ -53,9 +53,9 @@ def alias(prompt: Content, answer: str, *, salt: str) -> str:
     return "".join(chr(ord("A") + byte % 26) for byte in digest[:ID_LENGTH])
 
 
-def _roster(
+def _answer_group(
     name: str, indices: list[int], samples: Sequence[Sample], salt: str, *, show_thinking: bool, shuffle: bool
-) -> Roster:
+) -> AnswerGroup:
     if len(indices) < 2:
         raise ConfigError(
             f"group {name!r} has one sample, and there is nothing to compare it with; "
@@ -83,7 +83,9 @@ def _roster(
         own = {answer: _digest("answer", answer).hex() for answer in answers}
         whole = _digest("group", salt, task, *sorted(own.values())).hex()
         order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
-    return Roster(name, first.prompt, first.reference, {answer: tuple(answers[answer]) for answer in order})
+    return AnswerGroup(
+        name, first.prompt, first.reference, {answer: tuple(answers[answer]) for answer in order}
+    )
 
 
 def _canonical(prompt: Content) -> str:
