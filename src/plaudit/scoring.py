@@ -22,6 +22,8 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.settings import DEFAULT, Settings
+from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
+from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.types import Sample, Source, Status, Verdict
 
 if TYPE_CHECKING:
@@ -124,8 +126,6 @@ class Scoring:
 
     def _judge(self, has_reference: bool) -> Judge | Panel:
         """The judge that the settings name; by default the reference decides where there is one."""
-        from plaudit.cli.judge import judge_of
-
         if has_reference not in self._judges:
             is_chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
             by_reference = has_reference and not is_chosen
@@ -140,8 +140,6 @@ class Scoring:
 
     @functools.cached_property
     def _monitor(self) -> Monitor:
-        from plaudit.cli.judge import text_or_file
-
         behaviour = text_or_file(self.settings.monitor, "monitor") if self.settings.monitor else BEHAVIOUR
         return Monitor(behaviour, use=self.settings.monitor_use)
 
@@ -210,8 +208,6 @@ class Scoring:
 
 def open_engine(settings: Settings) -> Engine:
     """An engine for the judge that the settings name; with only a key, OpenAI's."""
-    from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
-
     if not settings.base_url:
         if settings.api_key is None:
             variable = settings.api_key_env or "OPENAI_API_KEY"

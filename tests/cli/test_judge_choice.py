@@ -11,12 +11,12 @@ from simulated_judge import Simulator
 from typer.testing import CliRunner
 
 from plaudit.cli import app
-from plaudit.cli.judge import CRITERIA, judge_of
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
 from plaudit.settings import resolve
+from plaudit.setup.judges import CRITERIA, judge_of
 
 
 def judge(*, is_embedded: bool = False, **arguments: Any) -> Judge | Panel:

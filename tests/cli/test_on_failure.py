@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from plaudit.cli.line import Line, parse, render
 from plaudit.cli.on_failure import OnFailure
 from plaudit.errors import ConfigError
+from plaudit.setup.json_lines import Line, parse, render
 from plaudit.types import Status, Verdict
 
 FAILED = Verdict(

@@ -10,8 +10,8 @@ from simulated_judge import Simulator
 from typer.testing import CliRunner, Result
 
 from plaudit.cli import app
-from plaudit.cli.line import Line
 from plaudit.cli.whole_group import MAX_LINES, WholeGroups
+from plaudit.setup.json_lines import Line
 from plaudit.types import Sample
 
 

@@ -24,12 +24,12 @@ from plaudit.audit.view import view_calibration, view_comparison, view_probe
 from plaudit.cli import options
 from plaudit.cli.console import Commands, stderr
 from plaudit.cli.convene import Bench, convene
-from plaudit.cli.score import check_cache, engine_for
 from plaudit.cli.sink import open_sink
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.settings import Settings, load
+from plaudit.setup.engines import check_cache, engine_for
 from plaudit.types import Sample, Verdict
 
 SOME_MISSING = 3

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import typer
 
-from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
-from plaudit.cli.judge import judge_of
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.server import LocalServer
 from plaudit.settings import Settings
+from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
+from plaudit.setup.judges import judge_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plaudit.cli.convene import asker
-from plaudit.cli.endpoint import ask_models, endpoints_of, refused_key, require_keys, with_models
-from plaudit.cli.judge import judge_of
-from plaudit.cli.score import engine_for
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
@@ -19,6 +16,9 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import ensure_packaged_model
 from plaudit.local.server import LocalServer
 from plaudit.settings import Settings
+from plaudit.setup.endpoints import ask_models, endpoints_of, refused_key, require_keys, with_models
+from plaudit.setup.engines import engine_for
+from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Status
 
 SHOWN = 12

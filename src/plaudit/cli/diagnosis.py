@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from plaudit.cli.endpoint import is_local, missing_key, model_names, refused_key
 from plaudit.cli.probe import TOGETHER, Answer, Findings
 from plaudit.config import Endpoint, Secret
 from plaudit.settings import Settings
+from plaudit.setup.endpoints import is_local, missing_key, model_names, refused_key
 
 State = Literal["ok", "note", "wrong"]
 MODELS_SHOWN = 8

@@ -18,14 +18,14 @@ from plaudit.caches import default_path
 from plaudit.cli import options
 from plaudit.cli.console import printable
 from plaudit.cli.diagnosis import Check, check_endpoint, check_key
-from plaudit.cli.endpoint import endpoints_of
-from plaudit.cli.line import encode
 from plaudit.cli.probe import examine
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduling import remembered
 from plaudit.settings import NAMES, Settings, load, unknown_variables
+from plaudit.setup.endpoints import endpoints_of
+from plaudit.setup.json_lines import encode
 
 HELP = (
     "Look at everything a run depends on, and say what is wrong.\n\n"

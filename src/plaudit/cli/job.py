@@ -16,8 +16,6 @@ from rich.console import Console
 
 from plaudit.cli.console import ConsoleHandler
 from plaudit.cli.convene import Bench
-from plaudit.cli.judge import judge_of
-from plaudit.cli.line import BadLine, encode
 from plaudit.cli.on_failure import OnFailure
 from plaudit.cli.report import Report
 from plaudit.cli.sink import FileSink, Sink, StreamSink, Unwritable, open_sink
@@ -35,6 +33,8 @@ from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
 from plaudit.settings import Settings
+from plaudit.setup.json_lines import BadLine, encode
+from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Status, Verdict
 
 SOME_MISSING = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from plaudit.cli.line import Line, read_back
 from plaudit.errors import ConfigError
+from plaudit.setup.json_lines import Line, read_back
 from plaudit.types import Verdict
 
 WORDS = ("null", "group-mean", "raise")

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from plaudit.cli.endpoint import (
+from plaudit.config import OLLAMA_PORT, Endpoint, without_password
+from plaudit.setup.endpoints import (
     ASK_LIMIT,
     decoded,
     model_names,
@@ -22,7 +23,6 @@ from plaudit.cli.endpoint import (
     request_options,
     unreachable,
 )
-from plaudit.config import OLLAMA_PORT, Endpoint, without_password
 from plaudit.transports.complaint import complaint_of
 
 PATIENCE = 60.0

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
-
 import typer
 
-from plaudit.caches import SqliteCache
 from plaudit.cli import options
 from plaudit.cli.console import stderr
 from plaudit.cli.convene import convene
 from plaudit.cli.job import Job, Run
-from plaudit.config import Endpoint
-from plaudit.engine import Engine
-from plaudit.events import Observer
-from plaudit.settings import Settings, load
+from plaudit.settings import load
+from plaudit.setup.engines import check_cache, engine_for
 
 HELP = (
     "Give every line of a file a score from a judge.\n\n"
@@ -92,34 +85,3 @@ def score(
         console=stderr(),
     )
     raise typer.Exit(run())
-
-
-def check_cache(settings: Settings) -> None:
-    """Refuse a cache that was asked for and cannot be used: going on without it would be paid for twice."""
-    if settings.cache in ("", "off", "memory"):
-        return
-
-    async def look() -> None:
-        cache = SqliteCache(settings.cache)
-        try:
-            await cache.get_many([bytes(32)])
-        finally:
-            await cache.close()
-
-    asyncio.run(look())
-
-
-def engine_for(settings: Settings, endpoints: tuple[Endpoint, ...], observers: Sequence[Observer]) -> Engine:
-    """The engine that the settings describe."""
-    cache: dict[str, Any] = {"cache": settings.cache} if settings.cache else {}
-    return Engine(
-        endpoints=endpoints,
-        max_concurrent=settings.max_concurrent,
-        rpm=settings.rpm,
-        tpm=settings.tpm,
-        budget=settings.budget,
-        timeout=settings.timeout,
-        client=settings.client,
-        observers=observers,
-        **cache,
-    )

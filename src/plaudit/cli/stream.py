@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.line import BadLine, Check, Line, parse, render_all
 from plaudit.cli.sink import Sink
 from plaudit.cli.source import Source
 from plaudit.cli.whole_group import WholeGroups
+from plaudit.setup.json_lines import BadLine, Check, Line, parse, render_all
 from plaudit.types import Sample, Verdict
 
 CHUNK_LINES = 256

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
-from plaudit.cli.line import BadLine, Line, parse
 from plaudit.cli.source import every_line, open_source
 from plaudit.cli.whole_group import WholeGroups
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
+from plaudit.setup.json_lines import BadLine, Line, parse
 
 SHOWN = 10
 CHUNK_LINES = 256

@@ -20,11 +20,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from plaudit.cli import options
 from plaudit.cli.console import ConsoleHandler, stderr
 from plaudit.cli.crew import Crew, Roles, muster
-from plaudit.cli.score import check_cache
 from plaudit.cli.stop import Stop
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.judges.check import check_samples
 from plaudit.settings import Settings, load
+from plaudit.setup.engines import check_cache
 from plaudit.types import Sample
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ The lines of a group stand next to each other; the last group read so far may no
 
 from __future__ import annotations
 
-from plaudit.cli.line import Line
+from plaudit.setup.json_lines import Line
 
 MAX_LINES = 8192
 """Lines of one group beyond which it is not held back any longer."""

@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from plaudit.cli.endpoint import endpoints_of, require_keys, with_models
-from plaudit.cli.judge import judge_of
 from plaudit.config import Endpoint, Price, Secret
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
@@ -22,6 +20,8 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
 from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
 from plaudit.settings import Settings, load
+from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
+from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Verdict
 
 log = logging.getLogger("plaudit")

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from plaudit.caches import Cache
-from plaudit.cli.endpoint import require_keys
-from plaudit.cli.judge import judge_of
 from plaudit.config import Secret
 from plaudit.engine import DEFAULT_CACHE, Engine
 from plaudit.errors import ConfigError
@@ -25,6 +23,8 @@ from plaudit.openai_manager import ROUTE, TIME_LIMIT
 from plaudit.rewards import Component, LengthPenalty, Reward
 from plaudit.rewards.failure import OnFailure
 from plaudit.settings import load
+from plaudit.setup.endpoints import require_keys
+from plaudit.setup.judges import judge_of
 
 log = logging.getLogger("plaudit")
 

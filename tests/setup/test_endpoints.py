@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint import (
+from plaudit.cli.probe import examine
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.settings import Settings, resolve
+from plaudit.setup.endpoints import (
     Models,
     ask_models,
     endpoints_of,
@@ -23,10 +27,6 @@ from plaudit.cli.endpoint import (
     require_keys,
     with_models,
 )
-from plaudit.cli.probe import examine
-from plaudit.config import Endpoint
-from plaudit.errors import ConfigError
-from plaudit.settings import Settings, resolve
 from plaudit.testing import run
 
 

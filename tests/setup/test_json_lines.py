@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.cli.line import BadLine, Line, parse, read_back, render
+from plaudit.setup.json_lines import BadLine, Line, parse, read_back, render
 from plaudit.types import Source, Status, Usage, Verdict
 
 VERDICT = Verdict(

@@ -1,0 +1,1 @@
+"""What front ends build from settings: judges, endpoints, engines; samples and verdicts as JSON lines."""
