@@ -7,7 +7,7 @@ import time
 import pytest
 from held import GOOD, Held
 from loopback import JUDGE, samples
-from rope import Rope, client_over, submit
+from loopback_connection import LoopbackConnection, client_over, submit
 
 from plaudit import Status, Usage
 from plaudit.errors import BudgetSpent
@@ -111,8 +111,8 @@ def test_a_call_is_there_before_it_is_made_if_none_was_lately() -> None:
 
 def test_calls_are_held_back_until_the_minute_is_over() -> None:
     transport = ScriptedTransport([GOOD])
-    rope = Rope(transport, hold=0.3)
-    with client_over(rope) as client:
+    connection = LoopbackConnection(transport, hold=0.3)
+    with client_over(connection) as client:
         start = time.monotonic()
         early = submit(client, samples(1, "Rome"), JUDGE, deadline=0.1)
         pending = submit(client, samples(3), JUDGE, deadline=5.0)
@@ -126,7 +126,7 @@ def test_calls_are_held_back_until_the_minute_is_over() -> None:
 def test_what_is_called_off_while_it_is_held_back_is_never_sent() -> None:
     held = Held()
     held.all.set()
-    with client_over(Rope(held, hold=0.1)) as client:
+    with client_over(LoopbackConnection(held, hold=0.1)) as client:
         gone = submit(client, samples(3), JUDGE)
         time.sleep(0.02)
         gone.cancel()

@@ -1,12 +1,14 @@
 """Ray: one engine that every worker of a cluster shares.
 
-shared   SharedEngine, what callers use;  terms: the settings that all who share an engine agree on
-client   a process's side;  courier: gathers errands into few calls, and outlives the actor
-desk     the actor's side: many processes, one engine, one place for groups to meet
-parcel   what travels between the two;  wire, actor: its way, and its end
-ledger   what outlives an engine that dies: what it spent, and when it last called
+shared_engine  SharedEngine, what callers use
+engine_client  a process's side: gathers requests into few calls, and outlives the actor
+engine_server  the actor's side: many processes, one engine, one place for groups to meet
+messages       what travels between the two
+actor          the Ray actor, and the connection to it
+ledger         what outlives an engine that dies: what it spent, and when it last called
+terms          the settings that all processes agree on
 
-Only `shared`, `wire` and `actor` import Ray.
+Only `shared_engine` and `actor` import Ray.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plaudit.integrations.ray.shared import SharedEngine as SharedEngine
+    from plaudit.integrations.ray.shared_engine import SharedEngine as SharedEngine
 
 __all__ = ["SharedEngine"]
 
@@ -23,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name != "SharedEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from plaudit.integrations.ray.shared import SharedEngine
+        from plaudit.integrations.ray.shared_engine import SharedEngine
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise

@@ -1,42 +1,61 @@
-"""The Ray actor that holds the one engine."""
+"""The Ray actor that holds the shared engine, and the connection by which any process reaches it.
+
+The actor is found by its name. A process that does not find it starts it, as does the next one that needs it
+after it has died. It belongs to the process that started it, and ends with that process or its training.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import logging
+import os
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ray
+from ray.exceptions import RayError, RayTaskError
 from ray.experimental import internal_kv
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from plaudit.errors import EngineClosed
+from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.events import Summary
-from plaudit.integrations.ray.desk import Desk
+from plaudit.integrations.ray.engine_server import LONG_POLL, EngineServer
 from plaudit.integrations.ray.ledger import EVERY, Ledger
-from plaudit.integrations.ray.parcel import Answers, Parcel
+from plaudit.integrations.ray.messages import Message, Results
 from plaudit.integrations.ray.terms import Terms
 
 log = logging.getLogger("plaudit")
 NAMESPACE = "plaudit"
+CONNECT_WITHIN = 120.0
+"""Seconds in which the actor must have come up; Ray takes some of them to notice that a node has died."""
+LOOK_AGAIN = 0.25
+SILENT_AFTER = 30.0
+"""Seconds past the due reply after which an actor that does not reply is taken for lost."""
+STOP_WITHIN = 12.0
+MAX_CALLS = 100_000
+"""Calls that the actor may have open at once: each waiting process has one."""
+HEAD = "node:__internal_head__"
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
-    """How the actor introduces itself."""
+class ConnectReply:
+    """The actor's reply to a process that connects."""
 
     differences: tuple[str, ...]
     started_by: str
 
 
 class EngineActor:
-    """One engine for all who know its name. Every method is quick, or waits without holding others up."""
+    """The engine of all processes that know its name. A method that waits blocks no other."""
 
     def __init__(self, name: str, terms: Terms, started_by: str) -> None:
         self._name = name
         self._terms = terms
         self._started_by = started_by
-        self._desk: Desk | None = None
+        self._server: EngineServer | None = None
         self._ledger: Ledger | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -44,18 +63,18 @@ class EngineActor:
     def __repr__(self) -> str:
         return "plaudit"  # how Ray marks the lines this actor logs
 
-    async def hello(self, terms: Terms) -> Hello:
+    async def hello(self, terms: Terms) -> ConnectReply:
         """Whether these terms are those the engine runs on. Raises what is wrong with its own."""
         if self._is_stopping:
             raise EngineClosed("the shared engine is stopping")
         self._opened()
-        return Hello(tuple(self._terms.differences(terms)), self._started_by)
+        return ConnectReply(tuple(self._terms.differences(terms)), self._started_by)
 
-    async def receive(self, visitor: str, parcels: Sequence[Parcel], is_all: bool) -> bool:
-        return self._opened().receive(visitor, parcels, is_all=is_all)
+    async def receive(self, client_id: str, messages: Sequence[Message], is_all: bool) -> bool:
+        return self._opened().receive(client_id, messages, is_all=is_all)
 
-    async def collect(self, visitor: str) -> Answers | None:
-        return await self._opened().collect(visitor)
+    async def collect(self, client_id: str) -> Results | None:
+        return await self._opened().collect(client_id)
 
     async def summary(self) -> Summary:
         return self._opened().summary()
@@ -66,25 +85,25 @@ class EngineActor:
         For good: an engine that is started later under this name begins with a whole budget.
         """
         self._is_stopping = True
-        if self._desk is not None:
-            await self._desk.close()
+        if self._server is not None:
+            await self._server.close()
         if self._writing is not None and self._ledger is not None:
             self._writing.cancel()
             await asyncio.to_thread(self._ledger.end if is_for_good else self._ledger.write)
 
-    def _opened(self) -> Desk:
-        if self._desk is None:  # not in __init__, which has no event loop
+    def _opened(self) -> EngineServer:
+        if self._server is None:  # not in __init__, which has no event loop
             terms = self._terms
             if terms.budget is None and not terms.is_limited:
-                self._desk = Desk(terms.open)
+                self._server = EngineServer(terms.open)
             else:
                 ledger = self._ledger = Ledger(ClusterValue(self._name))
                 open_engine = functools.partial(
                     terms.open, ledger, spent=ledger.entry.spent, ledger=ledger.reserve
                 )
-                self._desk = Desk(open_engine, hold=ledger.hold if terms.is_limited else 0.0)
+                self._server = EngineServer(open_engine, hold=ledger.hold if terms.is_limited else 0.0)
                 self._writing = asyncio.get_running_loop().create_task(_write(ledger))
-        return self._desk
+        return self._server
 
 
 class ClusterValue:
@@ -111,3 +130,169 @@ async def _write(ledger: Ledger) -> None:
             await asyncio.to_thread(ledger.write)
         except Exception as error:  # noqa: BLE001 - Ray has many; the next entry says it all again
             log.warning("what was spent could not be written down: %s", error)
+
+
+class EngineLost(PlauditError):
+    """The actor died or does not reply: what is open has to be sent again."""
+
+
+class ActorConnection:
+    """The connection from this process to the actor of that name."""
+
+    def __init__(self, name: str, terms: Terms, *, node: str | None, is_detached: bool) -> None:
+        self._name = name
+        self._terms = terms
+        self._node = node
+        self._is_detached = is_detached
+        self._me = uuid.uuid4().hex
+        self._client_id = ""
+        self._actor: Any = None
+        self._own: Any = None
+        """The handle of an actor that this process started: the actor lives no longer than that."""
+
+    async def connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + CONNECT_WITHIN
+        while True:
+            check_running()
+            try:
+                actor = self._find()
+                hello: ConnectReply = await _reply(actor.hello.remote(self._terms))
+                break
+            except ConfigError:
+                raise
+            except (EngineLost, ValueError) as error:
+                # Starting, restarting, dying, or its name not free yet: it will be one or the other soon.
+                if loop.time() > give_up:
+                    raise PlauditError(
+                        f"the actor {self._name!r} did not come up within {CONNECT_WITHIN:g} s ({error}); "
+                        "see `ray status` and `ray list actors`"
+                    ) from error
+            await asyncio.sleep(LOOK_AGAIN)
+        if hello.differences:
+            raise ConfigError(
+                f"the shared engine {self._name!r} runs with other settings: {'; '.join(hello.differences)}. "
+                "Use the same settings everywhere, give this training another name (share=...), or stop the "
+                "one that runs (SharedEngine.stop())"
+            )
+        self._actor = actor
+        # A new id each time: a call that still waits there must not fetch the results of this one.
+        self._client_id = uuid.uuid4().hex
+        if hello.started_by != self._me:
+            self._own = None
+
+    async def send(self, messages: Sequence[Message], *, is_all: bool) -> bool:
+        return bool(await _reply(self._actor.receive.remote(self._client_id, messages, is_all)))
+
+    async def collect(self) -> Results | None:
+        results: Results | None = await _reply(self._actor.collect.remote(self._client_id), LONG_POLL)
+        return results
+
+    async def summary(self) -> Summary:
+        found: Summary = await _reply(self._actor.summary.remote())
+        return found
+
+    async def stop(self, *, is_for_good: bool = True) -> None:
+        """End the actor for all processes; what is finished is stored first."""
+        if self._actor is None or not ray.is_initialized():
+            return
+        try:
+            async with asyncio.timeout(STOP_WITHIN):
+                await self._actor.stop.remote(is_for_good)
+        except (RayError, TimeoutError) as error:
+            log.warning("the shared engine did not stop by itself: %s", error)
+        ray.kill(self._actor)
+        self._actor = self._own = None  # not before: without its owner's handle, the actor dies at once
+
+    async def close(self) -> None:
+        if self._own is not None and not self._is_detached:
+            await self.stop(is_for_good=False)
+        self._actor = self._own = None
+
+    def _find(self) -> Any:
+        try:
+            return ray.get_actor(self._name, namespace=NAMESPACE)
+        except ValueError:
+            self._own = (
+                ray.remote(EngineActor)
+                .options(
+                    name=self._name,
+                    namespace=NAMESPACE,
+                    get_if_exists=True,  # of several processes that start it at once, one does
+                    lifetime="detached" if self._is_detached else None,
+                    num_cpus=0,
+                    max_restarts=-1,
+                    max_concurrency=MAX_CALLS,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(_node_for(self._node), soft=False),
+                )
+                .remote(self._name, self._terms, self._me)
+            )
+            return self._own
+
+
+def check_running() -> None:
+    """Raise ConfigError, with the remedy, where this process has no Ray."""
+    if _was_forked_with_ray:
+        raise ConfigError(
+            "this process was forked from one that uses Ray, and Ray does not survive a fork; "
+            "start it as a Ray task or actor, or with multiprocessing's 'spawn'"
+        )
+    if not ray.is_initialized():
+        raise ConfigError(
+            "Ray is not running in this process: call ray.init() (or ray.init(address='auto') on a cluster) "
+            "before SharedEngine(...); for one process, plaudit.Engine does the same without Ray"
+        )
+
+
+def check_node(node: str | None) -> None:
+    """Raise ConfigError where the cluster has no such node."""
+    known = [one["NodeID"] for one in ray.nodes() if one["Alive"]] if node is not None else []
+    if node is not None and node not in known:
+        raise ConfigError(f"node={node!r} is no node of this cluster; it has {', '.join(known)}")
+
+
+def default_name(share: str | None) -> str:
+    """The actor's name: the training's own, unless it asked to share one."""
+    if share is None:
+        return f"engine-of-job-{ray.get_runtime_context().get_job_id()}"
+    if not share.strip():
+        raise ConfigError(f"share={share!r} is no name; give one that the trainings agree on, like 'judge'")
+    return f"shared-{share}"
+
+
+def _node_for(wanted: str | None) -> str:
+    """The node to run on: the one that is wanted, while it lives; else the head node.
+
+    Not soft: Ray ignores a soft affinity of an actor that needs no CPU. If the node dies, so does the
+    actor for good, and the process that starts the next one chooses again.
+    """
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    heads = [node["NodeID"] for node in nodes if HEAD in node["Resources"]]
+    known = [node["NodeID"] for node in nodes]
+    return str(wanted if wanted in known else [*heads, *known][0])
+
+
+async def _reply(reference: Any, wait: float = 0.0) -> Any:
+    try:
+        async with asyncio.timeout(wait + SILENT_AFTER):
+            return await reference
+    except RayTaskError as error:
+        if isinstance(error.cause, ConfigError):
+            raise error.cause from None
+        if isinstance(error.cause, PlauditError):
+            raise EngineLost(str(error.cause)) from None
+        raise EngineLost(f"a bug in the shared engine: {error.cause!r}") from error
+    except (RayError, TimeoutError) as error:
+        raise EngineLost(str(error) or f"no answer for {wait + SILENT_AFTER:g} s") from error
+
+
+_was_forked_with_ray = False
+
+
+def _note_fork() -> None:
+    global _was_forked_with_ray  # noqa: PLW0603 - a fact about this process
+    _was_forked_with_ray = _was_forked_with_ray or bool(ray.is_initialized())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)

@@ -14,10 +14,15 @@ import ray.cloudpickle
 
 from plaudit.errors import EngineClosed
 from plaudit.events import Summary
-from plaudit.integrations.ray.client import Client
-from plaudit.integrations.ray.errand import Joined, Packed, asked_of, packed
+from plaudit.integrations.ray.actor import ActorConnection, check_node, check_running, default_name
+from plaudit.integrations.ray.engine_client import (
+    EngineClient,
+    PendingJoin,
+    PickledJudge,
+    pickle_judge,
+    split_batch,
+)
 from plaudit.integrations.ray.terms import EngineOptions, Terms
-from plaudit.integrations.ray.wire import RayWire, check_node, check_running, default_name
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
@@ -48,7 +53,7 @@ class SharedEngine(Submits):
         """
         url, options    as `plaudit.Engine` takes them: model, endpoints, api_key, max_concurrent, rpm, tpm,
                         budget, timeout, hedge, cache (a path, `memory` or None), client. What is left out is
-                        settled by this process's environment and plaudit.toml
+                        resolved from this process's environment and plaudit.toml
         share           a name by which several trainings share one engine; by default each has its own
         node            the id of the Ray node to run on, if it lives; by default the head node
         detached        whether the engine outlives the process that started it, until `stop`
@@ -68,11 +73,11 @@ class SharedEngine(Submits):
         self._terms = terms
         self._node = node
         self._is_detached = detached
-        self._packed: Packed | None = None
+        self._pickled_judge: PickledJudge | None = None
         self._lock = threading.Lock()
         self._is_closed = False
-        self._wire: RayWire | None = None
-        self._client: Client | None = None
+        self._connection: ActorConnection | None = None
+        self._client: EngineClient | None = None
 
     def __repr__(self) -> str:
         return f"SharedEngine({', '.join(e.url for e in self.endpoints)}, model={self.model!r}, {self.name})"
@@ -89,9 +94,9 @@ class SharedEngine(Submits):
         deadline = checked_deadline(deadline)
         samples = list(samples)
         check_samples(judge, enumerate(samples))
-        pack = self._packed
+        pack = self._pickled_judge
         if pack is None or pack.judge is not judge:
-            pack = self._packed = packed(judge, dumps=ray.cloudpickle.dumps)
+            pack = self._pickled_judge = pickle_judge(judge, dumps=ray.cloudpickle.dumps)
         if pack.is_panel:
             panel_batch(
                 samples, cast(Panel, judge), model=self.model
@@ -99,36 +104,36 @@ class SharedEngine(Submits):
         batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
         client = self._client_at_work()
         if samples:
-            client.start(batch, asked_of(batch, pack, dumps=ray.cloudpickle.dumps))
+            client.start(batch, split_batch(batch, pack, dumps=ray.cloudpickle.dumps))
         return Pending(batch, client)
 
     # -- meeting ------------------------------------------------------------------------------------------
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
-        """What each member of the group brought, whichever process it is in: as `Meeting.gather` says.
+        """What each member of the group brought, from all processes: as `Meeting.gather` says.
 
         If the engine cannot be reached, the answer after `timeout` seconds is the member alone.
         """
-        joined = Joined(group, member, ray.cloudpickle.dumps(payload), size=size, timeout=timeout)
+        joined = PendingJoin(group, member, ray.cloudpickle.dumps(payload), size=size, timeout=timeout)
         self._client_at_work().join(joined)
         return await asyncio.wrap_future(joined.found)
 
     # -- life ---------------------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
-        """What the engine has done for everybody since it started, in numbers."""
-        client, wire = self._client_at_work(), self._wire
-        assert wire is not None
-        return cast(Summary, client.call(wire.summary))
+        """What the engine has done for all processes since it started, in numbers."""
+        client, connection = self._client_at_work(), self._connection
+        assert connection is not None
+        return cast(Summary, client.call(connection.summary))
 
     def stop(self) -> None:
         """End the engine, even a detached one, once what is finished is stored.
 
         A process that still needs one starts another, which has a whole budget to spend.
         """
-        client, wire = self._client_at_work(), self._wire
-        assert wire is not None
-        client.call(wire.stop)
+        client, connection = self._client_at_work(), self._connection
+        assert connection is not None
+        client.call(connection.stop)
         self.close()
 
     def close(self) -> None:
@@ -145,15 +150,17 @@ class SharedEngine(Submits):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _client_at_work(self) -> Client:
+    def _client_at_work(self) -> EngineClient:
         """The client, begun when it is first needed: a copy starts nothing by being unpickled."""
-        check_running()  # before the lock, which at a fork somebody may have held for ever
+        check_running()  # before the lock, which another thread may have held at a fork
         with self._lock:
             if self._is_closed:
                 raise EngineClosed("the engine is closed; open a new one")
             if self._client is None or not self._client.is_alive:
-                self._wire = RayWire(self.name, self._terms, node=self._node, is_detached=self._is_detached)
-                self._client = Client(self._wire)
+                self._connection = ActorConnection(
+                    self.name, self._terms, node=self._node, is_detached=self._is_detached
+                )
+                self._client = EngineClient(self._connection)
             return self._client
 
 

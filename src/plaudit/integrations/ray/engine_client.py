@@ -1,0 +1,514 @@
+"""A process's side of the shared engine: gathers requests into few calls, and outlives an engine that dies.
+
+`EngineClient` is for any thread; its `AsyncEngineClient` runs on an event loop of its own and remembers what
+is open: an engine that is lost is found or started again, and asked again; what it had stored is not paid
+again. Nothing here knows Ray, only an `EngineConnection`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import functools
+import itertools
+import logging
+import os
+import pickle
+import weakref
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from plaudit.blocking import LoopThread
+from plaudit.errors import ConfigError, EngineClosed, PlauditError
+from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
+from plaudit.judges.base import Judge, Panel
+from plaudit.scheduling.batch import Batch
+from plaudit.types import Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+Dumps = Callable[[Any], bytes]
+CHUNK = 256
+"""Samples of a batch that travel together. A panel sees its whole batch, so that travels whole."""
+CLOSE_WITHIN = 15.0
+GATHER = 0.002
+"""Seconds for which requests are gathered, from the first one on."""
+TOGETHER = 256
+"""Samples that go out at once, without waiting for more."""
+LOSSES = 5
+"""How often the engine may be lost over one request before that fails."""
+OVERDUE = 0.5
+"""Seconds past its deadline after which a batch is ended here, even if the engine says nothing."""
+SILENT = 10.0
+"""Seconds past its time after which a group is given up. Long, so that all members get the same group."""
+FINISHED_JOINS_KEPT = 4096
+LEAVE_WITHIN = 1.0
+
+
+class EngineConnection(Protocol):
+    """The connection to the shared engine. Any exception but ConfigError means that it is lost."""
+
+    async def connect(self) -> None:
+        """Find the engine, or start it. ConfigError: it runs with other settings, or Ray is missing."""
+        ...
+
+    async def send(self, messages: Sequence[Message], *, is_all: bool) -> bool:
+        """Send messages; False: the engine does not know this process, and needs all that is open."""
+        ...
+
+    async def collect(self) -> Results | None:
+        """Wait for results; None when the engine does not know this process."""
+        ...
+
+    async def close(self) -> None:
+        """Leave; the process that started the engine ends it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PickledJudge:
+    """A judge ready to travel. Judges are pure, so it is pickled once for as long as it is used."""
+
+    judge: Judge | Panel
+    pickled: bytes
+    is_panel: bool
+
+
+def pickle_judge(judge: Judge | Panel, *, dumps: Dumps) -> PickledJudge:
+    """Pickle a judge. ConfigError where that fails."""
+    with _must_pickle("the judge"):
+        return PickledJudge(judge, dumps(judge), isinstance(judge, Panel))
+
+
+class PendingScore:
+    """Samples of one batch that travel together."""
+
+    def __init__(self, batch: Batch, places: Sequence[int], judge: PickledJudge, *, dumps: Dumps) -> None:
+        self.id = 0
+        self.batch = batch
+        self.due: float | None = None
+        self.losses = 0
+        """How often the engine was lost while this was open."""
+        self.missing = dict.fromkeys(places)
+        self._places = tuple(places)
+        self._judge = judge
+        self._dumps = dumps
+        self._samples: bytes | None = dumps([batch.samples[place] for place in places])
+
+    def message(self, *, now: float) -> ScoreRequest:
+        """What to send, the second time as the first: of a plain judge's samples, those without a verdict."""
+        places = self._places if self._judge.is_panel else tuple(self.missing)
+        samples = self._samples
+        if samples is None:
+            samples = self._dumps([self.batch.samples[place] for place in places])
+        self._samples = None  # rarely needed again, and then often not all of them
+        deadline = None if self.due is None else max(self.due - now, 0.05)
+        return ScoreRequest(self.id, self._judge.pickled, samples, places, deadline)
+
+    def deliver(self, items: list[tuple[int, Verdict]]) -> None:
+        for place, verdict in items:
+            if place in self.missing:
+                del self.missing[place]
+                if verdict.source is Source.CALL:
+                    self.batch.calls += verdict.attempts
+                    self.batch.retries += max(verdict.attempts - 1, 0)
+        self.batch.deliver(items)
+
+
+class PendingJoin:
+    """A member that waits for its group."""
+
+    def __init__(self, group: str, member: str, payload: bytes, *, size: int, timeout: float) -> None:
+        self.id = 0
+        self.group = group
+        self.member = member
+        self.payload = payload
+        self.losses = 0
+        self.due = 0.0
+        self.found: Future[dict[str, Any]] = Future()
+        self._size = size
+        self._timeout = timeout
+
+    def begin(self, *, now: float) -> None:
+        self.due = now + self._timeout
+
+    def message(self, *, now: float) -> JoinRequest:  # noqa: ARG002 - its time counts from its arrival
+        return JoinRequest(self.id, self.group, self.member, self.payload, self._size, self._timeout)
+
+    def resolve(self, found: Mapping[str, bytes]) -> None:
+        if not self.found.done():
+            try:
+                read = {member: pickle.loads(payload) for member, payload in found.items()}  # noqa: S301
+                self.found.set_result(read)
+            except Exception as error:  # noqa: BLE001 - another member's class, unknown here
+                self.found.set_exception(
+                    ConfigError(f"what a member of {self.group!r} payload cannot be read: {error!r}")
+                )
+
+    def fail(self, error: PlauditError) -> None:
+        if not self.found.done():
+            self.found.set_exception(error)
+
+
+def split_batch(batch: Batch, judge: PickledJudge, *, dumps: Dumps) -> list[PendingScore]:
+    """Split a batch into parts that travel. ConfigError where a sample cannot be pickled."""
+    size = max(len(batch.samples), 1) if judge.is_panel else CHUNK
+    with _must_pickle("a sample"):
+        return [
+            PendingScore(batch, range(start, min(start + size, len(batch.samples))), judge, dumps=dumps)
+            for start in range(0, len(batch.samples), size)
+        ]
+
+
+@contextmanager
+def _must_pickle(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise ConfigError(
+            f"{what} cannot travel to the shared engine: {error!r}; "
+            "leave out what cannot be pickled (files, locks, clients), or use a plaudit.Engine right here"
+        ) from error
+
+
+class AsyncEngineClient:
+    """Sends requests and settles them. Everything but the constructor is called on the loop."""
+
+    def __init__(self, connection: EngineConnection) -> None:
+        self._connection = connection
+        self._ids = itertools.count(1)
+        self._scores: dict[int, PendingScore] = {}
+        self._joins: dict[int, PendingJoin] = {}
+        self._of_batch: dict[Batch, list[int]] = {}
+        self._finished_joins: deque[PendingJoin] = deque(maxlen=FINISHED_JOINS_KEPT)
+        self._outbox: list[PendingScore | PendingJoin | CancelRequest] = []
+        self._outbox_size = 0
+        self._flushing: asyncio.Handle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._is_connected = False
+        self._connecting = asyncio.Lock()
+        self._epoch = 0
+        """Counts the engines that were lost, so that one loss noticed twice is one loss."""
+        self._resends = 0
+        """Counts how often everything was sent, so that an engine which parts for it twice gets it once."""
+        self._is_known = False
+        self._is_resending = False
+
+    # -- requests in --------------------------------------------------------------------------------------
+
+    def start(self, batch: Batch, parts: Sequence[PendingScore]) -> None:
+        loop = asyncio.get_running_loop()
+        due = None if batch.deadline is None else loop.time() + batch.deadline
+        if due is not None:
+            alarm = loop.call_at(due + OVERDUE, self.end, batch, Status.DEADLINE, "deadline")
+            batch.when_done(alarm.cancel)
+        for part in parts:
+            part.id, part.due = next(self._ids), due
+            self._scores[part.id] = part
+            self._of_batch.setdefault(batch, []).append(part.id)
+            self._post(part, size=len(part.missing))
+
+    def join(self, joined: PendingJoin) -> None:
+        if not joined.found.set_running_or_notify_cancel():
+            return
+        joined.id = next(self._ids)
+        self._joins[joined.id] = joined
+        loop = asyncio.get_running_loop()
+        joined.begin(now=loop.time())
+        alarm = loop.call_at(
+            joined.due + SILENT, self._give_up_join, joined.id, "the shared engine is silent"
+        )
+        joined.found.add_done_callback(lambda _: alarm.cancel())
+        self._post(joined, size=1)
+
+    def end(self, batch: Batch, status: Status, why: str) -> None:
+        """Give every sample without a verdict this one, and have nothing more sent for it."""
+        for request in list(self._of_batch.get(batch, ())):
+            part = self._scores.get(request)
+            if part is not None:
+                self._settle(part, [(place, Verdict(None, status, error=why)) for place in part.missing])
+                self._post(CancelRequest(request), size=0)
+
+    def _post(self, item: PendingScore | PendingJoin | CancelRequest, *, size: int) -> None:
+        self._outbox.append(item)
+        self._outbox_size += size
+        if self._outbox_size >= TOGETHER:
+            self._flush()
+        elif self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(GATHER, self._flush)
+
+    def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._is_resending:
+            return  # calls overtake each other, and an engine that does not know us would ask for all again
+        items, self._outbox, self._outbox_size = self._outbox, [], 0
+        if self._is_connected and not self._is_known:
+            self._resend(self._resends)
+        elif self._is_connected:
+            now = asyncio.get_running_loop().time()
+            messages = [item if isinstance(item, CancelRequest) else item.message(now=now) for item in items]
+            if messages:
+                self._spawn(self._send(messages))
+            self._listen()
+        elif self._reconnecting is None and (self._scores or self._joins):
+            self._reconnecting = self._spawn(self._reconnect())  # it sends all that is open
+
+    # -- the engine, lost and found -----------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        async with self._connecting:
+            if not self._is_connected:
+                await self._connection.connect()
+                self._is_connected, self._is_known = True, False
+
+    async def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Do something else over the connection; the second time with the engine found again."""
+        await self.connect()
+        epoch = self._epoch
+        try:
+            return await action()
+        except Exception as error:  # noqa: BLE001 - as in _send
+            self._on_lost(epoch, error)
+        await self.connect()
+        return await action()
+
+    async def _reconnect(self) -> None:
+        """Find or start the engine, and send everything that has no outcome."""
+        try:
+            await self.connect()
+        except Exception as error:  # noqa: BLE001 - every request that waits fails with the reason
+            self._fail(list(self._scores.values()), f"the shared engine cannot be reached: {error}")
+            for join in list(self._joins):
+                self._give_up_join(join, str(error))
+            return
+        finally:
+            self._reconnecting = None
+        self._flush()
+
+    def _resend(self, resends: int) -> None:
+        """Send everything that has no outcome, unless that was done since this was asked for."""
+        if resends != self._resends:
+            return
+        self._resends += 1
+        self._is_known = self._is_resending = True
+        self._outbox, self._outbox_size = [], 0
+        now = asyncio.get_running_loop().time()
+        # A member that has left its group may be missed by one whose answer was lost: it comes once more.
+        finished = [joined for joined in self._finished_joins if joined.due > now]
+        items: list[PendingScore | PendingJoin] = [*self._scores.values(), *finished, *self._joins.values()]
+        self._spawn(self._send_all([item.message(now=now) for item in items]))
+
+    async def _send_all(self, messages: Sequence[Message]) -> None:
+        epoch = self._epoch
+        for start in range(0, len(messages), TOGETHER):
+            if epoch == self._epoch:  # else it is lost, and the next one gets them all
+                await self._send(messages[start : start + TOGETHER], is_all=True)
+        self._is_resending = False
+        self._flush()
+
+    async def _send(self, messages: Sequence[Message], *, is_all: bool = False) -> None:
+        epoch, resends = self._epoch, self._resends
+        try:
+            if not await self._connection.send(messages, is_all=is_all):
+                self._resend(resends)
+        except Exception as error:  # noqa: BLE001 - any error means that the connection is lost
+            self._on_lost(epoch, error)
+
+    def _listen(self) -> None:
+        if self._listening is None or self._listening.done():
+            self._listening = self._spawn(self._collect())
+
+    async def _collect(self) -> None:
+        """Fetch results as long as a request is open."""
+        while self._is_connected and not self._is_resending and (self._scores or self._joins):
+            epoch, resends = self._epoch, self._resends
+            try:
+                results = await self._connection.collect()
+            except Exception as error:  # noqa: BLE001 - as in _send
+                self._on_lost(epoch, error)
+                return
+            if epoch != self._epoch:
+                return
+            if results is None:  # this process was silent for so long that it was taken for dead
+                self._resend(resends)
+            else:
+                self._take_in(results)
+
+    def _on_lost(self, epoch: int, error: Exception) -> None:
+        if epoch != self._epoch:
+            return
+        self._epoch += 1
+        self._is_connected = False
+        log.warning("the shared engine was lost and is sought again: %s", _first_line(error))
+        for part in self._scores.values():
+            part.losses += 1
+        for joined in self._joins.values():
+            joined.losses += 1
+        why = f"the shared engine was lost {LOSSES + 1} times over this request: {_first_line(error)}"
+        self._fail([part for part in self._scores.values() if part.losses > LOSSES], why)
+        for join in [join for join, joined in self._joins.items() if joined.losses > LOSSES]:
+            self._give_up_join(join, why)
+        self._flush()
+
+    # -- outcomes -----------------------------------------------------------------------------------------
+
+    def _take_in(self, results: Results) -> None:
+        fresh: dict[int, list[tuple[int, Verdict]]] = {}
+        for request, place, verdict in results.verdicts:
+            fresh.setdefault(request, []).append((place, verdict))
+        for request, items in fresh.items():
+            if (part := self._scores.get(request)) is not None:
+                self._settle(part, items)
+        for join, found in results.groups:
+            joined = self._joins.pop(join, None)
+            if joined is None:
+                continue
+            if isinstance(found, str):
+                joined.fail(ConfigError(found))
+            else:
+                joined.resolve(found)
+                self._finished_joins.append(joined)
+
+    def _settle(self, part: PendingScore, items: list[tuple[int, Verdict]]) -> None:
+        part.deliver(items)
+        if part.missing:
+            return
+        del self._scores[part.id]
+        rest = self._of_batch[part.batch]
+        rest.remove(part.id)
+        if not rest:
+            del self._of_batch[part.batch]
+
+    def _fail(self, parts: Iterable[PendingScore], why: str) -> None:
+        for part in parts:
+            failed = Verdict(None, Status.FAILED, error=why)
+            self._settle(part, [(place, failed) for place in part.missing])
+
+    def _give_up_join(self, join: int, why: str) -> None:
+        joined = self._joins.pop(join, None)
+        if joined is not None:
+            log.warning("group %r could not meet: %s", joined.group, why)
+            joined.resolve({joined.member: joined.payload})
+
+    # -- life ---------------------------------------------------------------------------------------------
+
+    def run(self, action: Callable[[], Coroutine[Any, Any, Any]], done: Future[Any]) -> None:
+        async def settle() -> None:
+            try:
+                done.set_result(await action())
+            except BaseException as error:  # noqa: BLE001 - another thread waits for it
+                done.set_exception(error)
+
+        self._spawn(settle())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._flushing is not None:
+            self._flushing.cancel()
+        unwanted = [CancelRequest(request) for request in self._scores]
+        self._fail(list(self._scores.values()), "the engine was closed")
+        for joined in self._joins.values():
+            joined.fail(EngineClosed("the engine was closed"))
+        self._joins.clear()
+        if unwanted and self._is_connected:
+            try:
+                await asyncio.wait_for(self._connection.send(unwanted, is_all=False), LEAVE_WITHIN)
+            except Exception as error:  # noqa: BLE001 - then the server notices after a while
+                log.debug(
+                    "the shared engine could not be told that this process leaves: %s", _first_line(error)
+                )
+        await self._connection.close()
+
+
+class EngineClient:
+    """The client for any thread. Ended by `close`, or once no SharedEngine and no batch refers to it."""
+
+    def __init__(self, connection: EngineConnection) -> None:
+        self._async_client = AsyncEngineClient(connection)
+        self._thread = LoopThread("plaudit-ray")
+        weakref.finalize(self, self._thread.end, self._async_client.close, within=0.0).atexit = False
+        _clients.add(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, and in this process."""
+        return self._thread.is_alive
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the client's own thread."""
+        return self._thread.is_current
+
+    def connect(self) -> None:
+        """Find or start the engine now, and raise what is wrong."""
+        self._wait_for(self._async_client.connect)
+
+    def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Do something else over the connection, and wait for what it gives."""
+        return self._wait_for(functools.partial(self._async_client.call, action))
+
+    def start(self, batch: Batch, parts: Iterable[PendingScore]) -> None:
+        self._thread.post(functools.partial(self._async_client.start, batch, list(parts)))
+
+    def join(self, joined: PendingJoin) -> None:
+        self._thread.post(functools.partial(self._async_client.join, joined))
+
+    def expire(self, batch: Batch) -> None:
+        self._thread.post(functools.partial(self._async_client.end, batch, Status.DEADLINE, "deadline"))
+
+    def cancel(self, batch: Batch) -> None:
+        self._thread.post(functools.partial(self._async_client.end, batch, Status.FAILED, "cancelled"))
+
+    def close(self) -> None:
+        """Fail what has no outcome, leave the engine, end the thread. Safe to call twice."""
+        if not self._thread.end(self._async_client.close, within=CLOSE_WITHIN):
+            log.warning("the connection to the shared engine did not close within %g s", CLOSE_WITHIN)
+
+    def _wait_for(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        if self.is_current:
+            raise EngineClosed("waiting on the client's own thread would never end; wait on another one")
+        done: Future[Any] = Future()
+        self._thread.post(functools.partial(self._async_client.run, action, done))
+        return done.result()
+
+
+_clients: weakref.WeakSet[EngineClient] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for client in list(_clients):
+        client.close()
+
+
+def _never_free() -> None:
+    """Never free the parent's clients in a forked child: the two share what the event loop watches."""
+    for client in list(_clients):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+    _clients.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_never_free)
+
+
+def _first_line(error: Exception) -> str:
+    """Ray's messages run over many lines, with addresses and process numbers in the later ones."""
+    return (str(error).strip() or repr(error)).splitlines()[0]

@@ -1,0 +1,319 @@
+"""The engine's side: takes the messages of many processes, submits to one engine, returns each its results.
+
+Runs on one event loop and knows nothing of Ray. A process fetches its results with a call that waits until
+there are some (long polling): a slow sample delays no other, and quick ones come back in few calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from plaudit.engine import Engine
+from plaudit.errors import EngineClosed, PlauditError
+from plaudit.events import Event, Observer, Summary, VerdictsReady
+from plaudit.integrations.meeting import Meeting
+from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
+from plaudit.judges.base import Judge, Panel
+from plaudit.observers.tally import Tally
+from plaudit.pending import Pending
+from plaudit.types import Sample, Source, Status, Verdict
+
+log = logging.getLogger("plaudit")
+
+LONG_POLL = 10.0
+"""Seconds after which a call that waits for results returns without any."""
+GATHER = 0.005
+"""Seconds for which verdicts are gathered once there is one, which saves many calls."""
+GONE_AFTER = 60.0
+"""Seconds without a call after which a process is taken for dead, and its requests are cancelled."""
+JUDGES_KEPT = 64
+
+_Key = tuple[bytes, float | None, int]
+
+
+class EngineServer:
+    """One engine, and one place for groups to meet, for every process."""
+
+    def __init__(self, open_engine: Callable[[Observer], Engine], *, hold: float = 0.0) -> None:
+        """`hold`: seconds from now before which nothing is sent."""
+        self._loop = asyncio.get_running_loop()
+        self._opens_at = self._loop.time() + hold
+        self._tally = Tally()
+        self._began = self._loop.time()
+        self._engine = open_engine(self._on_event)
+        self._meeting = Meeting()
+        self._clients: dict[str, ClientState] = {}
+        self._judges: dict[bytes, tuple[Judge | Panel, bool]] = {}
+        self._is_publish_due = False
+        self._is_closing = False
+
+    # -- what the processes call --------------------------------------------------------------------------
+
+    def receive(self, client_id: str, messages: Sequence[Message], *, is_all: bool) -> bool:
+        """Take messages on. What is wrong with one fails that one alone.
+
+        Returns:
+            False, with nothing done, if the process is not known here: it has to send all that is open.
+        """
+        if self._is_closing:
+            raise EngineClosed("the shared engine is closing")
+        if client_id not in self._clients:
+            if not is_all:
+                return False
+            self._clients[client_id] = ClientState()
+        client = self._clients[client_id]
+        self._expect_call(client_id)
+        submissions: dict[_Key, Submission] = {}
+        for message in messages:
+            match message:
+                case ScoreRequest():
+                    self._take(client, message, submissions)
+                case JoinRequest():
+                    client.keep(self._loop.create_task(self._join(client, message)))
+                case CancelRequest():
+                    client.cancel_request(message.id)
+        for (_, deadline, _), submission in submissions.items():
+            self._submit(submission, deadline)
+        return True
+
+    async def collect(self, client_id: str) -> Results | None:
+        """Wait for what has become final since the last call; None for a process not known here."""
+        client = self._clients.get(client_id)
+        if client is None:
+            return None
+        client.calls += 1
+        try:
+            async with asyncio.timeout(LONG_POLL):
+                await client.has_results.wait()
+        except TimeoutError:
+            self._publish()
+        finally:
+            client.calls -= 1
+            self._expect_call(client_id)
+        return client.take()
+
+    def forget(self, client_id: str) -> None:
+        """Take a process for dead, and cancel its requests."""
+        self._clients.pop(client_id).abandon()
+
+    @property
+    def submissions(self) -> int:
+        """Batches at the engine that a process waits for."""
+        return sum(len(client.submissions) for client in self._clients.values())
+
+    def summary(self) -> Summary:
+        """What was done for all processes together."""
+        return self._tally.summary(self._loop.time() - self._began)
+
+    async def close(self) -> None:
+        """Store what is finished, free everything. Processes that still wait find another engine."""
+        self._publish()
+        self._is_closing = True
+        await asyncio.to_thread(self._engine.close)
+
+    # -- at work ------------------------------------------------------------------------------------------
+
+    def _take(self, client: ClientState, request: ScoreRequest, submissions: dict[_Key, Submission]) -> None:
+        """Read a request, and put it with those that can go to the engine in the same submission."""
+        try:
+            judge, is_panel = self._judge(request.judge)
+            samples = pickle.loads(request.samples)  # noqa: S301 - from the training itself
+        except Exception as error:  # noqa: BLE001 - a class that is not installed here, or worse
+            client.fail(request, f"the engine's process cannot load the judge or a sample: {error!r}")
+            return
+        deadline = request.deadline
+        if deadline is not None:
+            deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
+        key = (
+            request.judge,
+            deadline,
+            request.id if is_panel else 0,
+        )  # a panel must not mix groups of two callers
+        if key not in submissions:
+            submissions[key] = Submission(client, judge)
+        submissions[key].add(request, samples)
+
+    def _judge(self, pickled: bytes) -> tuple[Judge | Panel, bool]:
+        """The judge in these bytes and whether it is a panel: read once, as long as it is in use."""
+        found = self._judges.pop(pickled, None)
+        if found is None:
+            judge = pickle.loads(pickled)  # noqa: S301 - as above
+            found = (judge, isinstance(judge, Panel))
+        self._judges[pickled] = found
+        if len(self._judges) > JUDGES_KEPT:
+            del self._judges[next(iter(self._judges))]
+        return found
+
+    def _submit(self, submission: Submission, deadline: float | None) -> None:
+        if (wait := self._opens_at - self._loop.time()) > 0:
+            if deadline is None or deadline > wait:
+                left = None if deadline is None else deadline - wait
+                self._loop.call_later(wait, self._submit, submission, left)
+            else:
+                submission.cancel()  # over before anything may be sent, as the caller's clock will find
+            return
+        if not submission.is_wanted:
+            return
+        try:
+            submission.start(self._engine.submit(submission.samples, submission.judge, deadline=deadline))
+        except Exception as error:  # noqa: BLE001 - judges are user code; the failure belongs to its samples
+            is_known = isinstance(error, PlauditError)
+            submission.fail(str(error) if is_known else f"the judge cannot be used: {error!r}")
+
+    async def _join(self, client: ClientState, join: JoinRequest) -> None:
+        found: dict[str, bytes] | str
+        try:
+            found = await self._meeting.gather(
+                join.group, join.member, join.payload, size=join.size, timeout=join.timeout
+            )
+        except PlauditError as error:
+            found = str(error)
+        client.add_group(join.id, found)
+
+    def _on_event(self, event: Event) -> None:
+        """On the engine's thread: schedule one publication, however many verdicts there are."""
+        self._tally(event)
+        if isinstance(event, VerdictsReady) and not self._is_publish_due:
+            self._is_publish_due = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, GATHER, self._publish)
+
+    def _publish(self) -> None:
+        self._is_publish_due = False
+        if self._is_closing:
+            return
+        for client in self._clients.values():
+            client.publish()
+
+    def _expect_call(self, client_id: str) -> None:
+        """Start the time within which a process has to call again."""
+        client = self._clients.get(client_id)
+        if client is None:
+            return
+        if client.alarm is not None:
+            client.alarm.cancel()
+        client.alarm = self._loop.call_later(GONE_AFTER, self._forget_if_gone, client_id)
+
+    def _forget_if_gone(self, client_id: str) -> None:
+        client = self._clients[client_id]
+        if client.calls:
+            self._expect_call(client_id)
+        else:
+            self.forget(client_id)
+
+
+class ClientState:
+    """One process: its open requests, and the results that are ready for it."""
+
+    def __init__(self) -> None:
+        self.has_results = asyncio.Event()
+        self.alarm: asyncio.TimerHandle | None = None
+        self.calls = 0
+        """Calls that wait for results."""
+        self.submissions: list[Submission] = []
+        self._joins: set[asyncio.Task[None]] = set()
+        self._results = Results([], [])
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        self._joins.add(task)
+        task.add_done_callback(self._joins.discard)
+
+    def cancel_request(self, request: int) -> None:
+        for submission in self.submissions:
+            submission.cancel_request(request)
+
+    def publish(self) -> None:
+        is_over = False
+        for submission in self.submissions:
+            self.add(submission.fresh_verdicts())
+            is_over = is_over or submission.is_over
+        if is_over:
+            self.submissions = [submission for submission in self.submissions if not submission.is_over]
+
+    def add(self, verdicts: list[tuple[int, int, Verdict]]) -> None:
+        if verdicts:
+            self._results.verdicts.extend(verdicts)
+            self.has_results.set()
+
+    def add_group(self, join: int, found: dict[str, bytes] | str) -> None:
+        self._results.groups.append((join, found))
+        self.has_results.set()
+
+    def fail(self, request: ScoreRequest, error: str) -> None:
+        verdict = Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+        self.add([(request.id, place, verdict) for place in request.places])
+
+    def take(self) -> Results:
+        taken, self._results = self._results, Results([], [])
+        self.has_results.clear()
+        return taken
+
+    def abandon(self) -> None:
+        """Cancel everything; calls under way still fill the cache."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+        for task in self._joins:
+            task.cancel()
+        for submission in self.submissions:
+            submission.cancel()
+        self.has_results.set()  # in case a call waits after all
+
+
+class Submission:
+    """What goes to the engine together: the samples of one or more requests with one judge."""
+
+    def __init__(self, client: ClientState, judge: Judge | Panel) -> None:
+        self.judge = judge
+        self.samples: list[Sample] = []
+        self.is_over = False
+        self._client = client
+        self._pending: Pending | None = None
+        self._requests: dict[int, ScoreRequest] = {}
+        self._places: list[tuple[int, int]] = []
+
+        client.submissions.append(self)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a request of it is still open."""
+        return bool(self._requests)
+
+    def add(self, request: ScoreRequest, samples: Sequence[Sample]) -> None:
+        self.samples.extend(samples)
+        self._requests[request.id] = request
+        self._places.extend((request.id, place) for place in request.places)
+
+    def start(self, pending: Pending) -> None:
+        self._pending = pending
+        self._stream = pending.as_completed()
+        self._taken = 0
+
+    def fail(self, error: str) -> None:
+        self.is_over = True
+        for request in self._requests.values():
+            self._client.fail(request, error)
+
+    def fresh_verdicts(self) -> list[tuple[int, int, Verdict]]:
+        """Verdicts that have become final since the last call. Never waits."""
+        if self._pending is None:
+            return []
+        ready = len(self._pending) - self._pending.remaining - self._taken
+        self._taken += ready
+        self.is_over = self._taken == len(self._pending)
+        return [(*self._places[index], verdict) for index, verdict in islice(self._stream, ready)]
+
+    def cancel_request(self, request: int) -> None:
+        """Cancel one request; once all are, nothing more is sent."""
+        if self._requests.pop(request, None) is not None and not self._requests:
+            self.cancel()
+
+    def cancel(self) -> None:
+        self._requests.clear()
+        if self._pending is None:
+            self.is_over = True
+        else:
+            self._pending.cancel()
