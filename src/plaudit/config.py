@@ -93,7 +93,9 @@ class Endpoint:
         for name in ("max_concurrent", "rpm", "tpm"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ConfigError(f"{name}={value} allows no call at all; use 1 or more, or leave it out")
+                raise ConfigError(
+                    "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
+                )
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
         if kind == "openai" and not path:

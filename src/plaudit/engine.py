@@ -180,12 +180,18 @@ def _check(config: DispatcherConfig, endpoints: Sequence[Endpoint]) -> None:
     for name in ("max_concurrent", "rpm", "tpm"):
         value = getattr(config, name)
         if value is not None and value < 1:
-            raise ConfigError(f"{name}={value} allows no call at all; use 1 or more, or leave it out")
+            raise ConfigError(
+                "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
+            )
     if not config.timeout > 0:
-        raise ConfigError(f"timeout={config.timeout} leaves no time to answer; give seconds, above 0")
+        raise ConfigError(
+            "leaves no time to answer; give seconds, above 0", setting="timeout", value=config.timeout
+        )
     if config.budget is not None:
         if not config.budget >= 0:
-            raise ConfigError(f"budget={config.budget} is no sum of money; give US dollars, 0 or more")
+            raise ConfigError(
+                "is no sum of money; give US dollars, 0 or more", setting="budget", value=config.budget
+            )
         free = [endpoint.url for endpoint in endpoints if endpoint.price is None]
         if free:
             raise ConfigError(

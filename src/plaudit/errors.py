@@ -25,7 +25,28 @@ PlauditError
 
 from __future__ import annotations
 
+import contextlib
+import enum
+from collections.abc import Callable, Iterator
+from typing import Final, Self
+
 from plaudit.types import RateHeaders
+
+
+class _NoValue(enum.Enum):
+    NO_VALUE = enum.auto()
+
+
+NO_VALUE: Final = _NoValue.NO_VALUE
+"""The setting's value is not part of the trouble: it is missing, say."""
+
+Spell = Callable[[str, object], str]
+"""How a front end writes a setting and its value: empty and NO_VALUE for an error about no setting."""
+
+
+def as_argument(setting: str, value: object) -> str:
+    """A setting as Python writes it: `rpm=0`."""
+    return setting if value is NO_VALUE else f"{setting}={value!r}"
 
 
 class PlauditError(Exception):
@@ -33,7 +54,52 @@ class PlauditError(Exception):
 
 
 class ConfigError(PlauditError, ValueError):
-    """A setting or an input the caller has to fix; nothing was sent."""
+    """A setting or an input the caller has to fix; nothing was sent.
+
+    The text of an error with a setting begins with that setting, as it is written where the user is: `rpm=0`
+    in Python, `--rpm 0` on the command line, `PLAUDIT_RPM=0` in the environment. The message follows.
+
+    Args:
+        message: What is wrong and what to do instead; with a setting, without naming it again.
+        setting: The setting's name in Python and in configurations, like `rpm`; empty: none is at fault.
+        value: What it was set to, if it was.
+        spelled: The setting and its value as the user wrote them, where that is known already.
+    """
+
+    def __init__(
+        self, message: str, *, setting: str = "", value: object = NO_VALUE, spelled: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.setting = setting
+        self.value = value
+        self.spelled = spelled
+
+    def __str__(self) -> str:
+        start = self.spelled or as_argument(self.setting, self.value)
+        return f"{start} {self.message}" if start else self.message
+
+    def at(self, place: str) -> Self:
+        """The same error, found at a place: a line of a file, one of many samples."""
+        self.spelled = f"{place}: {self.spelled or as_argument(self.setting, self.value)}".strip()
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        is_plain = isinstance(self.value, str | int | float | tuple | list | None | _NoValue)
+        value = self.value if is_plain else NO_VALUE
+        spelled = self.spelled if is_plain else self.spelled or as_argument(self.setting, self.value)
+        state = {"setting": self.setting, "value": value, "spelled": spelled}
+        return type(self), (self.message,), state
+
+
+@contextlib.contextmanager
+def spelling(spell: Spell) -> Iterator[None]:
+    """Let each ConfigError raised inside name its setting as users of this front end write it."""
+    try:
+        yield
+    except ConfigError as error:
+        error.spelled = error.spelled or spell(error.setting, error.value)
+        raise
 
 
 class TransientError(PlauditError):

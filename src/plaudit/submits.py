@@ -48,5 +48,7 @@ class Submits(ABC):
 def checked_deadline(deadline: float | None) -> float | None:
     """The deadline, if it lies ahead; None where there is none."""
     if deadline is not None and not deadline > 0:
-        raise ConfigError(f"deadline={deadline} has passed already; give seconds from now, above 0")
+        raise ConfigError(
+            "has passed already; give seconds from now, above 0", setting="deadline", value=deadline
+        )
     return None if deadline == math.inf else deadline

@@ -74,7 +74,7 @@ class Canaries:
         alarm      called with each canary that passed, beside the warning in the log
         """
         if every < 1:
-            raise ConfigError(f"every={every} leaves no room for samples; use 1 or more")
+            raise ConfigError("leaves no room for samples; use 1 or more", setting="every", value=every)
         self.judge = judge
         self.scale = scale_of(judge)
         self.pass_mark = checked_pass_mark(pass_mark, self.scale)

@@ -102,7 +102,7 @@ def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
     first, second = (_text(row, field) for field in fields)
     label = str(row["label"]).replace(" ", "")
     if label not in labels:
-        raise ConfigError(f"label={row['label']!r} should be {labels[0]} or {labels[1]}")
+        raise ConfigError(f"should be {labels[0]} or {labels[1]}", setting="label", value=row["label"])
     better, worse = (first, second) if label == labels[0] else (second, first)
     yield Pair(name, _text(row, task), better, worse, **about)
 

@@ -100,14 +100,18 @@ class Probe:
         with_reference  whether the judge gets to see the right answer; it does if it cannot do without
         """
         if per_family is not None and per_family < 1:
-            raise ConfigError(f"per_family={per_family} leaves no attack; use 1 or more, or leave it out")
+            raise ConfigError(
+                "leaves no attack; use 1 or more, or leave it out", setting="per_family", value=per_family
+            )
         self.scale = scale_of(judge)
         self.pass_mark = checked_pass_mark(pass_mark, self.scale)
         low, high = self.scale
         self.margin = MARGIN * (high - low) if margin is None else margin
         if not 0 < self.margin <= high - low:
             raise ConfigError(
-                f"margin={margin} should be above 0 and at most {high - low:g}, the length of the scale"
+                f"should be above 0 and at most {high - low:g}, the length of the scale",
+                setting="margin",
+                value=margin,
             )
         self._with_reference = with_reference or needs_reference(judge)
         self._plan = [

@@ -38,7 +38,9 @@ class Meeting:
         if size < 1:
             raise ConfigError(f"group {group!r} of size={size} can never meet; give its size, 1 or more")
         if not timeout > 0:
-            raise ConfigError(f"timeout={timeout} leaves no time to meet; give seconds, above 0")
+            raise ConfigError(
+                "leaves no time to meet; give seconds, above 0", setting="timeout", value=timeout
+            )
         if (parted := self._parted.get(group)) is not None:
             parted.setdefault(member, payload)
             return _sorted(parted)

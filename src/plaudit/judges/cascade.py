@@ -65,13 +65,16 @@ class Cascade:
         rule: object = RULES.get(self.rule) if isinstance(self.rule, str) else self.rule
         if not callable(rule):
             raise ConfigError(
-                f"rule={self.rule!r} is no rule; name one of {', '.join(RULES)}, "
-                "or pass a function of the sample"
+                f"is no rule; name one of {', '.join(RULES)}, or pass a function of the sample",
+                setting="rule",
+                value=self.rule,
             )
         if isinstance(self.judge, Panel) or not hasattr(self.judge, "render"):
             raise ConfigError(
-                f"judge={type(self.judge).__name__} is no judge that answers by itself; "
-                "give the cascade a plain one, like Reference() or Rubric(...)"
+                "is no judge that answers by itself; "
+                "give the cascade a plain one, like Reference() or Rubric(...)",
+                setting="judge",
+                value=type(self.judge).__name__,
             )
         object.__setattr__(self, "_rule", rule)
 

@@ -33,11 +33,15 @@ class Criterion:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ConfigError(f"name={self.name!r} is no name; use letters, digits, _ and -, like 'correct'")
+            raise ConfigError(
+                "is no name; use letters, digits, _ and -, like 'correct'", setting="name", value=self.name
+            )
         checked_text("text", self.text, f"say what a response must do to be {self.name}")
         weight: object = self.weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-            raise ConfigError(f"weight={weight!r} of {self.name!r} is no weight; use a number, 0 or more")
+            raise ConfigError(
+                f"of {self.name!r} is no weight; use a number, 0 or more", setting="weight", value=weight
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +198,9 @@ def _share(criteria: Iterable[Criterion], met: dict[str, bool]) -> float:
 def _checked(criteria: object) -> tuple[Criterion, ...]:
     if not isinstance(criteria, (list, tuple)) or not criteria:
         raise ConfigError(
-            f"criteria={criteria!r} is no list of criteria; give at least one, "
-            'like [Criterion("correct", "The answer is right.")]'
+            'is no list of criteria; give at least one, like [Criterion("correct", "The answer is right.")]',
+            setting="criteria",
+            value=criteria,
         )
     names = set[str]()
     for place, point in enumerate(criteria):

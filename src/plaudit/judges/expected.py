@@ -45,9 +45,13 @@ class Expected:
     def __post_init__(self) -> None:
         criteria = checked_text("criteria", self.criteria, "write what makes a response good")
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(f"scale={self.scale!r} needs two digits, the worst and the best, like (1, 5)")
+            raise ConfigError(
+                "needs two digits, the worst and the best, like (1, 5)", setting="scale", value=self.scale
+            )
         if not 0.0 < self.min_mass <= 1.0:
-            raise ConfigError(f"min_mass={self.min_mass!r} is not a probability above 0 and up to 1")
+            raise ConfigError(
+                "is not a probability above 0 and up to 1", setting="min_mass", value=self.min_mass
+            )
         scale = Scale(*self.scale)
         low, high = int(scale.low), int(scale.high)
         if not 0 <= low < high <= 9:

@@ -60,9 +60,13 @@ class Group:
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 10)")
+            raise ConfigError(
+                "needs two numbers, the worst and the best, like (0, 10)", setting="scale", value=self.scale
+            )
         if self.max_chars_per_call < 1:
-            raise ConfigError(f"max_chars_per_call={self.max_chars_per_call} leaves no room; use 1 or more")
+            raise ConfigError(
+                "leaves no room; use 1 or more", setting="max_chars_per_call", value=self.max_chars_per_call
+            )
         scale = Scale(*self.scale, integer=self.integer)
         number = f"<{'whole number' if self.integer else 'number'}>"
         words = {

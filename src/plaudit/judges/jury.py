@@ -52,15 +52,21 @@ class Jury:
     ) -> None:
         named = _checked_members(members)
         if combine not in RULES:
-            raise ConfigError(f"combine={combine!r} is no way to combine scores; use {', '.join(RULES)}")
+            raise ConfigError(
+                f"is no way to combine scores; use {', '.join(RULES)}", setting="combine", value=combine
+            )
         if quorum is None:
             quorum = len(named) // 2 + 1
         if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= len(named):
             raise ConfigError(
-                f"quorum={quorum!r} of {len(named)} members; use a number from 1 to {len(named)}"
+                f"of {len(named)} members; use a number from 1 to {len(named)}",
+                setting="quorum",
+                value=quorum,
             )
         if not isinstance(scale, (tuple, list)) or len(scale) != 2:
-            raise ConfigError(f"scale={scale!r} needs two numbers, the worst and the best, like (0, 1)")
+            raise ConfigError(
+                "needs two numbers, the worst and the best, like (0, 1)", setting="scale", value=scale
+            )
         ends = Scale(*scale, integer=False)
         identity = repr(([(name, judge.version) for name, judge in named.items()], combine, quorum, ends))
         for name, value in {
@@ -145,7 +151,7 @@ def _checked_members(members: object) -> dict[str, Judge]:
     elif isinstance(members, (list, tuple)):
         named = {f"{type(judge).__name__.lower()}_{n}": judge for n, judge in enumerate(members, start=1)}
     else:
-        raise ConfigError(f"members={members!r} should be a list of judges, or judges by name")
+        raise ConfigError("should be a list of judges, or judges by name", setting="members", value=members)
     if len(named) < 2:
         raise ConfigError(
             f"a jury of {len(named)} has nobody to agree or disagree; give it two members or more"

@@ -50,9 +50,11 @@ class Monitor:
             "behaviour", self.behaviour, 'describe what to look for, like "It edits the tests."'
         )
         if self.use not in USES:
-            raise ConfigError(f"use={self.use!r} should be one of {', '.join(USES)}")
+            raise ConfigError(f"should be one of {', '.join(USES)}", setting="use", value=self.use)
         if isinstance(self.threshold, bool) or not 0.0 < self.threshold <= 1.0:
-            raise ConfigError(f"threshold={self.threshold!r} is not a suspicion above 0 and up to 1")
+            raise ConfigError(
+                "is not a suspicion above 0 and up to 1", setting="threshold", value=self.threshold
+            )
         made = build_prompt(
             "monitor",
             {"behaviour": behaviour},

@@ -58,14 +58,15 @@ class Pairwise:
             "criteria", self.criteria, 'write what makes a response better, like "Which one is correct?"'
         )
         if self.against not in ("reference", "group"):
-            raise ConfigError(f'against={self.against!r} should be "reference" or "group"')
+            raise ConfigError('should be "reference" or "group"', setting="against", value=self.against)
         if self.opponents is not None:
             if self.against != "group":
                 raise ConfigError('opponents= is for against="group"; a reference is the only opponent')
             if self.opponents < 2 or self.opponents % 2:
                 raise ConfigError(
-                    f"opponents={self.opponents} makes no ring; use 2, 4 or another even number, "
-                    "or leave it out to compare all with all"
+                    "makes no ring; use 2, 4 or another even number, or leave it out to compare all with all",
+                    setting="opponents",
+                    value=self.opponents,
                 )
         made = build_prompt(
             "pairwise",

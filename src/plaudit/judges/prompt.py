@@ -68,7 +68,7 @@ def build_prompt(
     """
     for name, limit in (("max_chars", max_chars), ("max_tokens", max_tokens)):
         if limit < 1:
-            raise ConfigError(f"{name}={limit} leaves nothing to judge; use 1 or more")
+            raise ConfigError("leaves nothing to judge; use 1 or more", setting=name, value=limit)
     system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
     identity = (reading, system, after, schema, max_chars, show_thinking)
     try:
@@ -111,5 +111,5 @@ def nothing_to_judge(score: float, parts: Mapping[str, float] | None = None) -> 
 def checked_text(name: str, value: object, remedy: str) -> str:
     """The words of a setting. Raises ConfigError where they say nothing."""
     if not isinstance(value, str) or not has_content(value):
-        raise ConfigError(f"{name}={value!r} says nothing; {remedy}")
+        raise ConfigError(f"says nothing; {remedy}", setting=name, value=value)
     return value.strip()

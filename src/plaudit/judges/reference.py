@@ -60,8 +60,10 @@ class Reference:
         reference: object = sample.reference
         if not isinstance(reference, str) or not has_content(reference):
             raise ConfigError(
-                f"reference={reference!r} cannot be compared with; "
-                "give each sample its right answer, or use a judge that needs none, like Rubric"
+                "cannot be compared with; "
+                "give each sample its right answer, or use a judge that needs none, like Rubric",
+                setting="reference",
+                value=reference,
             )
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:

@@ -58,9 +58,11 @@ class Rubric:
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 10)")
+            raise ConfigError(
+                "needs two numbers, the worst and the best, like (0, 10)", setting="scale", value=self.scale
+            )
         if self.on_attack not in ("judge", "flag"):
-            raise ConfigError(f'on_attack={self.on_attack!r} should be "judge" or "flag"')
+            raise ConfigError('should be "judge" or "flag"', setting="on_attack", value=self.on_attack)
         scale = Scale(*self.scale, integer=self.integer)
         anchors = checked_anchors(self.anchors or {}, scale)
         code = '"code": "...", ' if self.echo else ""

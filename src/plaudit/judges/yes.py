@@ -40,9 +40,13 @@ class Yes:
     def __post_init__(self) -> None:
         question = checked_text("criteria", self.criteria, 'ask a question, like "Is it right?"')
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(f"scale={self.scale!r} needs two numbers, the worst and the best, like (0, 1)")
+            raise ConfigError(
+                "needs two numbers, the worst and the best, like (0, 1)", setting="scale", value=self.scale
+            )
         if not 0.0 < self.min_mass <= 1.0:
-            raise ConfigError(f"min_mass={self.min_mass!r} is not a probability above 0 and up to 1")
+            raise ConfigError(
+                "is not a probability above 0 and up to 1", setting="min_mass", value=self.min_mass
+            )
         ends = Scale(*self.scale, integer=False)
         scale = (float(ends.low), float(ends.high))
         made = build_prompt(

@@ -47,7 +47,7 @@ class LocalServer:
         for name, value in (("slots", slots), ("context", context), ("threads", threads)):
             if value is not None and value < 1:
                 raise ConfigError(
-                    f"{name}={value} leaves the embedded judge nothing to work with; use 1 or more"
+                    "leaves the embedded judge nothing to work with; use 1 or more", setting=name, value=value
                 )
         self.path = Path(model).expanduser()
         self._slots = slots

@@ -34,9 +34,13 @@ class Text:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
-            raise ConfigError(f"max_tokens={self.max_tokens} leaves no room for a reply; use 1 or more")
+            raise ConfigError(
+                "leaves no room for a reply; use 1 or more", setting="max_tokens", value=self.max_tokens
+            )
         if not self.temperature >= 0.0:
-            raise ConfigError(f"temperature={self.temperature} is no temperature; use 0.0 or more")
+            raise ConfigError(
+                "is no temperature; use 0.0 or more", setting="temperature", value=self.temperature
+            )
 
     @property
     def version(self) -> str:

@@ -27,10 +27,14 @@ class Check:
     def __post_init__(self) -> None:
         if not 0.0 <= self.max_growth <= 100.0:
             raise ConfigError(
-                f"max_growth={self.max_growth} should be from 0 to 100 times the query's length"
+                "should be from 0 to 100 times the query's length",
+                setting="max_growth",
+                value=self.max_growth,
             )
         if self.slack < 0:
-            raise ConfigError(f"slack={self.slack} should be a number of characters, 0 or more")
+            raise ConfigError(
+                "should be a number of characters, 0 or more", setting="slack", value=self.slack
+            )
 
     def fault(
         self, query: str, rewrite: str, *, instruction: str = "", reference: str | None = None

@@ -43,11 +43,13 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
-            raise ConfigError(f"max_steps={self.max_steps} leaves no step to take; use 1 or more")
+            raise ConfigError(
+                "leaves no step to take; use 1 or more", setting="max_steps", value=self.max_steps
+            )
         for name in ("drift_weight", "cost_weight"):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
-                raise ConfigError(f"{name}={value} is no weight; use a number from 0 up, like 0.1")
+                raise ConfigError("is no weight; use a number from 0 up, like 0.1", setting=name, value=value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

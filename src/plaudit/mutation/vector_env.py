@@ -58,7 +58,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     ) -> None:
         """`one_by_one`: begin episodes in turn, and never ask about the next question ahead of time."""
         if num_envs < 1:
-            raise ConfigError(f"num_envs={num_envs} leaves nobody to play; use 1 or more")
+            raise ConfigError("leaves nobody to play; use 1 or more", setting="num_envs", value=num_envs)
         self.game = game
         self.num_envs = num_envs
         self.render_mode = render_mode

@@ -31,13 +31,17 @@ class Component:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise ConfigError(f"name={self.name!r} names no component; it becomes part of a metric's name")
+            raise ConfigError(
+                "names no component; it becomes part of a metric's name", setting="name", value=self.name
+            )
         for name in ("weight", "threshold"):
             check_finite(f"{name} of {self.name!r}", getattr(self, name))
         if self.floor is not None:
             check_finite(f"floor of {self.name!r}", self.floor)
         if self.use not in get_args(Use):
-            raise ConfigError(f"use={self.use!r} of {self.name!r} is unknown; use {', '.join(get_args(Use))}")
+            raise ConfigError(
+                f"of {self.name!r} is unknown; use {', '.join(get_args(Use))}", setting="use", value=self.use
+            )
         if isinstance(self.source, type) or not (
             self.source is None or isinstance(self.source, str) or hasattr(self.source, "values")
         ):

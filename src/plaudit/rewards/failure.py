@@ -41,13 +41,16 @@ class FailurePolicy:
         if isinstance(self.on_failure, str):
             if self.on_failure not in get_args(Word):
                 raise ConfigError(
-                    f"on_failure={self.on_failure!r} is unknown; "
-                    f"use {', '.join(get_args(Word))}, or a number like -1.0"
+                    f"is unknown; use {', '.join(get_args(Word))}, or a number like -1.0",
+                    setting="on_failure",
+                    value=self.on_failure,
                 )
         else:
             check_finite("on_failure", self.on_failure)
         if self.on_content_failure not in get_args(OnContentFailure):
-            raise ConfigError(f"on_content_failure={self.on_content_failure!r} is unknown; use mask or floor")
+            raise ConfigError(
+                "is unknown; use mask or floor", setting="on_content_failure", value=self.on_content_failure
+            )
         if self.max_failure_rate is not None:
             check_finite("max_failure_rate", self.max_failure_rate, at_least=0.0)
         check_finite("tie_eps", self.tie_eps, at_least=0.0)

@@ -24,18 +24,22 @@ class FormatReward:
 
     def __post_init__(self) -> None:
         if isinstance(self.tags, str):
-            raise ConfigError(f"tags={self.tags!r} is one text; write tags=({self.tags!r},)")
+            raise ConfigError(f"is one text; write tags=({self.tags!r},)", setting="tags", value=self.tags)
         if (self.pattern is None) == (not self.tags):
             raise ConfigError(
                 'a FormatReward needs pattern or tags, one of them; like tags=("think", "answer")'
             )
         if self.pattern is not None and not self.pattern.strip("*"):
-            raise ConfigError(f"pattern={self.pattern!r} fits every response; write what has to be there")
+            raise ConfigError(
+                "fits every response; write what has to be there", setting="pattern", value=self.pattern
+            )
         for tag in self.tags:
             if not tag or not tag.replace("_", "a").replace("-", "a").isalnum():
                 raise ConfigError(f"tags: {tag!r} is no name; write it without brackets, like 'answer'")
         if len(set(self.tags)) < len(self.tags):
-            raise ConfigError(f"tags={self.tags!r} names one twice; each comes once in a response")
+            raise ConfigError(
+                "names one twice; each comes once in a response", setting="tags", value=self.tags
+            )
 
     @property
     def needs_base(self) -> bool:

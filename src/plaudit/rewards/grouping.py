@@ -111,4 +111,4 @@ def check_finite(name: str, value: object, *, at_least: float = -np.inf) -> None
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not np.isfinite(value) or not value >= at_least:  # type: ignore[operator, call-overload]
         floor = "" if at_least == -np.inf else f", {at_least:g} or more"
-        raise ConfigError(f"{name}={value!r} should be a finite number{floor}")
+        raise ConfigError(f"should be a finite number{floor}", setting=name, value=value)

@@ -57,20 +57,23 @@ class LengthPenalty:
             check_finite(name, getattr(self, name))
         if not self.outer_ratio > self.peak_ratio:
             raise ConfigError(
-                f"outer_ratio={self.outer_ratio} must be above peak_ratio={self.peak_ratio}; "
-                "the penalty grows between the two"
+                f"must be above peak_ratio={self.peak_ratio}; the penalty grows between the two",
+                setting="outer_ratio",
+                value=self.outer_ratio,
             )
         for name, kind in (("side", Side), ("reference", Reference), ("gate", Gate)):
             if getattr(self, name) not in get_args(kind):
                 raise ConfigError(
-                    f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(kind))}"
+                    f"is unknown; use {' or '.join(get_args(kind))}", setting=name, value=getattr(self, name)
                 )
         for name in ("target", "budget"):
             value = getattr(self, name)
             if self.reference == name and value is None:
                 raise ConfigError(f"{name} is missing; reference={name!r} needs it, in tokens")
             if self.reference != name and value is not None:
-                raise ConfigError(f"{name}={value} has no effect; set reference={name!r}, or leave it out")
+                raise ConfigError(
+                    f"has no effect; set reference={name!r}, or leave it out", setting=name, value=value
+                )
             if value is not None:
                 check_finite(name, value, at_least=1.0)
 

@@ -25,7 +25,9 @@ class SoftOverlong:
         check_finite("cache", self.cache)
         if not 0 < self.cache <= self.max_length:
             raise ConfigError(
-                f"cache={self.cache} should be above 0 and at most max_length={self.max_length}"
+                f"should be above 0 and at most max_length={self.max_length}",
+                setting="cache",
+                value=self.cache,
             )
 
     @property

@@ -36,12 +36,14 @@ def _at_least(low: float, thing: Struct, *names: str) -> None:
     for name in names:
         value = getattr(thing, name)
         if not value >= low:
-            raise ConfigError(f"{name}={value} is too small; use {low:g} or more")
+            raise ConfigError(f"is too small; use {low:g} or more", setting=name, value=value)
 
 
 def _an_error_status(status: int) -> None:
     if not 400 <= status <= 599:
-        raise ConfigError(f"status={status} is no error; use one from 400 to 599, like 429 or 503")
+        raise ConfigError(
+            "is no error; use one from 400 to 599, like 429 or 503", setting="status", value=status
+        )
 
 
 class Latency(Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,10 +149,12 @@ class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
         for name in ("per_second", "window", "tokens_per_second"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ConfigError(f"{name}={value} lets no request through; use a number above 0")
+                raise ConfigError("lets no request through; use a number above 0", setting=name, value=value)
         if self.window is not None and self.per_second * self.window < 1:
             raise ConfigError(
-                f"per_second={self.per_second} over window={self.window} lets none through; widen it"
+                f"over window={self.window} lets none through; widen it",
+                setting="per_second",
+                value=self.per_second,
             )
 
 
@@ -238,7 +242,9 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
             self.during and 0.0 <= self.during[0] < self.during[1] <= self.every
         ):
             raise ConfigError(
-                f"every={self.every} is the period of no span; give during=(from, to) within it"
+                "is the period of no span; give during=(from, to) within it",
+                setting="every",
+                value=self.every,
             )
         if self.before_limits and self.kind not in ("error", "down", "reset"):
             raise ConfigError(
@@ -249,7 +255,9 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
                 f"fault kind {self.kind!r} is unknown; use one of {', '.join(get_args(FaultKind))}"
             )
         if not 0.0 <= self.probability <= 1.0:
-            raise ConfigError(f"probability={self.probability} is none; use a number from 0 to 1")
+            raise ConfigError(
+                "is none; use a number from 0 to 1", setting="probability", value=self.probability
+            )
         _at_least(0.0, self, "factor")
         _an_error_status(self.status)
 

@@ -57,7 +57,9 @@ class Terms:
         cache = options.get("cache", DEFAULT_CACHE)
         if not (cache is None or isinstance(cache, str | os.PathLike)):
             raise ConfigError(
-                f"cache={cache!r} lives in one process and cannot be shared; give the path of its file"
+                "lives in one process and cannot be shared; give the path of its file",
+                setting="cache",
+                value=cache,
             )
         engine = Engine(url, **options)  # checks everything, starts nothing
         settings = load({})

@@ -99,8 +99,10 @@ def _references(rows: Columns, name: str | None, count: int) -> list[str | None]
         return [None] * count
     if name not in rows:
         raise ConfigError(
-            f"reference={name!r} names no column of the data set, which has {', '.join(rows) or 'none'} "
-            "beside the prompt; name the column with the right answers"
+            f"names no column of the data set, which has {', '.join(rows) or 'none'} "
+            "beside the prompt; name the column with the right answers",
+            setting="reference",
+            value=name,
         )
     return [_reference(value) for value in rows[name]]
 

@@ -102,7 +102,9 @@ def _judge(judge: Any) -> Judge | Panel:
         )
     if isinstance(found, type) or not (hasattr(found, "parse") or hasattr(found, "split")):
         raise ConfigError(
-            f'judge={judge!r} is no judge; give one like Rubric("Is it correct?"), or the file of one'
+            'is no judge; give one like Rubric("Is it correct?"), or the file of one',
+            setting="judge",
+            value=judge,
         )
     judged: Judge | Panel = found
     return judged

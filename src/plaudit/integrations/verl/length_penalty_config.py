@@ -75,15 +75,19 @@ class LengthPenaltyConfig:
     def __post_init__(self) -> None:
         for name in ("use_async_io", "enable_openai_reward", "enable", "enable_rule"):
             if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name}={getattr(self, name)!r} should be True or False")
+                raise ConfigError("should be True or False", setting=name, value=getattr(self, name))
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
         if not _is_number(self.time_limit) or not self.time_limit > 0:
-            raise ConfigError(f"time_limit={self.time_limit!r} leaves no time at all; give seconds, above 0")
+            raise ConfigError(
+                "leaves no time at all; give seconds, above 0", setting="time_limit", value=self.time_limit
+            )
         limit = self.max_concurrent_requests
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise ConfigError(
-                f"max_concurrent_requests={limit!r} is no number of requests; use 1 or more, or leave it out"
+                "is no number of requests; use 1 or more, or leave it out",
+                setting="max_concurrent_requests",
+                value=limit,
             )
         if self.on_failure == "mask":
             raise ConfigError(

@@ -31,7 +31,7 @@ class EndpointEncoder:
     def __init__(self, engine: Engine, *, batch_size: int = 64, deadline: float | None = 120.0) -> None:
         """`batch_size` texts go in one call; `deadline` is for one round of calls, in seconds."""
         if batch_size < 1:
-            raise ConfigError(f"batch_size={batch_size} sends nothing; use 1 or more")
+            raise ConfigError("sends nothing; use 1 or more", setting="batch_size", value=batch_size)
         self._engine = engine
         self._size = batch_size
         self._deadline = deadline

@@ -38,7 +38,7 @@ class StaticEncoder:
         device  `cpu`, `cuda`, or `auto` for a GPU where torch is loaded and sees one
         """
         if device not in DEVICES:
-            raise ConfigError(f"device={device!r} is unknown; use one of {', '.join(DEVICES)}")
+            raise ConfigError(f"is unknown; use one of {', '.join(DEVICES)}", setting="device", value=device)
         torch = sys.modules.get("torch")
         if device == "cuda" and not (torch and torch.cuda.is_available()):
             raise ConfigError("device='cuda' needs torch imported and a GPU it can see; use device='auto'")
