@@ -248,7 +248,9 @@ def check_node(node: str | None) -> None:
     """Raise ConfigError where the cluster has no such node."""
     known = [one["NodeID"] for one in ray.nodes() if one["Alive"]] if node is not None else []
     if node is not None and node not in known:
-        raise ConfigError(f"node={node!r} is no node of this cluster; it has {', '.join(known)}")
+        raise ConfigError(
+            f"is no node of this cluster; it has {', '.join(known)}", setting="node", value=node
+        )
 
 
 def default_name(share: str | None) -> str:
@@ -256,7 +258,9 @@ def default_name(share: str | None) -> str:
     if share is None:
         return f"engine-of-job-{ray.get_runtime_context().get_job_id()}"
     if not share.strip():
-        raise ConfigError(f"share={share!r} is no name; give one that the trainings agree on, like 'judge'")
+        raise ConfigError(
+            "is no name; give one that the trainings agree on, like 'judge'", setting="share", value=share
+        )
     return f"shared-{share}"
 
 
