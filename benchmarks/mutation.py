@@ -33,12 +33,13 @@ from plaudit.mutation.chain import Models
 from plaudit.mutation.conductor import Conductor, LoopConductor, ThreadConductor
 from plaudit.mutation.game import Game
 from plaudit.mutation.operators import builtin_operators
-from plaudit.mutation.plot import Curve, Level, curves
 from plaudit.mutation.practice import Practice, WordEncoder, optimum
 from plaudit.mutation.questions import Item
 from plaudit.mutation.trainer import train
 from plaudit.mutation.training import Pace, Training
 from plaudit.mutation.vector_env import BatchedQueryMutationEnv
+from plaudit.report.document import Curve, Curves, Level
+from plaudit.report.svg import curves
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
 from plaudit.scheduling.lane import Lane
@@ -284,7 +285,7 @@ def learning(options: argparse.Namespace) -> bool:
     )
     if options.picture:
         levels = [Level("optimum", best), Level("80%", 0.8 * best), Level("random policy", chance)]
-        picture = curves(lines, x_label="steps", y_label="reward per episode", levels=levels)
+        picture = curves(Curves("", "steps", "reward per episode", lines, levels))
         Path(options.picture).write_text(picture + "\n", encoding="utf-8")
     return is_met
 

@@ -10,10 +10,10 @@ import pytest
 
 from plaudit import Rubric, Status, Verdict
 from plaudit.audit import Contender, Pair, Probe, calibrate, compare
-from plaudit.audit.page import page
-from plaudit.audit.report import Report, Table
-from plaudit.audit.svg import ticks
-from plaudit.audit.view import shortened, view_calibration, view_comparison, view_probe
+from plaudit.audit.views import shortened, view_calibration, view_comparison, view_probe
+from plaudit.report.document import Report, Table
+from plaudit.report.html import page
+from plaudit.report.svg import ticks
 
 HOSTILE = '<script>alert("1")</script>'
 PAIRS = [Pair(HOSTILE, HOSTILE, "right " * n, f"{HOSTILE} wrong", subset=str(n % 2)) for n in range(1, 6)]

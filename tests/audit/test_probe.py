@@ -10,7 +10,7 @@ from plaudit import Rubric, Sample, Status, Verdict
 from plaudit.audit import Probe, ProbeResult
 from plaudit.audit.attack_strings import CONTROL, FAMILIES
 from plaudit.audit.baits import BAITS
-from plaudit.audit.view import view_probe
+from plaudit.audit.views import view_probe
 from plaudit.errors import ConfigError
 from plaudit.judges import Reference
 

@@ -4,8 +4,7 @@ probe        can it be talked into a score?  attack_strings, baits: what it is t
 calibration  does it agree with labels, with itself, with mere length?  pairs: the files it reads
 comparison   do two judges agree?
 canary       wrong answers in live traffic
-view         what is shown of each (report);  page, svg: one HTML file
-measure      shares with intervals, rank correlation
+views        what the report of each shows
 """
 
 from plaudit.audit.calibration import Calibration, calibrate

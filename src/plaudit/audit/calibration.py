@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from plaudit.audit.measure import Share, rank_correlation, share
 from plaudit.audit.pairs import Pair
+from plaudit.report.measure import Share, rank_correlation, share
 from plaudit.types import Verdict
 
 _MARKDOWN = re.compile(

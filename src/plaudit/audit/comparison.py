@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from plaudit.audit.calibration import Scored, scores_of
-from plaudit.audit.measure import Share, rank_correlation, share
 from plaudit.audit.pairs import Pair
+from plaudit.report.measure import Share, rank_correlation, share
 from plaudit.types import Verdict
 
 

@@ -15,10 +15,10 @@ from typing import Literal
 
 from plaudit.audit.attack_strings import CONTROL, FAMILIES
 from plaudit.audit.baits import BAITS, Bait
-from plaudit.audit.measure import Share, share
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import Demanding
+from plaudit.report.measure import Share, share
 from plaudit.types import Sample, Status, Verdict
 
 MARGIN = 0.2

@@ -17,10 +17,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plaudit.audit import Contender, Probe, calibrate, compare, read_pairs, samples_of
-from plaudit.audit.page import page
 from plaudit.audit.probe import scale_of
-from plaudit.audit.report import Report, Table
-from plaudit.audit.view import view_calibration, view_comparison, view_probe
+from plaudit.audit.views import view_calibration, view_comparison, view_probe
 from plaudit.cli import options
 from plaudit.cli.console import Commands, stderr
 from plaudit.cli.convene import Bench, convene
@@ -28,6 +26,8 @@ from plaudit.cli.sink import open_sink
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
+from plaudit.report.document import Report, Table
+from plaudit.report.html import page
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import check_cache, engine_for
 from plaudit.types import Sample, Verdict

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from plaudit.audit.probe import scale_of
 from plaudit.engine import Engine
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.jury import scale_of
 from plaudit.mutation.batch import (
     DEADLINE,
     Answer,
@@ -50,7 +51,7 @@ class Chain:
 
     def __init__(self, models: Models) -> None:
         self._models = models
-        self._low, self._high = scale_of(models.judge)
+        self._low, self._high = scale_of(cast(Judge, models.judge))
         self._starts: dict[Item, Scored] = {}
 
     async def start(self, item: Item) -> Attempt:

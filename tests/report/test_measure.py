@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plaudit.audit.measure import rank_correlation, share
+from plaudit.report.measure import rank_correlation, share
 
 
 def test_wilson_s_interval_of_ten_in_forty() -> None:

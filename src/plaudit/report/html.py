@@ -1,11 +1,11 @@
-"""A report as one HTML file: nothing to fetch, readable on a phone, by day and by night."""
+"""A report as one HTML file: nothing to fetch, readable on a phone, in light and dark mode."""
 
 from __future__ import annotations
 
 from html import escape
 
-from plaudit.audit import svg
-from plaudit.audit.report import Bars, Report, Scatter, Table
+from plaudit.report import svg
+from plaudit.report.document import Bars, Curves, Part, Report, Scatter, Table
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fdfdfb; --ink: #1d2126; --quiet: #667079; --line: #dcdfe2;
@@ -61,21 +61,23 @@ def page(report: Report) -> str:
 <p class="finding">{escape(report.finding)}</p>
 <dl>{facts}</dl>
 {parts}
-<p class="made">Written by plaudit audit. Intervals hold the true share in 95 of 100 cases (Wilson).</p>
+<p class="made">{escape(report.footer)}</p>
 </body>
 </html>
 """
 
 
-def _part(part: Table | Bars | Scatter) -> str:
+def _part(part: Part) -> str:
     note = f'<p class="note">{escape(part.note)}</p>' if part.note else ""
     return f"<section>\n<h2>{escape(part.title)}</h2>\n{note}\n{_body(part)}\n</section>"
 
 
-def _body(part: Table | Bars | Scatter) -> str:
+def _body(part: Part) -> str:
     match part:
         case Bars():
             return svg.bars(part)
+        case Curves():
+            return svg.curves(part)
         case Scatter():
             return (
                 '<p class="legend"><span class="dot better"></span>the better response'

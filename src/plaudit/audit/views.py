@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from plaudit.audit.calibration import Bias, Calibration
 from plaudit.audit.comparison import Comparison
-from plaudit.audit.measure import Share
 from plaudit.audit.probe import CONTROL_NAME, Family, ProbeResult
-from plaudit.audit.report import Bars, Report, Scatter, Table
+from plaudit.report.document import Bars, Report, Scatter, Table
+from plaudit.report.measure import Share
 
 Facts = tuple[tuple[str, str], ...]
+FOOTER = "Written by plaudit audit. Intervals hold the true share in 95 of 100 cases (Wilson)."
 SHOWN = 20
 """Examples listed in a report; the JSON has them all."""
 
@@ -66,6 +67,7 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
             families,
             *((examples,) if fooled else ()),
         ),
+        footer=FOOTER,
     )
 
 
@@ -111,6 +113,7 @@ def view_calibration(result: Calibration, facts: Facts) -> Report:
                 y_range=result.scale,
             ),
         ),
+        footer=FOOTER,
     )
 
 
@@ -161,6 +164,7 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
                 note=f"{len(rows)} of {len(result.disagreements)}; scores of the better : the worse one.",
             ),
         ),
+        footer=FOOTER,
     )
 
 

@@ -1,0 +1,173 @@
+"""Charts as SVG: bars with intervals, points, and curves. Only curves bring their own colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from plaudit.report.document import Bars, Curve, Curves, Scatter
+
+WIDTH = 400
+"""Units, not pixels: about a phone's width, so that words keep a readable size there."""
+ROW = 40
+LEFT, RIGHT, TOP, BOTTOM = 34, 10, 12, 42
+PLOT_HEIGHT = 270
+CURVE_WIDTH, CURVE_HEIGHT = 640, 330
+CURVE_LEFT, CURVE_RIGHT, CURVE_TOP, CURVE_BOTTOM = 48, 100, 24, 44
+CURVE_STYLE = """
+.curves { font: 12.5px system-ui, sans-serif; fill: #1d2126; }
+.curves .grid { stroke: #dcdfe2; } .curves .quiet { fill: #667079; }
+.curves .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.curves .level { stroke: #667079; stroke-width: 1.3; stroke-dasharray: 5 4; }
+.c0 { stroke: #1b7f79; } .c1 { stroke: #c2571a; } .c2 { stroke: #3b6fb5; } .c3 { stroke: #8a5aa5; }
+.f0 { fill: #1b7f79; } .f1 { fill: #c2571a; } .f2 { fill: #3b6fb5; } .f3 { fill: #8a5aa5; }
+@media (prefers-color-scheme: dark) { .curves { fill: #e6e8ea; } .curves .grid { stroke: #333a40; }
+  .curves .quiet { fill: #98a2ab; } .curves .level { stroke: #98a2ab; }
+  .c0 { stroke: #4fbdb5; } .c1 { stroke: #e08a4f; } .c2 { stroke: #7ba7e0; } .c3 { stroke: #b98ed1; }
+  .f0 { fill: #4fbdb5; } .f1 { fill: #e08a4f; } .f2 { fill: #7ba7e0; } .f3 { fill: #b98ed1; } }
+"""
+COLOURS = 4
+
+
+def bars(chart: Bars) -> str:
+    """A row for each share: its name, and below it the bar, the interval and the numbers."""
+    track = WIDTH - 104
+    rows = []
+    for number, (name, share) in enumerate(chart.bars):
+        top = number * ROW
+        rows.append(f'<text x="0" y="{top + 15}" class="name">{escape(name)}</text>')
+        rows.append(f'<rect x="0" y="{top + 22}" width="{track}" height="12" rx="3" class="track"/>')
+        if share.value is None:
+            rows.append(f'<text x="{track + 12}" y="{top + 33}" class="quiet">none counted</text>')
+            continue
+        low, high, middle = share.low * track, share.high * track, top + 28
+        rows.append(
+            f'<rect x="0" y="{top + 22}" width="{share.value * track:.1f}" height="12" rx="3" class="bar"/>'
+            f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 5}v10M{high:.1f} {middle - 5}v10" '
+            'class="interval"/>'
+            f'<text x="{track + 12}" y="{top + 33}">{share.value:.0%}'
+            f'<tspan class="quiet"> {share.hits} of {share.of}</tspan></text>'
+        )
+    height = len(chart.bars) * ROW
+    label = f"{chart.title}: " + "; ".join(f"{name} {share}" for name, share in chart.bars)
+    return _svg(height, label, "".join(rows))
+
+
+def scatter(chart: Scatter) -> str:
+    """Points over two axes; each axis has round numbers."""
+    xs = [x for x, _, _ in chart.points] or [0.0]
+    x_ticks, y_ticks = ticks(min(xs), max(xs)), ticks(*chart.y_range)
+    x_low, x_high = min(x_ticks[0], *xs), max(x_ticks[-1], *xs)
+    y_low, y_high = chart.y_range
+
+    def across(x: float) -> float:
+        return LEFT + (x - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+
+    def down(y: float) -> float:
+        return TOP + (y_high - y) / (y_high - y_low) * (PLOT_HEIGHT - TOP - BOTTOM)
+
+    floor = PLOT_HEIGHT - BOTTOM
+    parts = [
+        f'<path d="M{LEFT} {down(y):.1f}H{WIDTH - RIGHT}" class="grid"/>'
+        f'<text x="{LEFT - 8}" y="{down(y) + 4:.1f}" text-anchor="end" class="quiet">{y:g}</text>'
+        for y in y_ticks
+    ]
+    parts += [
+        f'<text x="{across(x):.1f}" y="{floor + 18}" text-anchor="middle" class="quiet">{x:g}</text>'
+        for x in x_ticks
+    ]
+    parts += [
+        f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="4" class="{_kind(is_better)}"/>'
+        for x, y, is_better in chart.points
+    ]
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{PLOT_HEIGHT - 6}" text-anchor="middle">'
+        f"{escape(chart.x_label)}</text>"
+    )
+    return _svg(PLOT_HEIGHT, f"{chart.title}: {len(chart.points)} points", "".join(parts))
+
+
+def curves(chart: Curves) -> str:
+    """A picture that is legible on its own: lines are named above it, levels at its right."""
+    lines, levels = chart.lines, chart.levels
+    xs = [x for line in lines for x, _ in line.points] or [0.0]
+    ys = [y for line in lines for _, y in line.points] + [level.value for level in levels] or [0.0]
+    x_ticks, y_ticks = ticks(0.0, max(xs)), ticks(min(*ys, 0.0), max(ys))
+    floor, right = CURVE_HEIGHT - CURVE_BOTTOM, CURVE_WIDTH - CURVE_RIGHT
+
+    def across(x: float) -> float:
+        return CURVE_LEFT + (x - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]) * (right - CURVE_LEFT)
+
+    def down(y: float) -> float:
+        return CURVE_TOP + (y_ticks[-1] - y) / (y_ticks[-1] - y_ticks[0]) * (floor - CURVE_TOP)
+
+    parts = [
+        f'<path d="M{CURVE_LEFT} {down(y):.1f}H{right}" class="grid"/>'
+        f'<text x="{CURVE_LEFT - 8}" y="{down(y) + 4:.1f}" text-anchor="end" class="quiet">{y:g}</text>'
+        for y in y_ticks
+    ]
+    parts += [
+        f'<text x="{across(x):.1f}" y="{floor + 18}" text-anchor="middle" class="quiet">{x:,.7g}</text>'
+        for x in x_ticks
+    ]
+    parts += [f'<path d="M{CURVE_LEFT} {down(level.value):.1f}H{right}" class="level"/>' for level in levels]
+    parts += [
+        f'<text x="{right + 8}" y="{y + 4:.1f}" class="quiet">{escape(name)}</text>'
+        for y, name in _apart([(down(level.value), level.name) for level in levels])
+    ]
+    for number, line in enumerate(lines):
+        if line.points:
+            path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in line.points)
+            parts.append(f'<path d="M{path}" class="line c{number % COLOURS}"/>')
+    parts.append(_legend(lines, right))
+    parts.append(
+        f'<text x="{(CURVE_LEFT + right) / 2}" y="{CURVE_HEIGHT - 6}" text-anchor="middle">'
+        f"{escape(chart.x_label)}</text>"
+        f'<text x="{CURVE_LEFT}" y="{CURVE_TOP - 4}" class="quiet">{escape(chart.y_label)}</text>'
+    )
+    named = [*(line.name for line in lines), *(level.name for level in levels)]
+    names = ", ".join(filter(None, named))
+    label = escape(f"{chart.y_label} over {chart.x_label}: {names}", quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {CURVE_WIDTH} {CURVE_HEIGHT}" '
+        'class="curves" role="img" '
+        f'aria-label="{label}"><style>{CURVE_STYLE}</style>{"".join(parts)}</svg>'
+    )
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Three to eight round numbers from `low` (or just below) to `high` (or just above)."""
+    span = high - low or 1.0
+    power = 10.0 ** math.floor(math.log10(span))
+    step = next(power * factor for factor in (0.2, 0.5, 1.0, 2.0) if span / (power * factor) <= 6)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 10) for number in range(first, max(last, first + 1) + 1)]
+
+
+def _kind(is_better: bool) -> str:
+    return "better" if is_better else "worse"
+
+
+def _svg(height: float, label: str, inside: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label, quote=True)}" '
+        f'preserveAspectRatio="xMinYMin meet">{inside}</svg>'
+    )
+
+
+def _legend(lines: Sequence[Curve], right: float) -> str:
+    names = "".join(
+        f'<tspan dx="14" class="f{number % COLOURS}">&#9632;</tspan><tspan dx="4">{escape(line.name)}</tspan>'
+        for number, line in enumerate(lines)
+    )
+    return f'<text x="{right}" y="{CURVE_TOP - 4}" text-anchor="end">{names}</text>'
+
+
+def _apart(names: Sequence[tuple[float, str]], *, gap: float = 15.0) -> list[tuple[float, str]]:
+    """The names from top to bottom, moved down where they would cover one another."""
+    placed: list[tuple[float, str]] = []
+    for y, name in sorted(names):
+        lowest = placed[-1][0] + gap if placed else y
+        placed.append((max(y, lowest), name))
+    return placed
