@@ -10,16 +10,16 @@ judge that fails never becomes a 0.0: docs/rewards.md says what it becomes in ea
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.scoring import NO_TASK, SOURCE, Scoring
+from plaudit.scoring import Scoring
 from plaudit.settings import load
-from plaudit.types import Message, Sample
+from plaudit.setup.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
+from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
@@ -126,7 +126,7 @@ class _Call:
                 f"dataset_name, extra_info), or with the lists {', '.join(BATCH)}"
             )
         truth, source, extra = rest
-        self.samples = [_sample(call.get("data_source") or source, response, truth, extra)]
+        self.samples = [row_sample(call.get("data_source") or source, response, truth, extra)]
 
     def result(self, score: float | None, row: RewardRow) -> Result:
         assert score is not None, "a trainer here takes numbers only"
@@ -146,50 +146,41 @@ def _batch(call: Mapping[str, Any]) -> list[Sample]:
                 f"{name} has {len(values)} entries for {len(responses)} responses; give one for each"
             )
         columns.append(values)
-    return [_sample(*row) for row in zip(*columns, strict=True)]
+    return [row_sample(*row) for row in zip(*columns, strict=True)]
 
 
-def _sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] | None) -> Sample:
+def row_sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] | None) -> Sample:
+    """A row as compute_score gets it: the task, the group and the other columns are in `extra`."""
     extra = extra if isinstance(extra, Mapping) else {}
     source = "" if source is None else str(source)
-    return Sample(
-        prompt=_task(extra),
-        response=response,
-        reference=reference_of(truth),
-        group=_group(extra, source),
-        extra={**extra, SOURCE: source},
+    task_key, task = _task(extra)
+    group_key, group = _group(extra, source)
+    others = {name: value for name, value in extra.items() if name not in (task_key, group_key)}
+    return read_sample(
+        task, response, truth, group=group, extra=others | ({SOURCE: source} if source else {})
     )
 
 
-def _task(extra: Mapping[str, Any]) -> str | list[Message]:
+def _task(extra: Mapping[str, Any]) -> tuple[str, Prompt]:
+    """The task, and the key that holds it."""
     for name in TASK_KEYS:
-        task = extra.get(name)
-        if isinstance(task, str) and task.strip():
-            return task
-        if task is not None and not isinstance(task, (str, Mapping)):
-            turns = list(task)  # verl keeps messages in an array
-            if turns and all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
-                return [{"role": str(t["role"]), "content": str(t.get("content") or "")} for t in turns]
-    return NO_TASK
+        try:
+            task = read_prompt(extra.get(name))
+        except ConfigError:
+            continue  # a column of that name which holds something else
+        if task != NO_TASK:
+            return name, task
+    return "", NO_TASK
 
 
-def reference_of(truth: Any) -> str | None:
-    """A ground truth as text, whatever a data set keeps it in; None where it says nothing."""
-    if truth is None or isinstance(truth, str):
-        return truth if truth and truth.strip() else None
-    if hasattr(truth, "tolist"):
-        truth = truth.tolist()  # numpy
-    return truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False, default=str)
-
-
-def _group(extra: Mapping[str, Any], source: str) -> str | None:
-    """Samples of one prompt: by its id, else by its place in the data set, which its responses share."""
+def _group(extra: Mapping[str, Any], source: str) -> tuple[str, str | None]:
+    """The group, and the key that holds it; else the row's place in the data set, which its group shares."""
     for name in GROUP_KEYS:
         if extra.get(name) is not None:
-            return str(extra[name])
+            return name, str(extra[name])
     if extra.get("index") is not None:
-        return f"{source}/{extra.get('split', '')}/{extra['index']}"
-    return None
+        return "", f"{source}/{extra.get('split', '')}/{extra['index']}"
+    return "", None
 
 
 def _one(sample: Sample, row: RewardRow, neutral: Neutral, limit: float) -> float:
@@ -197,7 +188,7 @@ def _one(sample: Sample, row: RewardRow, neutral: Neutral, limit: float) -> floa
     from plaudit.rewards.failure import SCREENED
     from plaudit.rewards.neutral import WINDOW
 
-    source = sample.extra[SOURCE]
+    source = str(sample.extra.get(SOURCE, ""))
     if row.reward is not None:
         neutral.add(row.reward, group=sample.group, source=source)
         return row.reward

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 from choosy import JUDGE, Choosy
@@ -13,9 +12,9 @@ from loopback import INSTANT, loopback
 
 from plaudit import Monitor, compute_score
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.integrations.scored import NoVerdict, Scored, sample_of, task_of
+from plaudit.integrations.scored import NoVerdict, Scored, sample_of
 from plaudit.rewards import advantages
-from plaudit.scoring import NO_TASK, SOURCE
+from plaudit.setup.rows import SOURCE
 
 
 def scored(judge: Choosy) -> Scored:
@@ -127,22 +126,6 @@ def test_a_monitor_is_no_judge_to_reward_by() -> None:
 # -- rows -------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Turn:
-    role: str
-    content: object
-
-
-def test_a_prompt_is_text_or_a_conversation() -> None:
-    picture = [{"type": "image_url"}, {"type": "text", "text": "What is this?"}]
-    assert task_of("Why?") == "Why?"
-    assert task_of([Turn("system", None), {"role": "user", "content": picture}]) == [
-        {"role": "system", "content": ""},
-        {"role": "user", "content": "What is this?"},
-    ]
-    assert task_of("  ") == task_of(None) == task_of([]) == NO_TASK
-
-
 def test_equal_prompts_are_one_group_unless_the_framework_names_it() -> None:
     assert sample_of("Why?", "a").group == sample_of("Why?", "b").group != sample_of("How?", "a").group
     assert sample_of("Why?", "a", group=3).group == "3"
@@ -157,10 +140,10 @@ def test_the_end_of_a_text_is_no_part_of_it() -> None:
     assert sample_of("Why?", "a" + "</s>\n" * 100_000).response == "a"
 
 
-def test_a_row_keeps_its_reference_and_its_source() -> None:
-    sample = sample_of("Why?", "a", ["x", "y"], source="my/essays")
+def test_a_row_keeps_its_reference_its_source_and_its_other_columns() -> None:
+    sample = sample_of("Why?", "a", ["x", "y"], source="my/essays", extra={"level": 3})
     assert sample.reference == '["x", "y"]'
-    assert sample.extra[SOURCE] == "my/essays"
+    assert sample.extra == {SOURCE: "my/essays", "level": 3}
 
 
 def test_a_row_without_task_and_reference_is_not_asked_about() -> None:

@@ -42,9 +42,8 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
             return None
 
     async def _judged(self, prompt: str, completions: str, *_ids: list[int], **data: Any) -> float:
-        sample = sample_of(
-            data.get("messages") or prompt, completions, data.get(REFERENCE), source=data.get("data_source")
-        )
+        turns, truth = data.pop("messages", None), data.pop(REFERENCE, None)
+        sample = sample_of(turns or prompt, completions, truth, extra=data)
         return await self.scored.areward(sample)
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from plaudit.compute_score import Score, current, reference_of
+from plaudit.compute_score import Score, current
 from plaudit.engine import Engine
 from plaudit.errors import BatchFailed, JudgeError
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Rewards
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP
 from plaudit.rewards.neutral import WINDOW, Neutral
-from plaudit.scoring import NO_TASK, SOURCE, Scoring
+from plaudit.scoring import Scoring
 from plaudit.settings import load
-from plaudit.types import Message, Sample
+from plaudit.setup.rows import SOURCE, read_response, read_sample
+from plaudit.types import Sample
 
 ENDS_OF_TEXT = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<|return|>"),
@@ -46,21 +48,18 @@ class Scored:
         if judge is not None or options:
             engine = Engine(**options) if options else None
             self._own = Scoring(load({}), engine=engine, judge=judge), Neutral()
-        self._has_rules = judge is None
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""
         scoring, neutral = self._own or current()
-        asked = self._asked(samples)
-        found = scoring.rewards(asked, on_failure="group_mean", max_failure_rate=None)
-        return self._scores(asked, found, scoring, neutral)
+        found = scoring.rewards(samples, on_failure="group_mean", max_failure_rate=None)
+        return self._scores(samples, found, scoring, neutral)
 
     async def arewards(self, samples: Sequence[Sample]) -> list[Score]:
         """The same, with the caller's event loop left free. It may be another one at every call."""
         scoring, neutral = self._own or current()
-        asked = self._asked(samples)
-        found = await scoring.arewards(asked, on_failure="group_mean", max_failure_rate=None)
-        return self._scores(asked, found, scoring, neutral)
+        found = await scoring.arewards(samples, on_failure="group_mean", max_failure_rate=None)
+        return self._scores(samples, found, scoring, neutral)
 
     async def areward(self, sample: Sample) -> float:
         """The score of one row. Raises NoVerdict where it would only be a stand-in."""
@@ -71,12 +70,6 @@ class Scored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._arguments,)
-
-    def _asked(self, samples: Sequence[Sample]) -> Sequence[Sample]:
-        """The rows; a judge that was passed in judges all of them, mathematics too."""
-        if self._has_rules:
-            return samples
-        return [Sample(s.prompt, s.response, s.reference, s.group) for s in samples]
 
     def _scores(
         self, samples: Sequence[Sample], found: Rewards, scoring: Scoring, neutral: Neutral
@@ -107,29 +100,30 @@ class NoVerdict(JudgeError):
 
 
 def sample_of(
-    prompt: Any, response: str | None, label: Any = None, *, group: Any = None, source: Any = None
+    prompt: Any,
+    response: Any,
+    label: Any = None,
+    *,
+    group: Any = None,
+    source: Any = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> Sample:
-    """A row as judges read it. The prompt is text or a conversation; equal prompts are a group by default."""
-    task = task_of(prompt)
-    if group is None or group == "":
-        group = hashlib.sha256(repr(task).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Sample(
-        prompt=task,
-        response=without_end(response or ""),
-        reference=reference_of(label),
-        group=str(group),
-        extra={SOURCE: "" if source is None else str(source)},
-    )
+    """A row as judges read it; rows with equal prompts are a group where the framework names none.
 
-
-def task_of(prompt: Any) -> str | list[Message]:
-    """What was asked: the text, or the turns of a conversation, as mappings or as objects."""
-    if prompt is None or isinstance(prompt, str):
-        return prompt if prompt and prompt.strip() else NO_TASK
-    turns: list[Message] = [
-        {"role": str(_field(turn, "role")), "content": text_of(_field(turn, "content"))} for turn in prompt
-    ]
-    return turns or NO_TASK
+    Args:
+        prompt: Text or a conversation.
+        response: Text or a conversation; tokens that end it are removed.
+        label: The ground truth.
+        group: What the responses to one prompt have in common.
+        source: The data set, by which rules are chosen.
+        extra: The other columns of the row.
+    """
+    others = {**(extra or {}), **({} if source is None else {SOURCE: str(source)})}
+    sample = read_sample(prompt, without_end(read_response(response)), label, group=group, extra=others)
+    if sample.group is not None:
+        return sample
+    digest = hashlib.sha256(repr(sample.prompt).encode("utf-8", "surrogatepass")).hexdigest()
+    return replace(sample, group=digest[:16])
 
 
 def without_end(response: str) -> str:
@@ -143,18 +137,6 @@ def without_end(response: str) -> str:
         if token is None:
             return response[:end]
         end = bare - len(token)
-
-
-def text_of(content: Any) -> str:
-    """The text of a turn; of one with pictures, the text between them."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = (_field(part, "text") for part in content)
-    return "\n".join(part for part in parts if isinstance(part, str))
-
-
-def _field(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
 def _remade(arguments: dict[str, Any]) -> Scored:

@@ -20,6 +20,9 @@ from plaudit.compute_score import Score
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
 
+NOT_EXTRA = ("prompt", "reward_spec", "reward_model")
+"""What SkyRL passes beside the other columns of the data set."""
+
 
 class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
     """One question, one answer, one verdict. For several turns, subclass it and call `score` in the last."""
@@ -31,7 +34,7 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
         extras = extras or {}
         truth = extras.get("reward_spec") or extras.get("reward_model") or {}
         self.reference = truth.get("ground_truth") if isinstance(truth, Mapping) else None
-        self.source = extras.get("data_source")
+        self.extra = {name: value for name, value in extras.items() if name not in NOT_EXTRA}
         self.prompt: Any = extras.get("prompt")
         self._last: Score | None = None
 
@@ -47,7 +50,7 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
 
     def score(self, response: str) -> Score:
         """The judge's score of this response, from 0 to 1; `valid` says whether it was judged."""
-        sample = sample_of(self.prompt, response, self.reference, source=self.source)
+        sample = sample_of(self.prompt, response, self.reference, extra=self.extra)
         (self._last,) = self.scored.rewards([sample])
         return self._last
 

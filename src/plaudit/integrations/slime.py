@@ -41,9 +41,7 @@ def reward_model(
 
 def _sample(row: Any) -> Sample:
     metadata = row.metadata if isinstance(row.metadata, dict) else {}
-    return sample_of(
-        row.prompt, row.response, row.label, group=row.group_index, source=metadata.get("data_source")
-    )
+    return sample_of(row.prompt, row.response, row.label, group=row.group_index, extra=metadata)
 
 
 custom_rm = reward_model()

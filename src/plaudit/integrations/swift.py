@@ -42,14 +42,19 @@ class JudgedReward(AsyncORM):  # type: ignore[misc, unused-ignore]
         **columns: Any,
     ) -> list[float]:
         rows = range(len(completions))
-        truths, sources = columns.get(REFERENCE), columns.get("data_source")
+        truths = columns.pop(REFERENCE, None)
+        others = {
+            name: values
+            for name, values in columns.items()
+            if isinstance(values, list | tuple) and len(values) == len(rows)
+        }
         samples = [
             sample_of(
                 messages[row][:-1] if messages else None,  # the last turn is the completion itself
                 completions[row],
                 truths[row] if truths else None,
                 group=prompt_id[row] if prompt_id else None,
-                source=sources[row] if sources else None,
+                extra={name: values[row] for name, values in others.items()},
             )
             for row in rows
         ]

@@ -17,8 +17,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, sample_of, text_of
+from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.setup.rows import text_of
 
 
 def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:
@@ -44,8 +45,9 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
         prompts: Sequence[Any], completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]
     ) -> list[float]:
         samples = [
-            sample_of(prompt, _reply(completion), answer, group="group")  # they come a group at a time
-            for prompt, completion, answer in zip(prompts, completions, answers, strict=True)
+            # They come a group at a time. `info` holds the other columns.
+            sample_of(prompt, _reply(completion), answer, group="group", extra=state.get("info"))
+            for prompt, completion, answer, state in zip(prompts, completions, answers, states, strict=True)
         ]
         scores = await scored.arewards(samples)
         for state, score in zip(states, scores, strict=True):

@@ -1,1 +1,1 @@
-"""What front ends build from settings: judges, endpoints, engines; samples and verdicts as JSON lines."""
+"""What front ends share: settings made into judges, endpoints and engines; rows read, JSON lines written."""

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Never
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.types import Message, Sample, Verdict
+from plaudit.setup.rows import kind_of, read_sample
+from plaudit.types import Sample, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")
 """Fields that plaudit writes. Where the input has them already, they are replaced."""
@@ -135,7 +136,7 @@ def _record(raw: bytes) -> dict[str, Any]:
         value = _second_opinion(raw)
     if not isinstance(value, dict):
         raise _Wrong(
-            f'{_kind(value)} where an object is expected, like {{"prompt": "...", "response": "..."}}'
+            f'{kind_of(value)} where an object is expected, like {{"prompt": "...", "response": "..."}}'
             + ('; jq -c ".[]" turns a list into lines' if isinstance(value, list) else "")
         )
     return value
@@ -167,34 +168,16 @@ def _sample(record: dict[str, Any]) -> Sample:
     except KeyError as missing:
         known = ", ".join(sorted(record)[:8]) or "none at all"
         raise _Wrong(f"no {missing}; its fields are: {known}") from None
-    if not isinstance(response, str):
-        raise _Wrong(f"'response' is {_kind(response)}, not text")
-    return Sample(
-        _prompt(prompt),
+    for name, value in (("prompt", prompt), ("response", response)):
+        if value is None or value == []:
+            raise _Wrong(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+    return read_sample(
+        prompt,
         response,
-        _text_or_number(record, "reference"),
-        _text_or_number(record, "group"),
-        {name: value for name, value in record.items() if name not in _NOT_EXTRA},
+        record.get("reference"),
+        group=_text_or_number(record, "group"),
+        extra={name: value for name, value in record.items() if name not in _NOT_EXTRA},
     )
-
-
-def _prompt(value: Any) -> str | tuple[Message, ...]:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list) or not value:
-        raise _Wrong(f"'prompt' is {_kind(value)}, neither text nor a list of messages")
-    return tuple(_message(index, item) for index, item in enumerate(value, start=1))
-
-
-def _message(index: int, item: Any) -> Message:
-    if not isinstance(item, dict) or not isinstance(item.get("role"), str):
-        raise _Wrong(f'message {index} of \'prompt\' is not like {{"role": "user", "content": "..."}}')
-    content = item.get("content")
-    parts = content if isinstance(content, list) else [content]  # chat endpoints take both
-    texts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        raise _Wrong(f"message {index} of 'prompt' has no text as its content")
-    return {"role": item["role"], "content": "".join(texts)}
 
 
 def _text_or_number(record: dict[str, Any], name: str) -> str | None:
@@ -203,18 +186,4 @@ def _text_or_number(record: dict[str, Any], name: str) -> str | None:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise _Wrong(f"{name!r} is {_kind(value)}, not text")
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "a number"
-    if isinstance(value, str):
-        return "text" if value else "empty text"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    return "an object"
+    raise _Wrong(f"{name!r} is {kind_of(value)}, not text")

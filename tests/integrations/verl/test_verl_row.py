@@ -15,7 +15,7 @@ from plaudit.integrations.verl.row import read_row
 
 def test_a_row_is_read_with_its_task_response_truth_and_group() -> None:
     row = read_row(item(), Words())
-    assert row.sample.prompt == [{"role": "user", "content": "What is 7 times 8?"}]
+    assert row.sample.prompt == ({"role": "user", "content": "What is 7 times 8?"},)
     assert row.sample.response == "t5 t6 t7"
     assert row.sample.reference == row.ground_truth == "56"
     assert row.sample.group == "u1"
@@ -64,7 +64,7 @@ def test_without_raw_prompt_the_task_is_decoded_from_its_tokens() -> None:
 def test_a_prompt_with_pictures_names_them() -> None:
     content = [{"type": "image"}, {"type": "text", "text": "What is this?"}]
     row = read_row(item(raw_prompt=np.array([{"role": "user", "content": content}], dtype=object)), Words())
-    assert row.sample.prompt == [{"role": "user", "content": "[image]What is this?"}]
+    assert row.sample.prompt == ({"role": "user", "content": "[image]What is this?"},)
 
 
 def test_a_truth_that_is_no_text_is_shown_to_the_judge_as_json() -> None:

@@ -5,16 +5,23 @@ Nothing here imports verl or torch: a row is what `data[i]` gives, with `batch` 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.types import Message, Sample
+from plaudit.setup.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
+from plaudit.types import Sample
 
 HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})
 """Names of splits that nobody trains on, as data sets write them into `extra_info["split"]`."""
+NOT_EXTRA = frozenset({
+    "raw_prompt", "raw_prompt_ids", "full_prompts", "prompt", "uid", "reward_model", "extra_info",
+    "data_source", "index", "agent_name", "tools_kwargs", "interaction_kwargs", "multi_modal_data",
+    "multi_modal_inputs", "tool_extra_fields", "reward_scores", "__num_turns__", "prompt_len",
+    "response_len", "request_id",
+})  # fmt: skip
+"""Columns that verl adds or uses itself; the others are the data set's own, and judges may read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +75,18 @@ def read_row(
             f"data_source: {name} has none, so no rule of verl's is for it; "
             "add the column data_source to the data, or set reward.plaudit.rule=off"
         )
-    prompt: str | list[Message] = _messages(columns.get("raw_prompt"))
-    if not prompt:
+    prompt = read_prompt(columns.get("raw_prompt"), "raw_prompt")
+    if prompt == NO_TASK:
         prompt = _decoded(tokenizer, _prompt_ids(item.batch), name)
         missing["raw_prompt"] = (
             f"raw_prompt: {name} has none, so the judge sees the task as decoded from its tokens, "
             "with the words of the chat template in it; set data.return_raw_chat=True"
         )
     tools = columns.get("tool_extra_fields")
+    others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
+    others |= extra | ({SOURCE: source} if source else {})
     return Row(
-        sample=Sample(
-            prompt,
-            _decoded(tokenizer, ids, name),
-            reference=_reference(truth),
-            group=uid or None,
-            extra={"data_source": source},
-        ),
+        sample=read_sample(prompt, _decoded(tokenizer, ids, name), truth, group=uid, extra=others),
         length=len(ids),
         data_source=source,
         ground_truth=truth,
@@ -159,35 +162,6 @@ def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
         ) from None
 
 
-# -- texts -------------------------------------------------------------------------------------------------
-
-
-def _messages(raw: Any) -> list[Message]:
-    """verl keeps a conversation in an array of dictionaries; pictures are named, not shown."""
-    if raw is None or isinstance(raw, (str, Mapping)) or not hasattr(raw, "__iter__"):
-        return [{"role": "user", "content": raw}] if isinstance(raw, str) and raw.strip() else []
-    turns = [turn for turn in raw if isinstance(turn, Mapping)]
-    return [{"role": str(turn.get("role", "user")), "content": _content(turn)} for turn in turns]
-
-
-def _content(turn: Mapping[str, Any]) -> str:
-    content = turn.get("content")
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not hasattr(content, "__iter__"):
-        return str(content)
-    parts = [part if isinstance(part, Mapping) else {"text": str(part)} for part in content]
-    return "".join(str(part["text"]) if "text" in part else f"[{part.get('type', 'part')}]" for part in parts)
-
-
 def _ground_truth(columns: Mapping[str, Any]) -> Any:
     holder = columns.get("reward_model")
-    truth: Any = holder.get("ground_truth") if isinstance(holder, Mapping) else None
-    return truth.tolist() if hasattr(truth, "tolist") else truth
-
-
-def _reference(truth: Any) -> str | None:
-    """The ground truth as a judge reads it."""
-    if truth is None or isinstance(truth, str):
-        return truth if truth and truth.strip() else None
-    return json.dumps(truth, ensure_ascii=False, default=str)
+    return plain(holder.get("ground_truth")) if isinstance(holder, Mapping) else None
