@@ -21,11 +21,11 @@ from dataclasses import dataclass, field, replace
 
 import table
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import Unreachable
 from plaudit.policy.quota import WINDOW
 from plaudit.scheduling.call import Call, Outcome
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.testing import run
 from plaudit.transports import HttpTransport
@@ -203,7 +203,7 @@ class Result:
     dollars: float
 
 
-async def score(fault: Fault, limits: DispatcherConfig, calls: int, seed: int) -> Result:
+async def score(fault: Fault, limits: EngineConfig, calls: int, seed: int) -> Result:
     """Send the calls under the limits."""
     loop = asyncio.get_running_loop()
     server = Server(fault, seed)
@@ -246,10 +246,10 @@ def busiest_minute(events: Sequence[tuple[float, int]]) -> int:
 
 
 LIMITS = (
-    DispatcherConfig(rpm=RPM),
-    DispatcherConfig(tpm=TPM),
-    DispatcherConfig(budget=BUDGET),
-    DispatcherConfig(rpm=RPM, tpm=TPM, budget=BUDGET),
+    EngineConfig(rpm=RPM),
+    EngineConfig(tpm=TPM),
+    EngineConfig(budget=BUDGET),
+    EngineConfig(rpm=RPM, tpm=TPM, budget=BUDGET),
 )
 
 

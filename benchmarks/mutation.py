@@ -29,6 +29,7 @@ import table
 from simulated import simulators
 
 from plaudit import Endpoint, Engine, Rubric
+from plaudit.config import EngineConfig
 from plaudit.mutation.chain import Models
 from plaudit.mutation.conductor import Conductor, LoopConductor, ThreadConductor
 from plaudit.mutation.game import Game
@@ -41,7 +42,7 @@ from plaudit.mutation.vector_env import BatchedQueryMutationEnv
 from plaudit.report.document import Curve, Curves, Level
 from plaudit.report.svg import curves
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedTransport
@@ -136,7 +137,7 @@ class VirtualEngine:
                 )
                 for number, one in enumerate(self._scenarios)
             ]
-            config = DispatcherConfig(timeout=600.0)
+            config = EngineConfig(timeout=600.0)
             self._scorer = Scorer(lambda on_room: Dispatcher(lanes, config, on_room=on_room))
         batch = Batch(list(samples), judge, model=self.model, deadline=deadline)
         self._scorer.start(batch)

@@ -30,9 +30,9 @@ from spells import Forecast, spells
 from workload import JUDGE, MODEL
 
 from plaudit import Endpoint
-from plaudit.config import Price
+from plaudit.config import EngineConfig, Price
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Scenario, SimulatedTransport
@@ -72,7 +72,7 @@ class Soak:
             Lane(endpoint, transport, ceiling=MOST_AT_ONCE)
             for endpoint, transport in zip(endpoints, self.transports, strict=True)
         ]
-        config = DispatcherConfig(timeout=TIMEOUT, max_concurrent=MOST_AT_ONCE, budget=1e9)
+        config = EngineConfig(timeout=TIMEOUT, max_concurrent=MOST_AT_ONCE, budget=1e9)
         self.scorer = Scorer(
             lambda on_room: Dispatcher(self.lanes, config, emit=self.watch, on_room=on_room), emit=self.watch
         )

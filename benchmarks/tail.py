@@ -18,8 +18,9 @@ import table
 from workload import JUDGE, MODEL, SAMPLES, Site, ideal, samples
 
 from plaudit import Endpoint
+from plaudit.config import EngineConfig
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import PRESETS, Queue, Scenario, SimulatedTransport
@@ -42,7 +43,7 @@ async def score(servers: Sequence[Scenario], count: int, *, hedge: bool) -> tupl
         Lane(Endpoint(f"http://server-{number}/v1", model=MODEL), SimulatedTransport(server, model=MODEL))
         for number, server in enumerate(servers)
     ]
-    config = DispatcherConfig(hedge=hedge, timeout=600.0)
+    config = EngineConfig(hedge=hedge, timeout=600.0)
     scorer = Scorer(lambda on_room: Dispatcher(lanes, config, on_room=on_room))
     batch = Batch(samples(count), JUDGE, model=MODEL)
     done = asyncio.Event()

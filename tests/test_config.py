@@ -1,12 +1,13 @@
-"""Endpoints: what is no URL is named before any call, and no message shows a password."""
+"""What an engine works with: nonsense is named before any call, and no key or password is shown."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from plaudit.config import Endpoint, without_password
+from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Unset, without_password
 from plaudit.errors import ConfigError
 
 
@@ -80,3 +81,41 @@ def test_a_url_is_shown_without_its_secrets() -> None:
     assert without_password("a:b@host/v1") == "host/v1"
     said = "407 from http://me:p@ss@proxy:3128 for you"
     assert without_password(said) == "407 from http://proxy:3128 for you"
+
+
+def test_not_said_is_something_else_than_none() -> None:
+    assert isinstance(UNSET, Unset)
+    assert not UNSET
+    assert UNSET is not None
+    assert repr(UNSET) == "not said"
+    assert pickle.loads(pickle.dumps(UNSET)) is UNSET
+
+
+def test_a_configuration_travels_whole_and_never_shows_its_key() -> None:
+    config = EngineConfig(endpoints=(Endpoint("http://host/v1", model="m", api_key="sk-secret"),), rpm=60)
+    copy = pickle.loads(pickle.dumps(config))
+    assert copy == config
+    assert copy.endpoints[0].key == "sk-secret"
+    assert "sk-secret" not in repr(config)
+
+
+def test_a_configuration_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(FrozenInstanceError):
+        EngineConfig().rpm = 60  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [{"max_concurrent": 0}, {"rpm": 0}, {"tpm": -1}, {"timeout": 0}, {"timeout": None}, {"budget": -1.0}],
+)
+def test_a_value_that_makes_no_sense_is_named(nonsense: dict[str, float]) -> None:
+    (name,) = nonsense
+    with pytest.raises(ConfigError, match=f"{name}="):
+        EngineConfig(**nonsense)  # type: ignore[arg-type]
+
+
+def test_a_budget_needs_a_price_for_every_endpoint() -> None:
+    priced = Endpoint("http://one/v1", price=Price(1.0, 2.0))
+    assert EngineConfig(endpoints=(priced,), budget=1.0).budget == 1.0
+    with pytest.raises(ConfigError, match="http://two/v1 has none"):
+        EngineConfig(endpoints=(priced, Endpoint("http://two/v1")), budget=1.0)

@@ -20,7 +20,7 @@ from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, samples, taking
 
 from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, Status, Verdict
 from plaudit.caches import SqliteCache
-from plaudit.config import home
+from plaudit.config import EngineConfig, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import BatchFinished, BatchStarted, BreakerChanged, CallStarted, Event, VerdictsReady
 from plaudit.simulator import Fault, Reject, SimulatedServer, SimulatedTransport
@@ -253,6 +253,33 @@ def test_what_is_left_out_comes_from_the_environment(monkeypatch: pytest.MonkeyP
         with Engine(max_concurrent=5) as engine:  # an argument wins
             engine.score(samples(20), JUDGE)
         assert server.stats.peak_in_flight == 5
+
+
+LIMITS = ("max_concurrent", "rpm", "tpm")
+
+
+def test_none_means_no_limit_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LIMITS:
+        monkeypatch.setenv(f"PLAUDIT_{name.upper()}", "7")
+    left_out = Engine("http://host/v1", model="m", cache=None)
+    said = Engine("http://host/v1", model="m", cache=None, max_concurrent=None, rpm=None, tpm=None)
+    assert [getattr(left_out.config, name) for name in LIMITS] == [7, 7, 7]
+    assert [getattr(said.config, name) for name in LIMITS] == [None, None, None]
+
+
+def test_an_engine_from_a_configuration_is_that_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = EngineConfig(endpoints=(Endpoint("http://host/v1", model="m"),))
+    monkeypatch.setenv("PLAUDIT_RPM", "7")
+    monkeypatch.setenv("PLAUDIT_TIMEOUT", "not even a number")
+    monkeypatch.setenv("PLAUDIT_CONFIG", str(tmp_path / "missing.toml"))
+    assert Engine.from_config(config).config == config
+
+
+def test_a_configuration_without_endpoints_opens_no_engine() -> None:
+    with pytest.raises(ConfigError, match="no endpoint"):
+        Engine.from_config(EngineConfig())
 
 
 def test_what_is_left_out_comes_from_the_file_of_the_project(

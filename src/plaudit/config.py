@@ -1,12 +1,13 @@
-"""Endpoints and their settings, as plain data."""
+"""What an engine works with, as plain data: its endpoints, its limits, its cache."""
 
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from plaudit.errors import ConfigError
@@ -18,12 +19,32 @@ _PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
 _SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
 
 
+class Unset(Enum):
+    """The type of `UNSET`: an option that was not given, as opposed to None, which means none."""
+
+    UNSET = "not said"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "not said"
+
+
+UNSET: Final = Unset.UNSET
+
+
 def home() -> Path:
     """Where plaudit keeps what outlives a run: `$PLAUDIT_HOME`, else `plaudit` in the user's cache folder."""
     if chosen := os.environ.get("PLAUDIT_HOME"):
         return Path(chosen).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
+
+
+def default_cache() -> Path:
+    """The verdict file that is used where no other is named."""
+    return home() / "verdicts.sqlite"
 
 
 def without_password(text: str) -> str:
@@ -90,12 +111,7 @@ class Endpoint:
             raise ConfigError(
                 f"the URL for {parts.hostname} carries credentials; pass them as api_key= instead"
             )
-        for name in ("max_concurrent", "rpm", "tpm"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(
-                    "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
-                )
+        _check_limits(self)
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
         if kind == "openai" and not path:
@@ -121,6 +137,69 @@ class Endpoint:
     def name(self) -> str:
         """How logs, events and remembered limits call this endpoint."""
         return f"{self.url} {self.model}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Everything an engine is configured with, in full. It can be pickled and compared; its repr has no key.
+
+    An engine that is opened with one reads no setting from the environment or from a file: None means that
+    there is no such limit, in every process that it reaches.
+
+    Raises:
+        ConfigError: a value makes no sense.
+    """
+
+    endpoints: tuple[Endpoint, ...] = ()
+    max_concurrent: int | None = None
+    """Calls at once, over all endpoints; None: adaptive concurrency alone."""
+    rpm: int | None = None
+    """Requests a minute, over all endpoints."""
+    tpm: int | None = None
+    """Tokens a minute, over all endpoints."""
+    budget: float | None = None
+    """US dollars the engine may spend; every endpoint needs a price then."""
+    timeout: float = 120.0
+    """Seconds for one attempt of one call."""
+    hedge: bool = True
+    """Whether a call that takes far too long is sent a second time."""
+    cache: str | None = None
+    """A file, `memory`, or None for no cache."""
+    client: str = "httptools"
+    """HTTP client: `httptools`, `aiohttp` or `pyreqwest`."""
+
+    def __post_init__(self) -> None:
+        _check_limits(self)
+        if not isinstance(self.timeout, int | float) or not self.timeout > 0:
+            raise ConfigError(
+                "leaves no time to answer; give seconds, above 0", setting="timeout", value=self.timeout
+            )
+        if self.budget is None:
+            return
+        if not self.budget >= 0:
+            raise ConfigError(
+                "is no sum of money; give US dollars, 0 or more", setting="budget", value=self.budget
+            )
+        for endpoint in self.endpoints:
+            if endpoint.price is None:
+                raise ConfigError(
+                    f"a budget needs prices, and {endpoint.url} has none; give its Endpoint a price, "
+                    "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens"
+                )
+
+    @property
+    def model(self) -> str:
+        """The models of all endpoints, as cache keys name them."""
+        return "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
+
+
+def _check_limits(config: Endpoint | EngineConfig) -> None:
+    for name in ("max_concurrent", "rpm", "tpm"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise ConfigError(
+                "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
+            )
 
 
 def _parsed(url: str) -> tuple[SplitResult, int | None]:

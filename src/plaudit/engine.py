@@ -12,23 +12,20 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
-from plaudit.caches import Cache, default_path
-from plaudit.config import Endpoint, Price, Secret, home
+from plaudit.caches import Cache
+from plaudit.config import UNSET, Endpoint, EngineConfig, Secret, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.panel import panel_batch
 from plaudit.session import Plan, Session
-from plaudit.settings import Settings, load
+from plaudit.settings import engine_config, load
 from plaudit.submits import Submits, checked_deadline
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Sample
-
-DEFAULT_CACHE = "default"
 
 
 class Engine(Submits):
@@ -44,62 +41,128 @@ class Engine(Submits):
         model: str = "",
         endpoints: Sequence[Endpoint] = (),
         api_key: Secret | str | None = None,
-        max_concurrent: int | None = None,
-        rpm: int | None = None,
-        tpm: int | None = None,
-        budget: float | None = None,
-        timeout: float | None = None,
-        hedge: bool = True,
-        cache: Cache | str | os.PathLike[str] | None = DEFAULT_CACHE,
-        client: str | None = None,
+        max_concurrent: int | Unset | None = UNSET,
+        rpm: int | Unset | None = UNSET,
+        tpm: int | Unset | None = UNSET,
+        budget: float | Unset | None = UNSET,
+        timeout: float | Unset = UNSET,
+        hedge: bool | Unset = UNSET,
+        cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
+        client: str | Unset = UNSET,
         observers: Sequence[Observer] = (),
         transport: Callable[[Endpoint], Transport] | None = None,
         ledger: Callable[[float], None] | None = None,
     ) -> None:
-        """
-        url             `http://host/v1`, or `http://host:11434` for Ollama
-        model, api_key  what to ask for at that URL, and the key to it
-        endpoints       several servers, in place of these three
-        max_concurrent  calls at once, never crossed; by default the engine finds what each endpoint bears
-        rpm, tpm        requests and tokens a minute, over all endpoints, never crossed
-        budget          US dollars this engine may spend; needs a price for each endpoint
-        timeout         seconds for one attempt of one call
-        hedge           whether a call that takes far too long gets a twin
-        cache           a file, a Cache (which stays open), `memory`, or None for none
-        client          `httptools`, `aiohttp` or `pyreqwest`
-        observers       called with every event, on the engine's thread
-        transport       how to reach an endpoint, in place of HTTP
-        ledger          with a budget: is told, before it is so, which sum of dollars this engine may have
-                        spent; keep the last one, and nothing is spent twice after a crash. Raises
-                        BudgetSpent where it cannot be kept
+        """Resolve the settings once, into `config`.
 
         What is left out comes from the environment (OPENAI_BASE_URL, OPENAI_API_KEY, PLAUDIT_RPM, ...) or
-        from plaudit.toml, as `plaudit doctor` shows it; the cache is then the user's own verdict file.
+        from plaudit.toml, as `plaudit doctor` shows it. None is not left out: it means no limit.
+
+        Args:
+            url: `http://host/v1`, or `http://host:11434` for Ollama.
+            model: The model to ask for at that URL.
+            endpoints: Several servers, in place of url, model and api_key.
+            api_key: The key for that URL.
+            max_concurrent: Calls at once, never more; None: adaptive concurrency alone.
+            rpm: Requests a minute over all endpoints, never more.
+            tpm: Tokens a minute over all endpoints, never more.
+            budget: US dollars this engine may spend; needs a price for each endpoint.
+            timeout: Seconds for one attempt of one call.
+            hedge: Whether a call that takes far too long is sent a second time.
+            cache: A file, `memory`, a Cache (which stays open), or None for none; left out: the user's own
+                verdict file.
+            client: `httptools`, `aiohttp` or `pyreqwest`.
+            observers: Called with every event, on the engine's thread.
+            transport: How to reach an endpoint, in place of HTTP.
+            ledger: With a budget: called with the sum of dollars that this engine may have spent, before it
+                is spent. Keep the last one, and nothing is spent twice after a crash. It raises BudgetSpent
+                where it cannot keep it.
+
+        Raises:
+            ConfigError: there is no endpoint, or a value makes no sense.
         """
-        settings = load({})
-        self.endpoints = _endpoints(url, model, endpoints, api_key, settings)
-        dispatch = DispatcherConfig(
-            timeout=settings.timeout if timeout is None else timeout,
-            max_concurrent=settings.max_concurrent if max_concurrent is None else max_concurrent,
-            rpm=settings.rpm if rpm is None else rpm,
-            tpm=settings.tpm if tpm is None else tpm,
-            budget=settings.budget if budget is None else budget,
+        live: Cache | Unset = UNSET
+        if not (cache is None or isinstance(cache, str | os.PathLike | Unset)):
+            live, cache = cache, None
+        config = engine_config(
+            load({}),
+            url,
+            model=model,
+            endpoints=endpoints,
+            api_key=api_key,
+            max_concurrent=max_concurrent,
+            rpm=rpm,
+            tpm=tpm,
+            budget=budget,
+            timeout=timeout,
             hedge=hedge,
+            cache=cache,
+            client=client,
         )
-        _check(dispatch, self.endpoints)
+        self._set_up(config, observers=observers, transport=transport, ledger=ledger, cache=live)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: EngineConfig,
+        *,
+        observers: Sequence[Observer] = (),
+        transport: Callable[[Endpoint], Transport] | None = None,
+        ledger: Callable[[float], None] | None = None,
+        cache: Cache | Unset = UNSET,
+    ) -> Engine:
+        """An engine with exactly this configuration: no setting is read from the environment or a file.
+
+        Args:
+            config: What the engine works with.
+            observers: Called with every event, on the engine's thread.
+            transport: How to reach an endpoint, in place of HTTP.
+            ledger: As for `Engine`.
+            cache: An open cache, in place of the one that the configuration names. It stays open.
+
+        Raises:
+            ConfigError: there is no endpoint, no such client, or a key that cannot be sent.
+        """
+        engine = cls.__new__(cls)
+        engine._set_up(config, observers=observers, transport=transport, ledger=ledger, cache=cache)
+        return engine
+
+    def _set_up(
+        self,
+        config: EngineConfig,
+        *,
+        observers: Sequence[Observer],
+        transport: Callable[[Endpoint], Transport] | None,
+        ledger: Callable[[float], None] | None,
+        cache: Cache | Unset,
+    ) -> None:
+        if not config.endpoints:
+            raise ConfigError("no endpoint: give the configuration one, like Endpoint('http://host:8000/v1')")
         if transport is None:
-            name = client or settings.client
-            transport = functools.partial(open_transport, client=name, timeout=dispatch.timeout)
-            for endpoint in self.endpoints:
+            transport = functools.partial(open_transport, client=config.client, timeout=config.timeout)
+            for endpoint in config.endpoints:
                 transport(endpoint)  # says now what is wrong with a key or a client
-        if cache == DEFAULT_CACHE:
-            cache = settings.cache or default_path()
-        self.model = "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
+        self.config = config
         self._plan = Plan(
-            self.endpoints, dispatch, cache, tuple(observers), home() / "limits.json", transport, ledger
+            config,
+            config.cache if cache is UNSET else cache,
+            tuple(observers),
+            home() / "limits.json",
+            transport,
+            ledger,
         )
         self._session: Session | None = None
         self._is_closed = False
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The servers it asks."""
+        return self.config.endpoints
+
+    @property
+    def model(self) -> str:
+        """The models of all endpoints, as cache keys name them."""
+        return self.config.model
 
     def __repr__(self) -> str:
         return f"Engine({', '.join(endpoint.url for endpoint in self.endpoints)}, model={self.model!r})"
@@ -150,54 +213,6 @@ class Engine(Submits):
         if self._session is None or not self._session.is_alive:
             self._session = Session(self._plan)
         return self._session
-
-
-def _endpoints(
-    url: str | None,
-    model: str,
-    endpoints: Sequence[Endpoint],
-    api_key: Secret | str | None,
-    settings: Settings,
-) -> tuple[Endpoint, ...]:
-    if endpoints:
-        if url or model or api_key:
-            raise ConfigError(
-                "endpoints= come with their own URL, model and key; leave out url=, model= and api_key="
-            )
-        return tuple(endpoints)
-    urls = (url,) if url else settings.base_url
-    if not urls:
-        raise ConfigError(
-            "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
-            "for a model on this machine see plaudit.local.LocalServer"
-        )
-    key = api_key if api_key is not None else settings.api_key
-    price = Price(*settings.price) if settings.price else None
-    return tuple(Endpoint(base, model=model or settings.model, api_key=key, price=price) for base in urls)
-
-
-def _check(config: DispatcherConfig, endpoints: Sequence[Endpoint]) -> None:
-    for name in ("max_concurrent", "rpm", "tpm"):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise ConfigError(
-                "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
-            )
-    if not config.timeout > 0:
-        raise ConfigError(
-            "leaves no time to answer; give seconds, above 0", setting="timeout", value=config.timeout
-        )
-    if config.budget is not None:
-        if not config.budget >= 0:
-            raise ConfigError(
-                "is no sum of money; give US dollars, 0 or more", setting="budget", value=config.budget
-            )
-        free = [endpoint.url for endpoint in endpoints if endpoint.price is None]
-        if free:
-            raise ConfigError(
-                f"a budget needs prices, and {free[0]} has none; give its Endpoint a price, "
-                "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens"
-            )
 
 
 # Held for microseconds at a time, and across a fork: no child finds an engine half started.

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 
 from plaudit.caches import Cache
-from plaudit.config import Secret
-from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.config import UNSET, Secret, Unset
+from plaudit.engine import Engine
 from plaudit.judges.base import Judge
 from plaudit.pending import Pending
 from plaudit.types import Sample, Verdict
@@ -36,9 +36,9 @@ class AsyncOpenAIManager:
         api_key: Secret | str | None = None,
         model_name: str = "deepseek-v3",
         api_endpoint: str | None = None,
-        max_concurrent_requests: int | None = None,
+        max_concurrent_requests: int | Unset | None = UNSET,
         *,
-        cache: Cache | str | os.PathLike[str] | None = DEFAULT_CACHE,
+        cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
     ) -> None:
         """
         api_key                  the endpoint's key; without it, $OPENAI_API_KEY

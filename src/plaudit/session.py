@@ -17,13 +17,13 @@ from pathlib import Path
 
 from plaudit.blocking import LoopThread
 from plaudit.caches import Cache, open_cache
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling import remembered
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
@@ -41,8 +41,7 @@ REMEMBER_EVERY = 5.0
 class Plan:
     """What a session is to work with."""
 
-    endpoints: tuple[Endpoint, ...]
-    dispatch: DispatcherConfig
+    config: EngineConfig
     cache: Cache | str | os.PathLike[str] | None
     observers: tuple[Observer, ...]
     limits_file: Path
@@ -91,7 +90,7 @@ class _Work:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._observers = list(plan.observers)
-        self._transports = [plan.transport(endpoint) for endpoint in plan.endpoints]
+        self._transports = [plan.transport(endpoint) for endpoint in plan.config.endpoints]
         self._lanes: list[Lane] = []
         self._scorer: Scorer | None = None
         self._cache: Cache | None = None
@@ -126,10 +125,10 @@ class _Work:
         with contextlib.suppress(OSError):  # where the home cannot be made, nothing is kept there
             make_private_folder(self._plan.limits_file.parent)
         known = remembered.load(self._plan.limits_file, now=time.time())
-        dispatch = _within_files(self._plan.dispatch)
+        config = _within_files(self._plan.config)
         self._lanes = [
-            self._lane(endpoint, transport, known.get(endpoint.name), dispatch.max_concurrent)
-            for endpoint, transport in zip(self._plan.endpoints, self._transports, strict=True)
+            self._lane(endpoint, transport, known.get(endpoint.name), config.max_concurrent)
+            for endpoint, transport in zip(self._plan.config.endpoints, self._transports, strict=True)
         ]
         where = self._plan.cache
         if where is None or isinstance(where, str | os.PathLike):
@@ -139,7 +138,7 @@ class _Work:
         emit = self._emit if self._observers else None
         return Scorer(
             lambda on_room: Dispatcher(
-                self._lanes, dispatch, emit=emit, on_room=on_room, ledger=self._plan.ledger
+                self._lanes, config, emit=emit, on_room=on_room, ledger=self._plan.ledger
             ),
             self._cache,
             emit=emit,
@@ -187,13 +186,13 @@ class _Work:
         self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
 
 
-def _within_files(dispatch: DispatcherConfig) -> DispatcherConfig:
+def _within_files(config: EngineConfig) -> EngineConfig:
     """No more calls at once than this process can open connections for."""
     room = connections_left()
-    wanted = dispatch.max_concurrent
+    wanted = config.max_concurrent
     if room is None or (wanted is not None and wanted <= room):
-        return dispatch
-    return replace(dispatch, max_concurrent=room)
+        return config
+    return replace(config, max_concurrent=room)
 
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()

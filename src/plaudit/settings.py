@@ -1,7 +1,7 @@
 """Settings and where each one came from: arguments, environment variables, plaudit.toml, defaults.
 
 The first that says something wins, in that order. `resolve` is pure; `load` reads the environment and
-the file that `plaudit.settings_file` finds.
+the file that `plaudit.settings_file` finds; `engine_config` makes of them what an engine is opened with.
 
     # plaudit.toml
     base_url = "http://localhost:8000/v1"     # or a list
@@ -16,15 +16,24 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from plaudit.config import Secret, without_password
+from plaudit.config import (
+    UNSET,
+    Endpoint,
+    EngineConfig,
+    Price,
+    Secret,
+    Unset,
+    default_cache,
+    without_password,
+)
 from plaudit.errors import ConfigError
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
@@ -73,6 +82,8 @@ class Settings:
     """Seconds one call may take."""
     deadline: float | None = None
     """Seconds the whole run may take; none: no limit."""
+    hedge: bool = True
+    """Whether a call that takes far too long is sent a second time."""
     cache: str = ""
     """Cache file, or `off`; empty: the one in plaudit's home."""
     on_failure: str = "null"
@@ -106,6 +117,71 @@ _TYPES: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name not in ("api_key", "origins")
 }
 NAMES = tuple(_TYPES)
+
+
+class EngineOptions(TypedDict, total=False):
+    """What a caller may say about an engine; the settings say the rest. None means none."""
+
+    model: str
+    endpoints: Sequence[Endpoint]
+    api_key: Secret | str | None
+    max_concurrent: int | Unset | None
+    rpm: int | Unset | None
+    tpm: int | Unset | None
+    budget: float | Unset | None
+    timeout: float | Unset
+    hedge: bool | Unset
+    cache: str | os.PathLike[str] | Unset | None
+    client: str | Unset
+
+
+_SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client")
+"""Settings that an EngineConfig has under the same names."""
+
+
+def engine_config(
+    settings: Settings, url: str | None = None, **options: Unpack[EngineOptions]
+) -> EngineConfig:
+    """What an engine is opened with: the options that were given, and for the others the settings.
+
+    Args:
+        settings: Resolved settings; nothing else is read.
+        url: The endpoint, in place of those of the settings.
+        options: As `plaudit.Engine` takes them. UNSET is the same as left out.
+
+    Raises:
+        ConfigError: there is no endpoint, or a value makes no sense.
+    """
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
+    endpoints = given.get("endpoints") or ()
+    named = {name: given[name] for name in ("model", "api_key") if given.get(name)}
+    if endpoints and (url or named):
+        raise ConfigError(
+            "endpoints= come with their own URL, model and key; leave out url=, model= and api_key="
+        )
+    return EngineConfig(
+        endpoints=tuple(endpoints) or _endpoints((url,) if url else settings.base_url, settings, named),
+        cache=_cache_place(given.get("cache", settings.cache or default_cache())),
+        **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
+    )
+
+
+def _endpoints(urls: Sequence[str], settings: Settings, named: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    if not urls:
+        raise ConfigError(
+            "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
+            "for a model on this machine see plaudit.local.LocalServer"
+        )
+    price = Price(*settings.price) if settings.price else None
+    common = {"model": settings.model, "api_key": settings.api_key, "price": price, **named}
+    return tuple(Endpoint(url, **common) for url in urls)
+
+
+def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:
+    """A cache by its full path, which means the same in every working directory."""
+    if cache is None or cache == "off":
+        return None
+    return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())
 
 
 def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Settings:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.judges.rubric import Rubric
 from plaudit.rewards import Component, Reward, Rewards, advantages
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Fault, Scenario, SimulatedTransport
@@ -63,7 +63,7 @@ async def judged() -> list[Verdict]:
     lane = Lane(
         Endpoint("http://judge/v1", model="m"), SimulatedTransport(scenario), start=None, ceiling=None
     )
-    config = DispatcherConfig(hedge=False, timeout=600.0)
+    config = EngineConfig(hedge=False, timeout=600.0)
     scorer = Scorer(lambda on_room: Dispatcher([lane], config, on_room=on_room))
     batch = Batch(SAMPLES, Flagging(), model="m", deadline=300.0)
     scorer.start(batch)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.events import Event
 from plaudit.policy.breaker import BreakerConfig
 from plaudit.policy.limit import LimitConfig
+from plaudit.policy.retry import RetryPolicy
 from plaudit.scheduling.call import Call, Outcome
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.transports.base import Transport
 from plaudit.types import ChatRequest, Reply, Request, Usage
@@ -113,7 +114,8 @@ class Bench:
     def __init__(
         self,
         *transports: Transport,
-        config: DispatcherConfig | None = None,
+        config: EngineConfig | None = None,
+        retry: RetryPolicy | None = None,
         endpoints: Sequence[Endpoint] = (),
         breaker: BreakerConfig | None = None,
         start: LimitConfig | None = None,
@@ -134,7 +136,7 @@ class Bench:
             )
             for n, transport in enumerate(transports)
         ]
-        self.dispatcher = Dispatcher(self.lanes, config, emit=self.events.append)
+        self.dispatcher = Dispatcher(self.lanes, config, retry=retry, emit=self.events.append)
         self._progress = asyncio.Event()
         self.strangers: set[asyncio.Task[None] | None] = set()
         """Tasks on the same loop that are not the dispatcher's."""

@@ -10,12 +10,13 @@ from dispatching import FakeServer
 
 from plaudit.caches.base import Cache
 from plaudit.caches.memory import MemoryCache
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import Refused, UnreadableVerdict
 from plaudit.events import Event
 from plaudit.judges.base import Judge
+from plaudit.policy.retry import RetryPolicy
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.transports.base import Transport
@@ -99,7 +100,8 @@ class Desk:
         self,
         *servers: Transport,
         cache: Cache | None = None,
-        config: DispatcherConfig | None = None,
+        config: EngineConfig | None = None,
+        retry: RetryPolicy | None = None,
     ) -> None:
         self.events: list[Event] = []
         self.finished = 0
@@ -109,7 +111,7 @@ class Desk:
             for n, server in enumerate(servers)
         ]
         self.scorer = Scorer(
-            lambda on_room: Dispatcher(lanes, config, emit=self.events.append, on_room=on_room),
+            lambda on_room: Dispatcher(lanes, config, retry=retry, emit=self.events.append, on_room=on_room),
             cache,
             emit=self.events.append,
             on_finished=self._on_finished,

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.events import CallFinished, CallStarted, Event
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.call import Call, Outcome
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.simulator import Scenario, SimulatedTransport, ideal_makespan_of, works_of
 from plaudit.testing import run
@@ -63,7 +63,7 @@ def score_batches(
     *,
     batches: int = 1,
     samples: int = SAMPLES,
-    config: DispatcherConfig | None = None,
+    config: EngineConfig | None = None,
     start: LimitConfig | None = None,
 ) -> list[Result]:
     """Send batches one after another to servers that stay the same, and measure each."""
@@ -74,7 +74,7 @@ async def _score_batches(
     scenarios: Sequence[Scenario],
     batches: int,
     samples: int,
-    config: DispatcherConfig | None,
+    config: EngineConfig | None,
     start: LimitConfig | None,
 ) -> list[Result]:
     loop = asyncio.get_running_loop()

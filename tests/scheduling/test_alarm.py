@@ -18,8 +18,8 @@ import pytest
 from dispatching import FakeServer
 from scoring import Desk, marks_of, samples
 
+from plaudit.config import EngineConfig
 from plaudit.scheduling.alarm import CATCH_UP, Alarm
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing.virtual_time import VirtualLoop
 from plaudit.types import Reply, Request, Status
 
@@ -72,7 +72,7 @@ def test_replies_that_came_while_the_process_was_stopped_are_used(
 ) -> None:
     async def main(loop: StoppedLoop) -> None:
         transport = Socket()
-        config = DispatcherConfig(timeout=timeout, hedge=False)
+        config = EngineConfig(timeout=timeout, hedge=False)
         async with Desk(transport, config=config) as desk:
             loop.call_later(3.0, stop, loop, 60.0)
             verdicts = await desk.score(samples(20), deadline=deadline)
@@ -85,7 +85,7 @@ def test_replies_that_came_while_the_process_was_stopped_are_used(
 def test_a_deadline_that_passed_while_the_process_was_stopped_is_kept_soon_after() -> None:
     async def main(loop: StoppedLoop) -> None:
         server = FakeServer(lambda asked: (3600.0, marks_of(asked.text)))
-        async with Desk(server, config=DispatcherConfig(hedge=False)) as desk:
+        async with Desk(server, config=EngineConfig(hedge=False)) as desk:
             loop.call_later(3.0, stop, loop, 60.0)
             [verdict] = await desk.score(samples(1), deadline=20.0)
             assert verdict.status is Status.DEADLINE

@@ -11,12 +11,11 @@ from dispatching import GOOD, NEVER, Answer, Asked, Behaviour, Bench, FakeServer
 from scoring import Desk, SlowCache, expected, final, marks_of, samples, verdicts_of
 from test_dispatcher_ceilings import PRICE, billed, busiest_minute
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import KeyRefused, RateLimited, RequestRefused, TransportFailed, Unreachable
 from plaudit.events import BatchFinished
 from plaudit.policy.retry import RetryPolicy
 from plaudit.scheduling.batch import Batch
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 from plaudit.types import Reply, Status, Usage
 
@@ -59,28 +58,31 @@ def any_server(chance: random.Random) -> Behaviour:
     return behave
 
 
-def any_config(chance: random.Random) -> DispatcherConfig:
-    return DispatcherConfig(
+def any_config(chance: random.Random) -> EngineConfig:
+    return EngineConfig(
         timeout=chance.choice([10.0, 60.0]),
         max_concurrent=chance.choice([None, 1, 3, 20]),
         rpm=chance.choice([None, None, 40]),
         tpm=chance.choice([None, None, 20_000]),
         budget=chance.choice([None, None, 0.1]),
-        retry=RetryPolicy(attempts=chance.choice([1, 3, 5])),
         hedge=chance.choice([True, True, False]),
     )
+
+
+def any_retry(chance: random.Random) -> RetryPolicy:
+    return RetryPolicy(attempts=chance.choice([1, 3, 5]))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_every_call_ends_and_every_ceiling_holds(seed: int) -> None:
     chance = random.Random(seed)
-    config = any_config(chance)
+    config, retry = any_config(chance), any_retry(chance)
     gauge = Gauge()
     servers = [FakeServer(any_server(chance), gauge=gauge) for _ in range(chance.choice([1, 1, 2, 3]))]
     endpoints = [Endpoint(f"http://server{n}/v1", model="m", price=PRICE) for n in range(len(servers))]
 
     async def main() -> None:
-        async with Bench(*servers, config=config, endpoints=endpoints) as bench:
+        async with Bench(*servers, config=config, retry=retry, endpoints=endpoints) as bench:
             for wave in range(3):
                 bench.ask(*numbered(chance.choice([1, 10, 60]), name=f"wave{wave}-"))
                 await asyncio.sleep(chance.choice([0.0, 1.0, 30.0, 200.0]))
@@ -111,11 +113,13 @@ def test_every_sample_of_every_batch_gets_one_verdict_and_the_right_one(seed: in
         return latency, Reply("well...") if babbles else marks_of(asked.text)
 
     cache = SlowCache(get=chance.choice([0.0, 0.3]), put=chance.choice([0.0, 2.0]))
-    config = replace(any_config(chance), budget=None)
+    config, retry = replace(any_config(chance), budget=None), any_retry(chance)
     batches: list[Batch] = []
 
     async def main() -> None:
-        async with Desk(FakeServer(behave), cache=chance.choice([cache, None]), config=config) as desk:
+        async with Desk(
+            FakeServer(behave), cache=chance.choice([cache, None]), config=config, retry=retry
+        ) as desk:
             for _ in range(chance.choice([1, 4, 8])):
                 pool = samples(chance.choice([5, 50, 400]))
                 picked = [chance.choice(pool) for _ in range(chance.choice([0, 1, 30, 300]))]

@@ -7,11 +7,10 @@ import asyncio
 import pytest
 from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, Gauge, good, numbered, question
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import BudgetSpent, RateLimited, TransportFailed
 from plaudit.policy.budget import cost_of, token_bound
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 from plaudit.types import Reply, Usage
 
@@ -42,7 +41,7 @@ def busiest_minute(events: list[tuple[float, int]]) -> int:
 def test_calls_at_once_never_exceed_max_concurrent(ceiling: int) -> None:
     async def main() -> None:
         server = FakeServer(troubled)
-        config = DispatcherConfig(max_concurrent=ceiling, timeout=30.0)
+        config = EngineConfig(max_concurrent=ceiling, timeout=30.0)
         async with Bench(server, config=config) as bench:
             assert good(await bench.ask_all(*numbered(150))) == 150
             assert server.gauge.peak <= ceiling
@@ -53,7 +52,7 @@ def test_calls_at_once_never_exceed_max_concurrent(ceiling: int) -> None:
 def test_max_concurrent_is_used_to_the_full_not_only_kept() -> None:
     async def main() -> None:
         server = FakeServer(GOOD)
-        async with Bench(server, config=DispatcherConfig(max_concurrent=60)) as bench:
+        async with Bench(server, config=EngineConfig(max_concurrent=60)) as bench:
             await bench.ask_all(*numbered(300))
             assert server.gauge.peak == 60
             assert max(bench.ended_at.values()) < 8.0
@@ -65,7 +64,7 @@ def test_several_lanes_share_one_ceiling_hedges_included() -> None:
     async def main() -> None:
         gauge = Gauge()
         servers = [FakeServer(troubled, gauge=gauge) for _ in range(3)]
-        config = DispatcherConfig(max_concurrent=10, timeout=30.0)
+        config = EngineConfig(max_concurrent=10, timeout=30.0)
         async with Bench(*servers, config=config) as bench:
             assert good(await bench.ask_all(*numbered(200))) == 200
             assert 8 <= gauge.peak <= 10
@@ -81,7 +80,7 @@ def test_each_endpoint_keeps_its_own_ceiling() -> None:
             Endpoint("http://small/v1", model="m", max_concurrent=3),
             Endpoint("http://large/v1", model="m", max_concurrent=20),
         ]
-        config = DispatcherConfig(timeout=30.0)
+        config = EngineConfig(timeout=30.0)
         async with Bench(small, large, endpoints=endpoints, config=config) as bench:
             assert good(await bench.ask_all(*numbered(200))) == 200
             assert small.gauge.peak <= 3
@@ -93,7 +92,7 @@ def test_each_endpoint_keeps_its_own_ceiling() -> None:
 def test_no_minute_holds_more_requests_than_allowed_retries_and_rejections_included() -> None:
     async def main() -> None:
         servers = [FakeServer(troubled), FakeServer(troubled)]
-        async with Bench(*servers, config=DispatcherConfig(rpm=30, timeout=30.0)) as bench:
+        async with Bench(*servers, config=EngineConfig(rpm=30, timeout=30.0)) as bench:
             assert good(await bench.ask_all(*numbered(150))) == 150
             sent = sorted((at, 1) for server in servers for at in server.sent_at)
             assert busiest_minute(sent) <= 30
@@ -121,7 +120,7 @@ def test_no_minute_holds_more_tokens_than_allowed() -> None:
 
     async def main() -> None:
         server = FakeServer(behave)
-        async with Bench(server, config=DispatcherConfig(tpm=5000)) as bench:
+        async with Bench(server, config=EngineConfig(tpm=5000)) as bench:
             assert good(await bench.ask_all(*numbered(120))) == 120
             used = [(asked.at, 40 + 10 * (asked.arrival % 30)) for asked in server.asked]
             assert busiest_minute(used) <= 5000
@@ -133,7 +132,7 @@ def test_tokens_of_a_call_that_hung_are_counted_at_their_bound() -> None:
     async def main() -> None:
         bound = sum(token_bound(question("q0")))
         server = FakeServer(lambda asked: (NEVER if asked.nth == 1 else 0.1, GOOD))
-        config = DispatcherConfig(tpm=3 * bound, timeout=5.0, hedge=False)
+        config = EngineConfig(tpm=3 * bound, timeout=5.0, hedge=False)
         async with Bench(server, config=config) as bench:
             assert good(await bench.ask_all("q0", "q1", "q2")) == 3
             hung = [asked.at for asked in server.asked if asked.nth == 1]
@@ -147,7 +146,7 @@ def test_one_request_larger_than_the_allowance_goes_alone_and_blocks_nobody_for_
     async def main() -> None:
         server = FakeServer(GOOD)
         bound = sum(token_bound(question("q0")))
-        async with Bench(server, config=DispatcherConfig(tpm=2 * bound)) as bench:
+        async with Bench(server, config=EngineConfig(tpm=2 * bound)) as bench:
             bench.ask("q0", "large" * bound, "q1", "q2")
             assert good(await bench.answers()) == 4
             large = next(asked for asked in server.asked if asked.text.startswith("large"))
@@ -163,7 +162,7 @@ def test_twins_cut_off_give_back_what_they_had_reserved() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (60.0 if (asked.text, asked.nth) == ("odd", 1) else 1.0, GOOD))
         bound = sum(token_bound(question("odd")))
-        async with Bench(server, config=DispatcherConfig(tpm=150 * bound)) as bench:
+        async with Bench(server, config=EngineConfig(tpm=150 * bound)) as bench:
             await bench.ask_all(*numbered(80))
             await asyncio.sleep(120.0)
             bench.ask("odd")
@@ -202,7 +201,7 @@ def test_the_budget_is_never_crossed_with_many_calls_under_way(budget: float) ->
 
     async def main() -> None:
         servers = [FakeServer(behave), FakeServer(behave)]
-        async with Bench(*servers, endpoints=priced(2), config=DispatcherConfig(budget=budget)) as bench:
+        async with Bench(*servers, endpoints=priced(2), config=EngineConfig(budget=budget)) as bench:
             outcomes = await bench.ask_all(*numbered(300))
             assert billed(servers) <= budget
             spent = [outcome for outcome in outcomes.values() if isinstance(outcome, BudgetSpent)]
@@ -219,8 +218,9 @@ def test_the_budget_is_never_crossed_with_many_calls_under_way(budget: float) ->
 def test_calls_that_may_have_been_billed_count_though_no_reply_came() -> None:
     async def main() -> None:
         server = FakeServer(lambda _: (NEVER, Reply("7", usage=Usage(40, 512))))
-        config = DispatcherConfig(budget=0.05, timeout=10.0, retry=RetryPolicy(attempts=3), hedge=False)
-        async with Bench(server, endpoints=priced(1), config=config) as bench:
+        config = EngineConfig(budget=0.05, timeout=10.0, hedge=False)
+        thrice = RetryPolicy(attempts=3)
+        async with Bench(server, endpoints=priced(1), config=config, retry=thrice) as bench:
             await bench.ask_all(*numbered(50))
             assert billed([server]) <= 0.05
 
@@ -231,7 +231,7 @@ def test_replies_without_a_count_of_tokens_are_taken_at_their_dearest() -> None:
     async def main() -> None:
         server = FakeServer(Reply("7"))
         dearest = cost_of(PRICE, prompt_tokens=200, completion_tokens=512)
-        config = DispatcherConfig(budget=10 * dearest)
+        config = EngineConfig(budget=10 * dearest)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             outcomes = await bench.ask_all(*numbered(100))
             assert 8 <= good(outcomes) <= 12
@@ -243,7 +243,7 @@ def test_rejections_cost_nothing() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: RateLimited("429") if asked.nth <= 5 else GOOD)
         dearest = cost_of(PRICE, prompt_tokens=200, completion_tokens=512)
-        config = DispatcherConfig(budget=1.5 * dearest)
+        config = EngineConfig(budget=1.5 * dearest)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             assert good(await bench.ask_all("a")) == 1
 
@@ -258,7 +258,7 @@ def test_when_money_is_short_the_cheaper_endpoint_still_gets_calls() -> None:
             Endpoint("http://dear/v1", model="m", price=Price(prompt=100.0, completion=1000.0)),
             Endpoint("http://cheap/v1", model="m", price=Price(prompt=0.1, completion=1.0)),
         ]
-        async with Bench(dear, cheap, endpoints=endpoints, config=DispatcherConfig(budget=0.1)) as bench:
+        async with Bench(dear, cheap, endpoints=endpoints, config=EngineConfig(budget=0.1)) as bench:
             assert good(await bench.ask_all(*numbered(60))) == 60
             assert not dear.asked
             assert len(cheap.asked) == 60
@@ -308,7 +308,7 @@ def truly(told: Usage) -> int:
 def test_the_budget_holds_whatever_the_endpoint_tells_of_its_use(told: Usage) -> None:
     async def main() -> None:
         server = FakeServer(Reply("7", usage=told))
-        config = DispatcherConfig(budget=0.05)
+        config = EngineConfig(budget=0.05)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             outcomes = await bench.ask_all(*numbered(100))
             true = cost_of(PRICE, prompt_tokens=40, completion_tokens=truly(told)) * len(server.asked)
@@ -322,7 +322,7 @@ def test_the_budget_holds_whatever_the_endpoint_tells_of_its_use(told: Usage) ->
 def test_tokens_a_minute_hold_whatever_the_endpoint_tells_of_them(told: Usage) -> None:
     async def main() -> None:
         server = FakeServer(Reply("7", usage=told), latency=0.5)
-        async with Bench(server, config=DispatcherConfig(tpm=3000)) as bench:
+        async with Bench(server, config=EngineConfig(tpm=3000)) as bench:
             assert good(await bench.ask_all(*numbered(20))) == 20
             assert busiest_minute([(at, 40 + truly(told)) for at in server.sent_at]) <= 3000
 

@@ -8,8 +8,8 @@ import pytest
 from dispatching import GOOD, NEVER, Bench, FakeServer, good, numbered
 from test_dispatcher_ceilings import troubled
 
+from plaudit.config import EngineConfig
 from plaudit.errors import EngineClosed, RateLimited, TransportFailed
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 
 
@@ -17,7 +17,7 @@ from plaudit.testing import run
 def test_closing_at_any_moment_gives_every_call_its_outcome(moment: float) -> None:
     async def main() -> None:
         servers = [FakeServer(troubled), FakeServer(troubled)]
-        config = DispatcherConfig(max_concurrent=20, timeout=30.0)
+        config = EngineConfig(max_concurrent=20, timeout=30.0)
         async with Bench(*servers, config=config) as bench:  # which checks the outcomes as it closes
             bench.ask(*numbered(300))
             await asyncio.sleep(moment)
@@ -84,7 +84,7 @@ def test_an_idle_dispatcher_leaves_no_timer_and_no_task() -> None:
 def test_a_call_nobody_wants_any_more_is_not_sent() -> None:
     async def main() -> None:
         server = FakeServer(GOOD)
-        async with Bench(server, config=DispatcherConfig(max_concurrent=4)) as bench:
+        async with Bench(server, config=EngineConfig(max_concurrent=4)) as bench:
             bench.ask(*numbered(40))
             for text in numbered(40)[20:]:
                 bench.calls[text].is_wanted = lambda _: False

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from dispatching import GOOD, Asked, Bench, FakeServer, good, numbered
 
+from plaudit.config import EngineConfig
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -20,11 +21,10 @@ from plaudit.errors import (
 from plaudit.events import BreakerChanged, EndpointLost
 from plaudit.policy.limit import LimitConfig
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 from plaudit.types import Reply
 
-CAREFUL = DispatcherConfig(max_concurrent=8)
+CAREFUL = EngineConfig(max_concurrent=8)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,7 @@ def test_a_call_waiting_for_its_retry_fails_with_the_endpoint() -> None:
         return (1.0, KeyRefused("401")) if asked.text == "a" else (0.1, TransportFailed("x"))
 
     async def main() -> None:
-        patient = DispatcherConfig(retry=RetryPolicy(first_wait=50.0))
-        async with Bench(FakeServer(behave), config=patient) as bench:
+        async with Bench(FakeServer(behave), retry=RetryPolicy(first_wait=50.0)) as bench:
             outcomes = await bench.ask_all("a", "b")
             assert isinstance(outcomes["b"], KeyRefused)
             assert bench.ended_at["b"] == pytest.approx(1.0)
@@ -157,7 +156,7 @@ def test_the_last_retry_goes_back_to_a_fast_endpoint_rather_than_nowhere() -> No
 
     async def main() -> None:
         fast, slow = FakeServer(behave), FakeServer(GOOD, latency=60.0)
-        async with Bench(fast, slow, config=DispatcherConfig(max_concurrent=64, hedge=False)) as bench:
+        async with Bench(fast, slow, config=EngineConfig(max_concurrent=64, hedge=False)) as bench:
             await bench.ask_all(*numbered(400))
             assert good(await bench.ask_all(*numbered(6, name="last"), *numbered(6, name="fine"))) == 412
             assert any(asked.nth == 2 for asked in fast.asked)
@@ -201,7 +200,7 @@ def test_after_an_outage_as_many_leave_at_once_as_before(error: PlauditError) ->
     async def main() -> None:
         server = FakeServer(lambda asked: (0.02, error) if 4.5 <= asked.at < 8.0 else (0.4, GOOD))
         known = LimitConfig(start=100, is_known=True, refuses=True)
-        async with Bench(server, start=known, config=DispatcherConfig(max_concurrent=100)) as bench:
+        async with Bench(server, start=known, config=EngineConfig(max_concurrent=100)) as bench:
             assert good(await bench.ask_all(*numbered(3000))) == 3000
             soon = sum(8.0 <= asked.at < 9.5 for asked in server.asked)
             assert soon >= 150  # in a second and a half, where 375 could leave

@@ -8,11 +8,11 @@ import pytest
 from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, good, numbered
 from simulation import score_batches, seeded
 
+from plaudit.config import EngineConfig
 from plaudit.errors import RateLimited, RequestRefused, TransportFailed
 from plaudit.events import CallFinished, CallStarted
 from plaudit.policy.hedge import hedge_age
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.simulator import PRESETS, Queue, Scenario
 from plaudit.testing import run
 from plaudit.types import Reply
@@ -28,7 +28,7 @@ def straggling(slow: str) -> FakeServer:
 def test_hedging_halves_the_tail_where_a_second_endpoint_has_room() -> None:
     servers = [seeded(PRESETS["straggler"], 3), seeded(ROOM, 4)]
     with_twins = score_batches(servers)[0]
-    without = score_batches(servers, config=DispatcherConfig(hedge=False))[0]
+    without = score_batches(servers, config=EngineConfig(hedge=False))[0]
     assert with_twins.seconds <= without.seconds / 2
     assert with_twins.failures == without.failures == 0
     assert 0 < with_twins.hedges <= 64 + 0.25 * with_twins.calls
@@ -66,7 +66,7 @@ def test_a_single_endpoint_gets_its_twins_itself() -> None:
 def test_hedging_can_be_turned_off() -> None:
     async def main() -> None:
         server = straggling("q70")
-        async with Bench(server, config=DispatcherConfig(hedge=False)) as bench:
+        async with Bench(server, config=EngineConfig(hedge=False)) as bench:
             assert good(await bench.ask_all(*numbered(80))) == 80
             assert len(server.asked) == 80
 
@@ -76,7 +76,7 @@ def test_hedging_can_be_turned_off() -> None:
 def test_a_twin_never_takes_a_slot_that_a_waiting_call_needs() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (2.5 if asked.text in ("q30", "q39") else 1.0, GOOD))
-        config = DispatcherConfig(max_concurrent=4, timeout=300.0)
+        config = EngineConfig(max_concurrent=4, timeout=300.0)
         async with Bench(server, config=config) as bench:
             await bench.ask_all(*numbered(100))
             last_first_send = max(asked.at for asked in server.asked if asked.nth == 1)
@@ -100,7 +100,7 @@ def hanging(*arrivals: int, twins: int = 0) -> FakeServer:
 def test_a_call_that_hangs_gets_its_twin_though_others_wait() -> None:
     async def main() -> None:
         server = hanging(30, 31)
-        async with Bench(server, config=DispatcherConfig(max_concurrent=4, timeout=600.0)) as bench:
+        async with Bench(server, config=EngineConfig(max_concurrent=4, timeout=600.0)) as bench:
             bench.ask(*numbered(400))
             await asyncio.sleep(20.0)
             assert bench.dispatcher.backlog > 100
@@ -113,7 +113,7 @@ def test_a_call_that_hangs_gets_its_twin_though_others_wait() -> None:
 def test_a_call_that_hangs_gets_its_twin_though_the_budget_of_retries_is_spent() -> None:
     async def main() -> None:
         server = hanging(70)
-        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
             budget = bench.dispatcher._retries
             while budget.can_hedge(now=0.0):
                 budget.take(now=0.0)
@@ -128,7 +128,7 @@ def test_a_call_that_hangs_gets_its_twin_though_the_budget_of_retries_is_spent()
 def test_a_call_that_hangs_gets_its_twin_where_nothing_but_one_reply_is_known() -> None:
     async def main() -> None:
         server = hanging(1)
-        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
             assert good(await bench.ask_all("a", "b")) == 2
             assert max(bench.ended_at.values()) < 60.0
 
@@ -138,7 +138,7 @@ def test_a_call_that_hangs_gets_its_twin_where_nothing_but_one_reply_is_known() 
 def test_a_twin_that_hangs_as_well_gets_another() -> None:
     async def main() -> None:
         server = hanging(70, twins=1)
-        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
             assert good(await bench.ask_all(*numbered(100))) == 100
             assert max(bench.ended_at.values()) < 60.0
             assert bench.calls[server.asked[70].text].sends == 3
@@ -150,8 +150,8 @@ def test_a_twin_that_hangs_as_well_gets_another() -> None:
 def test_a_question_that_always_hangs_has_three_twins_and_no_more() -> None:
     async def main() -> None:
         server = hanging(70, twins=99)
-        config = DispatcherConfig(timeout=100.0, retry=RetryPolicy(attempts=1))
-        async with Bench(server, config=config) as bench:
+        once = RetryPolicy(attempts=1)
+        async with Bench(server, config=EngineConfig(timeout=100.0), retry=once) as bench:
             assert good(await bench.ask_all(*numbered(100))) == 99
             assert bench.calls[server.asked[70].text].sends == 4
 
@@ -161,7 +161,7 @@ def test_a_question_that_always_hangs_has_three_twins_and_no_more() -> None:
 def test_a_call_that_hangs_gets_its_twin_from_another_endpoint_first() -> None:
     async def main() -> None:
         stuck, fine = hanging(40), hanging()
-        async with Bench(stuck, fine, config=DispatcherConfig(max_concurrent=8, timeout=600.0)) as bench:
+        async with Bench(stuck, fine, config=EngineConfig(max_concurrent=8, timeout=600.0)) as bench:
             assert good(await bench.ask_all(*numbered(400))) == 400
             assert stuck.asked[40].text in fine.texts()
 
@@ -172,7 +172,7 @@ def test_twins_stay_within_the_budget_of_retries() -> None:
     async def main() -> None:
         slow = FakeServer(lambda asked: (500.0 if asked.at > 20.0 else 1.0, GOOD))
         fine = FakeServer(lambda asked: (400.0 if asked.at > 20.0 else 1.0, GOOD))
-        async with Bench(slow, fine, config=DispatcherConfig(timeout=1000.0)) as bench:
+        async with Bench(slow, fine, config=EngineConfig(timeout=1000.0)) as bench:
             await bench.ask_all(*numbered(50, name="early"))
             await asyncio.sleep(30.0)
             await bench.ask_all(*numbered(100, name="late"))
@@ -232,7 +232,7 @@ def test_when_both_twins_fail_the_call_is_tried_again() -> None:
 def test_a_call_that_hangs_does_not_wait_for_its_timeout() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (NEVER if asked.text == "q70" and asked.nth == 1 else 1.0, GOOD))
-        async with Bench(server, config=DispatcherConfig(timeout=600.0)) as bench:
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
             assert good(await bench.ask_all(*numbered(80))) == 80
             assert max(bench.ended_at.values()) < 30.0
 

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from dispatching import FakeServer, good, numbered, question
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import BudgetSpent
 from plaudit.policy.budget import cost_of
 from plaudit.scheduling.call import Call, Outcome
-from plaudit.scheduling.dispatcher import Dispatcher, DispatcherConfig
+from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.testing import run
 from plaudit.types import Reply, Usage
@@ -25,7 +25,7 @@ class Engine:
     def __init__(self, server: FakeServer, budget: float, written: list[float]) -> None:
         before = written[-1]
         lane = Lane(Endpoint("http://priced/v1", model="m", price=PRICE), server)
-        config = DispatcherConfig(budget=budget - before, hedge=False)
+        config = EngineConfig(budget=budget - before, hedge=False)
         self.dispatcher = Dispatcher([lane], config, ledger=lambda dollars: written.append(before + dollars))
         self.outcomes: dict[str, Outcome] = {}
 
@@ -95,7 +95,7 @@ def test_nothing_is_sent_that_cannot_be_written_down() -> None:
         server = FakeServer(Reply("7", usage=Usage(40, 300)))
         engine = Engine(server, 1.0, [0.0])
         lanes = engine.dispatcher.lanes
-        engine.dispatcher = Dispatcher(lanes, DispatcherConfig(budget=1.0), ledger=refuse)
+        engine.dispatcher = Dispatcher(lanes, EngineConfig(budget=1.0), ledger=refuse)
         engine.ask(*numbered(3))
         assert {str(outcome) for outcome in engine.outcomes.values()} == {"the disk is full"}
         assert not server.asked

@@ -8,11 +8,10 @@ import pytest
 from dispatching import GOOD, Answer, Asked, Bench, FakeServer, good, numbered
 from freezing import most_in_a_window
 
-from plaudit.config import Endpoint, Price
+from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import OutOfFiles, SendAgain
 from plaudit.events import BreakerChanged
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.outcome import MAX_RESENDS
 from plaudit.testing import run
 from plaudit.types import Reply
@@ -25,8 +24,8 @@ STALE = SendAgain("closed", is_answered=False)
 def test_it_leaves_again_at_once_and_costs_no_attempt(error: SendAgain) -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: error if asked.nth == 1 else GOOD, latency=0.1)
-        config = DispatcherConfig(retry=RetryPolicy(attempts=1), hedge=False)
-        async with Bench(server, config=config) as bench:
+        config = EngineConfig(hedge=False)
+        async with Bench(server, config=config, retry=RetryPolicy(attempts=1)) as bench:
             assert good(await bench.ask_all(*numbered(64))) == 64
             assert len(server.asked) == 128
             assert {call.attempts for call in bench.calls.values()} == {1}
@@ -40,7 +39,7 @@ def test_it_leaves_again_at_once_and_costs_no_attempt(error: SendAgain) -> None:
 def test_requests_a_minute_count_the_second_send_as_well(error: SendAgain) -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: error if asked.nth == 1 else GOOD, latency=0.1)
-        async with Bench(server, config=DispatcherConfig(rpm=30, hedge=False)) as bench:
+        async with Bench(server, config=EngineConfig(rpm=30, hedge=False)) as bench:
             assert good(await bench.ask_all(*numbered(60))) == 60
         assert len(server.asked) == 120
         assert most_in_a_window(server.sent_at) <= 30
@@ -52,7 +51,7 @@ def test_what_met_a_stale_connection_may_have_been_billed() -> None:
     async def main(error: SendAgain) -> int:
         server = FakeServer(lambda asked: error if asked.nth == 1 else GOOD, latency=0.1)
         endpoint = Endpoint("http://priced/v1", model="m", price=Price(1.0, 10.0))
-        config = DispatcherConfig(budget=0.0075, hedge=False)
+        config = EngineConfig(budget=0.0075, hedge=False)
         async with Bench(server, config=config, endpoints=[endpoint]) as bench:
             return good(await bench.ask_all("a"))
 
@@ -63,8 +62,8 @@ def test_what_met_a_stale_connection_may_have_been_billed() -> None:
 def test_a_server_that_asks_for_it_for_ever_fails_in_the_ordinary_way() -> None:
     async def main() -> None:
         server = FakeServer(STALE, latency=0.01)
-        config = DispatcherConfig(retry=RetryPolicy(attempts=3), hedge=False)
-        async with Bench(server, config=config) as bench:
+        config = EngineConfig(hedge=False)
+        async with Bench(server, config=config, retry=RetryPolicy(attempts=3)) as bench:
             outcome = (await bench.ask_all("a"))["a"]
             assert isinstance(outcome, SendAgain)
             assert bench.calls["a"].attempts == 3
@@ -87,8 +86,8 @@ class FewFiles(FakeServer):
 def test_a_process_out_of_files_has_fewer_calls_at_once_and_loses_none() -> None:
     async def main() -> None:
         server = FewFiles(8)
-        config = DispatcherConfig(retry=RetryPolicy(attempts=1), hedge=False)
-        async with Bench(server, config=config) as bench:
+        config = EngineConfig(hedge=False)
+        async with Bench(server, config=config, retry=RetryPolicy(attempts=1)) as bench:
             outcomes = await bench.ask_all(*numbered(200))
             assert good(outcomes) == 200
             assert {call.attempts for call in bench.calls.values()} == {1}

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, good, numbered
 
+from plaudit.config import EngineConfig
 from plaudit.errors import PlauditError, RateLimited, RequestRefused, TransportFailed
 from plaudit.events import CallFinished, RetryPlanned
 from plaudit.policy.limit import LimitConfig
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import ScriptedTransport, run
 from plaudit.types import Reply
 
@@ -96,7 +96,7 @@ def test_a_call_that_breaks_is_tried_again_with_growing_waits() -> None:
 def test_when_attempts_are_used_up_the_last_error_is_the_outcome() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: TransportFailed(f"reset number {asked.nth}"))
-        async with Bench(server, config=DispatcherConfig(retry=RetryPolicy(attempts=3))) as bench:
+        async with Bench(server, retry=RetryPolicy(attempts=3)) as bench:
             outcome = (await bench.ask_all("a"))["a"]
             assert str(outcome) == "reset number 3"
             assert bench.calls["a"].attempts == 3
@@ -163,7 +163,7 @@ def test_a_refused_request_fails_alone_and_at_once() -> None:
 def test_a_call_that_hangs_is_given_up_on_time_and_tried_again() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (NEVER if asked.nth == 1 else 1.0, GOOD))
-        async with Bench(server, config=DispatcherConfig(timeout=20.0, hedge=False)) as bench:
+        async with Bench(server, config=EngineConfig(timeout=20.0, hedge=False)) as bench:
             assert good(await bench.ask_all(*numbered(5))) == 5
             timeouts = [event.at for event in bench.seen(CallFinished) if event.outcome == "failed"]
             assert len(timeouts) == 5
@@ -176,8 +176,9 @@ def test_a_call_that_hangs_is_given_up_on_time_and_tried_again() -> None:
 
 def test_the_error_of_a_hang_says_who_and_how_long() -> None:
     async def main() -> None:
-        config = DispatcherConfig(timeout=20.0, retry=RetryPolicy(attempts=1))
-        async with Bench(FakeServer(lambda _: (NEVER, GOOD)), config=config) as bench:
+        config = EngineConfig(timeout=20.0)
+        once = RetryPolicy(attempts=1)
+        async with Bench(FakeServer(lambda _: (NEVER, GOOD)), config=config, retry=once) as bench:
             outcome = (await bench.ask_all("a"))["a"]
             assert isinstance(outcome, TransportFailed)
             assert "http://server0/v1" in str(outcome)
@@ -192,8 +193,8 @@ def test_a_call_that_waits_to_be_tried_again_holds_no_permit() -> None:
             return TransportFailed("503") if (asked.text, asked.nth) == ("a", 1) else GOOD
 
         patient = RetryPolicy(first_wait=200.0, max_wait=200.0)
-        config = DispatcherConfig(max_concurrent=1, retry=patient)
-        async with Bench(FakeServer(behave), config=config) as bench:
+        config = EngineConfig(max_concurrent=1)
+        async with Bench(FakeServer(behave), config=config, retry=patient) as bench:
             assert good(await bench.ask_all("a", "b", "c")) == 3
             assert bench.ended_at["b"] < 5.0
             assert bench.ended_at["c"] < 5.0

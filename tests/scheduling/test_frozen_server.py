@@ -9,10 +9,9 @@ import pytest
 from dispatching import GOOD, Bench, FakeServer, good, numbered
 from freezing import FreezingServer, most_in_a_window
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import RateLimited, TransportFailed, Unreachable
 from plaudit.policy.quota import Quota
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 from plaudit.transports import open_transport
 
@@ -25,7 +24,7 @@ def score(
     """Seconds that so many calls take; all of them must succeed."""
 
     async def main() -> float:
-        config = DispatcherConfig(timeout=timeout, rpm=rpm, hedge=hedge)
+        config = EngineConfig(timeout=timeout, rpm=rpm, hedge=hedge)
         async with Bench(*servers, config=config) as bench:
             assert good(await bench.ask_all(*numbered(calls))) == calls
             return asyncio.get_running_loop().time()
@@ -50,7 +49,7 @@ def test_calls_that_look_whether_an_endpoint_is_back_count_as_well(error: Except
 
     async def main() -> None:
         endpoint = Endpoint("http://server/v1", model="m", rpm=RPM if is_own else None)
-        config = DispatcherConfig(rpm=None if is_own else RPM)
+        config = EngineConfig(rpm=None if is_own else RPM)
         async with Bench(server, config=config, endpoints=[endpoint]) as bench:
             assert good(await bench.ask_all(*numbered(60))) == 60
 
@@ -99,7 +98,7 @@ def test_a_server_that_never_answers_blocks_nobody_for_ever() -> None:
     server = FreezingServer(latency=1.0, freezes=[(0.0, 1e7)])
 
     async def main() -> None:
-        config = DispatcherConfig(timeout=10.0, rpm=3)
+        config = EngineConfig(timeout=10.0, rpm=3)
         endpoint = Endpoint("http://server/v1", model="m", rpm=3)
         async with Bench(server, config=config, endpoints=[endpoint]) as bench:
             assert good(await bench.ask_all(*numbered(5))) == 0
@@ -140,7 +139,7 @@ def test_it_holds_over_real_sockets_at_a_server_that_stops_reading(timeout: floa
         server = await asyncio.start_server(sleepy.serve, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         transport = open_transport(Endpoint(url, model="m"), environ={})
-        config = DispatcherConfig(timeout=timeout, hedge=False)
+        config = EngineConfig(timeout=timeout, hedge=False)
         async with Bench(transport, config=config, endpoints=[Endpoint(url, model="m")]) as bench:
             bench.strangers = sleepy.tasks
             bench.lanes[0].quota = Quota(rpm=5, window=1.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from simulation import Result, score_batches, seeded
 
+from plaudit.config import EngineConfig
 from plaudit.events import CallFinished, CallStarted
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.simulator import PRESETS, Fault, Rate, Scenario
 
 FLAKY = PRESETS["flaky"]
@@ -18,7 +18,7 @@ SEEDS = range(4)
 
 def flaky(seed: int, max_concurrent: int | None = None) -> Result:
     servers = [seeded(HOSTILE, seed), seeded(FLAKY, seed + 100)]
-    config = DispatcherConfig(timeout=60.0, max_concurrent=max_concurrent)
+    config = EngineConfig(timeout=60.0, max_concurrent=max_concurrent)
     return score_batches(servers, samples=300, config=config)[0]
 
 
@@ -61,7 +61,7 @@ def test_every_call_that_started_also_finished(seed: int) -> None:
 
 def test_a_server_that_counts_finds_no_minute_with_more_requests_than_told() -> None:
     strict = Scenario(capacity=Rate(per_second=2.0, window=60.0, hints="none"), seed=6)
-    result = score_batches([strict], samples=300, config=DispatcherConfig(rpm=120))[0]
+    result = score_batches([strict], samples=300, config=EngineConfig(rpm=120))[0]
     assert result.failures == 0
     assert result.reject_share <= 0.25  # its windows are fixed, ours slide: only the first one can meet
     starts = [event.at for event in result.events if isinstance(event, CallStarted)]

@@ -12,10 +12,10 @@ from leases import LeasedMemory
 from scoring import Desk, Marks, expected, good_server, marks_of, samples, verdicts_of
 
 from plaudit.caches.base import LEASE_S, Claim
+from plaudit.config import EngineConfig
 from plaudit.errors import CacheError, TransportFailed
 from plaudit.events import CacheTrouble
 from plaudit.judges import Jury
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.leasing import PATIENCE_S, POLL_S
 from plaudit.scheduling.panel import panel_batch
 from plaudit.testing import run
@@ -36,8 +36,8 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def at_most(count: int) -> DispatcherConfig:
-    return DispatcherConfig(max_concurrent=count, hedge=False)
+def at_most(count: int) -> EngineConfig:
+    return EngineConfig(max_concurrent=count, hedge=False)
 
 
 def broken(_: Asked) -> Exception:
@@ -242,7 +242,7 @@ def test_a_slow_run_leaves_what_it_has_not_sent_to_one_that_waits() -> None:
 def test_a_run_asks_for_itself_when_another_brings_nothing_for_long() -> None:
     async def main() -> None:
         cache, batch, server = LeasedMemory(), samples(10), good_server()
-        hanging = DispatcherConfig(timeout=NEVER, hedge=False)
+        hanging = EngineConfig(timeout=NEVER, hedge=False)
         stuck = Desk(good_server(latency=NEVER), cache=cache, config=hanging)
         desk = Desk(server, cache=cache)
         async with together(stuck, desk):

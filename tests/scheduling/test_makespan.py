@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from simulation import score_batches, seeded
 
+from plaudit.config import EngineConfig
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.simulator import PRESETS, Latency, Queue, Reject, Scenario
 
 SLOW = Latency(seconds_per_token=0.04)
@@ -95,7 +95,7 @@ def test_a_limit_known_from_before_saves_the_search() -> None:
 def test_hangs_at_a_crowded_server_lower_the_limit() -> None:
     """Far more calls than the server can answer in time: they time out, and fewer are sent."""
     crowded = Scenario(capacity=Queue(slots=2), latency=Latency(sigma=0.0), seed=1)
-    config = DispatcherConfig(timeout=30.0, hedge=False)
+    config = EngineConfig(timeout=30.0, hedge=False)
     result = score_batches([crowded], samples=120, config=config)[0]
     assert result.limits[0] <= 16
     assert [len(outcomes) for outcomes in result.outcomes] == [1] * 120

@@ -7,19 +7,20 @@ import asyncio
 import pytest
 from dispatching import GOOD, NEVER, Bench, FakeServer
 
+from plaudit.config import EngineConfig
 from plaudit.errors import EngineClosed, TransportFailed
 from plaudit.events import CallFinished
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 
-ONCE = DispatcherConfig(timeout=20.0, retry=RetryPolicy(attempts=1), hedge=False)
+CONFIG = EngineConfig(timeout=20.0, hedge=False)
+ONCE = RetryPolicy(attempts=1)
 
 
 def test_each_call_ends_after_its_own_time_on_every_endpoint() -> None:
     async def main() -> None:
         servers = [FakeServer(lambda _: (NEVER, GOOD)), FakeServer(lambda _: (NEVER, GOOD))]
-        async with Bench(*servers, config=ONCE) as bench:
+        async with Bench(*servers, config=CONFIG, retry=ONCE) as bench:
             waves = []
             for wave in "abc":
                 waves.append(asyncio.create_task(bench.ask_all(f"{wave}1", f"{wave}2")))
@@ -37,7 +38,7 @@ def test_each_call_ends_after_its_own_time_on_every_endpoint() -> None:
 def test_a_call_that_comes_back_in_time_is_left_alone() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (19.9 if asked.text == "a" else NEVER, GOOD))
-        async with Bench(server, config=ONCE) as bench:
+        async with Bench(server, config=CONFIG, retry=ONCE) as bench:
             outcomes = await bench.ask_all("a", "b")
             assert outcomes["a"] == GOOD
             assert isinstance(outcomes["b"], TransportFailed)
@@ -48,7 +49,7 @@ def test_a_call_that_comes_back_in_time_is_left_alone() -> None:
 def test_calls_that_are_late_already_are_watched_again_after_a_quiet_hour() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (NEVER if asked.text == "b" else 1.0, GOOD))
-        async with Bench(server, config=ONCE) as bench:
+        async with Bench(server, config=CONFIG, retry=ONCE) as bench:
             await bench.ask_all("a")
             await asyncio.sleep(3600.0)
             outcome = (await bench.ask_all("b"))["b"]
@@ -61,7 +62,7 @@ def test_calls_that_are_late_already_are_watched_again_after_a_quiet_hour() -> N
 def test_closing_at_the_very_moment_says_closed_and_leaves_nothing() -> None:
     async def main() -> None:
         server = FakeServer(lambda _: (NEVER, GOOD))
-        async with Bench(server, config=ONCE) as bench:
+        async with Bench(server, config=CONFIG, retry=ONCE) as bench:
             asked = asyncio.create_task(bench.ask_all("a"))
             await asyncio.sleep(20.0)  # the timer is due now, too
             await bench.dispatcher.close()

@@ -10,10 +10,9 @@ import pytest
 from dispatching import Bench, FakeServer, numbered
 from simulation import score_batches, seeded
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import RateLimited, TransportFailed
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.remembered import MAX_AGE, Learned, learned_of, load, save
 from plaudit.simulator import Rate, Reject, Scenario, SimulatedTransport
@@ -174,7 +173,7 @@ def test_nothing_is_remembered_of_an_endpoint_that_was_never_there() -> None:
 def test_the_users_own_ceiling_is_not_taken_for_what_the_endpoint_bears() -> None:
     async def main() -> None:
         server = FakeServer(Reply("7"))
-        async with Bench(server, config=DispatcherConfig(max_concurrent=8)) as bench:
+        async with Bench(server, config=EngineConfig(max_concurrent=8)) as bench:
             await bench.ask_all(*numbered(300))
             assert learned_of(bench.lanes[0], now=NOW) is None
 

@@ -9,11 +9,11 @@ import pytest
 from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, expected, good_server, marks_of, samples, verdicts_of
 
+from plaudit.config import EngineConfig
 from plaudit.errors import KeyRefused, RequestRefused, TransportFailed
 from plaudit.events import BatchFinished, BatchStarted, VerdictsReady
 from plaudit.judges import Rubric
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.simulator import PRESETS, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
@@ -122,7 +122,7 @@ def test_a_judge_that_renders_nonsense_costs_that_sample(rendered: Any) -> None:
             return cast(ChatRequest, rendered) if sample.response == "odd" else super().render(sample)
 
     async def main() -> None:
-        config = DispatcherConfig(tpm=100_000)
+        config = EngineConfig(tpm=100_000)
         async with Desk(good_server(), config=config) as desk:
             verdicts = await desk.score([Sample("q", "fine"), Sample("q", "odd"), Sample("q", "good")], Odd())
             assert [verdict.status for verdict in verdicts] == [Status.OK, Status.FAILED, Status.OK]
@@ -288,7 +288,7 @@ def test_a_judge_that_can_render_nothing_is_one_message_not_a_thousand() -> None
 def test_a_wrong_key_is_one_message_for_the_whole_batch() -> None:
     async def main() -> None:
         server = FakeServer(KeyRefused("401: set OPENAI_API_KEY"), latency=0.1)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=8)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=8)) as desk:
             verdicts = await desk.score(samples(5000))
             assert {verdict.error for verdict in verdicts} == {"401: set OPENAI_API_KEY"}
             assert {verdict.status for verdict in verdicts} == {Status.FAILED}

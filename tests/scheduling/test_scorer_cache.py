@@ -10,9 +10,9 @@ from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, SlowCache, expected, good_server, marks_of, samples, verdicts_of
 
 from plaudit.caches.memory import MemoryCache
+from plaudit.config import EngineConfig
 from plaudit.errors import CacheError, TransportFailed
 from plaudit.events import BatchFinished, CacheTrouble, VerdictsReady
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.scorer import GATHER
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status, Verdict
@@ -240,7 +240,7 @@ def test_what_is_being_written_when_the_engine_closes_is_written_and_handed_over
     async def main() -> None:
         cache = SlowCache(put=5.0)
         server = FakeServer(lambda asked: (1.0 if asked.arrival < 4 else 1e6, marks_of(asked.text)))
-        config = DispatcherConfig(max_concurrent=8, timeout=1e7)
+        config = EngineConfig(max_concurrent=8, timeout=1e7)
         async with Desk(server, cache=cache, config=config) as desk:
             batch = desk.submit(samples(5000))
             await asyncio.sleep(2.0)

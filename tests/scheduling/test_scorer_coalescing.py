@@ -7,9 +7,9 @@ import asyncio
 from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, expected, good_server, marks_of, samples, verdicts_of
 
+from plaudit.config import EngineConfig
 from plaudit.errors import TransportFailed
 from plaudit.events import BatchFinished
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.scorer import CHUNK
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Source, Status
@@ -38,7 +38,7 @@ def test_duplicates_in_a_batch_send_one_call() -> None:
 def test_a_duplicate_far_behind_shares_the_verdict_of_the_first_though_there_is_no_cache() -> None:
     async def main() -> None:
         server = good_server(latency=0.01)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=16)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=16)) as desk:
             batch = [SAME, *samples(20 * CHUNK), SAME]
             verdicts = await desk.score(batch)
             assert server.texts().count("q|the same answer") == 1
@@ -115,7 +115,7 @@ def test_whoever_joins_late_is_served_though_the_first_gave_up() -> None:
 def test_a_question_still_in_the_queue_is_sent_for_whoever_joined_it() -> None:
     async def main() -> None:
         server = good_server(latency=5.0)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=1)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=1)) as desk:
             first = desk.submit([Sample("q", "ahead"), SAME])
             await asyncio.sleep(1.0)
             second = desk.submit([SAME])

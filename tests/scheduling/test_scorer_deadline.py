@@ -8,9 +8,9 @@ import pytest
 from dispatching import Asked, FakeServer
 from scoring import Desk, final, good_server, marks_of, samples, verdicts_of
 
+from plaudit.config import EngineConfig
 from plaudit.errors import RateLimited, Unreachable
 from plaudit.events import BatchFinished
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.testing import run
 from plaudit.types import Reply, Sample, Status
 
@@ -19,7 +19,7 @@ from plaudit.types import Reply, Sample, Status
 def test_a_deadline_is_kept_and_what_is_missing_is_marked(deadline: float) -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (1.0 + asked.arrival % 20, marks_of(asked.text)))
-        config = DispatcherConfig(max_concurrent=20)
+        config = EngineConfig(max_concurrent=20)
         async with Desk(server, config=config) as desk:
             verdicts = await desk.score(samples(200), deadline=deadline)
             assert deadline <= asyncio.get_running_loop().time() <= deadline + 1.0
@@ -57,7 +57,7 @@ def test_a_deadline_holds_while_everything_waits_for_the_endpoint() -> None:
 def test_after_its_deadline_nothing_more_is_sent_for_a_batch() -> None:
     async def main() -> None:
         server = good_server(latency=2.0)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=4)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=4)) as desk:
             await desk.score(samples(500), deadline=5.0)
             asked = len(server.asked)
             await asyncio.sleep(100.0)
@@ -69,7 +69,7 @@ def test_after_its_deadline_nothing_more_is_sent_for_a_batch() -> None:
 def test_after_a_cancel_nothing_more_is_sent() -> None:
     async def main() -> None:
         server = good_server(latency=2.0)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=4)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=4)) as desk:
             batch = desk.submit(samples(5000))
             await asyncio.sleep(5.0)
             desk.scorer.cancel(batch)
@@ -127,7 +127,7 @@ def test_the_callers_own_patience_marks_what_is_missing() -> None:
 def test_closing_gives_every_sample_of_every_batch_its_verdict(moment: float) -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (1.0 + asked.arrival % 5, marks_of(asked.text)))
-        async with Desk(server, config=DispatcherConfig(max_concurrent=16)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=16)) as desk:
             batches = [desk.submit(samples(3000)), desk.submit(samples(40, name="other"))]
             await asyncio.sleep(moment)
         for batch in batches:
@@ -158,7 +158,7 @@ def test_the_time_between_two_batches_is_none_in_which_the_endpoint_failed() -> 
         return Unreachable("nobody listens") if is_away else marks_of(asked.text)
 
     async def main() -> None:
-        async with Desk(FakeServer(answer, latency=0.5), config=DispatcherConfig(max_concurrent=4)) as desk:
+        async with Desk(FakeServer(answer, latency=0.5), config=EngineConfig(max_concurrent=4)) as desk:
             first = await desk.score(samples(100), deadline=40.0)
             assert {verdict.status for verdict in first} == {Status.OK, Status.DEADLINE}
             await asyncio.sleep(600.5 - asyncio.get_running_loop().time())

@@ -11,9 +11,9 @@ from dispatching import Asked, FakeServer
 from scoring import Desk, Marks, good_server, marks_of, samples, verdicts_of
 
 from plaudit.caches.memory import MemoryCache
+from plaudit.config import EngineConfig
 from plaudit.errors import TransportFailed
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.dispatcher import DispatcherConfig
 from plaudit.scheduling.scorer import CHUNK, WINDOW
 from plaudit.testing import run
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
@@ -48,7 +48,7 @@ class Watching(Marks):
 def test_of_20000_samples_only_a_window_is_rendered_at_any_moment() -> None:
     async def main() -> None:
         server, judge = FakeServer(lambda asked: marks_of(asked.text), latency=0.05), Watching()
-        config = DispatcherConfig(max_concurrent=64)
+        config = EngineConfig(max_concurrent=64)
         async with Desk(server, config=config) as desk:
             verdicts = await desk.score(samples(20_000), judge)
             assert {verdict.status for verdict in verdicts} == {Status.OK}
@@ -69,7 +69,7 @@ def test_calls_that_wait_for_their_next_attempt_count_as_well() -> None:
     async def main() -> None:
         server, judge = FakeServer(behave, latency=0.05), Watching()
         patient = RetryPolicy(first_wait=600.0, max_wait=600.0)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=64, retry=patient)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=64), retry=patient) as desk:
             batch = desk.submit(samples(8000), judge)
             await asyncio.sleep(200.0)
             assert batch.remaining > 2000
@@ -84,7 +84,7 @@ def test_a_small_batch_is_not_kept_waiting_by_a_large_one_for_long() -> None:
 
     async def main() -> None:
         server = good_server(latency=0.1)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=100)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=100)) as desk:
             large = desk.submit(samples(20_000))
             await asyncio.sleep(1.0)
             began = asyncio.get_running_loop().time()
@@ -103,7 +103,7 @@ def test_batches_that_wait_for_room_are_let_in_as_it_comes_and_their_deadlines_a
 
     async def main() -> None:
         server = good_server(latency=1.0)
-        async with Desk(server, config=DispatcherConfig(max_concurrent=10, hedge=False)) as desk:
+        async with Desk(server, config=EngineConfig(max_concurrent=10, hedge=False)) as desk:
             batches = [desk.submit([sample], deadline=20.0) for sample in samples(6000)]
             statuses = [(await verdicts_of(batch))[0].status for batch in batches]
             assert set(statuses) == {Status.OK, Status.DEADLINE}
@@ -119,7 +119,7 @@ def test_a_batch_that_the_cache_knows_keeps_nobody_waiting_behind_it() -> None:
         async with Desk(good_server(latency=0.01), cache=cache) as desk:
             await desk.score(known)
         server = good_server(latency=1.0)
-        async with Desk(server, cache=cache, config=DispatcherConfig(max_concurrent=10, hedge=False)) as desk:
+        async with Desk(server, cache=cache, config=EngineConfig(max_concurrent=10, hedge=False)) as desk:
             full = desk.submit([Sample("q", f"new {i}") for i in range(2100)])
             await asyncio.sleep(0.5)
             asked = [desk.submit(known), desk.submit([Sample("q", "last")])]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.caches.desk import Report
 from plaudit.caches.memory import MemoryCache
 from plaudit.caches.sqlite import SqliteCache
 from plaudit.caches.upkeep import CacheStats
-from plaudit.config import home
+from plaudit.config import default_cache as default_path
 
 __all__ = [
     "Cache",
@@ -22,11 +21,6 @@ __all__ = [
     "default_path",
     "open_cache",
 ]
-
-
-def default_path() -> Path:
-    """The verdict file used when nobody names another."""
-    return home() / "verdicts.sqlite"
 
 
 def open_cache(

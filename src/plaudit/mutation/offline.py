@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.config import UNSET, Unset
+from plaudit.engine import Engine
 from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.server import LocalServer
 
@@ -19,7 +20,7 @@ def embedded_engine(
     model: str | os.PathLike[str] | None = None,
     *,
     slots: int = 4,
-    cache: str | os.PathLike[str] | None = DEFAULT_CACHE,
+    cache: str | os.PathLike[str] | Unset | None = UNSET,
     ask: Ask | None = None,
 ) -> Iterator[Engine]:
     """An engine over a model served on this machine while the block lasts.

@@ -11,8 +11,9 @@ import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from plaudit.config import EngineConfig
 from plaudit.errors import (
     BudgetSpent,
     EndpointRefused,
@@ -50,35 +51,23 @@ from plaudit.types import Reply, Usage
 log = logging.getLogger("plaudit")
 
 
-@dataclass(frozen=True, slots=True)
-class DispatcherConfig:
-    timeout: float = 120.0
-    """Seconds one attempt may take."""
-    max_concurrent: int | None = None
-    """Calls at once over all endpoints; None: as many as the endpoints bear."""
-    rpm: int | None = None
-    tpm: int | None = None
-    budget: float | None = None
-    """US dollars."""
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    hedge: bool = True
-
-
 class Dispatcher:
     """Owns the queue of calls and the lanes they leave by."""
 
     def __init__(
         self,
         lanes: Sequence[Lane],
-        config: DispatcherConfig | None = None,
+        config: EngineConfig | None = None,
         *,
+        retry: RetryPolicy | None = None,
         emit: Callable[[Event], None] | None = None,
         on_room: Callable[[], None] | None = None,
         ledger: Callable[[float], None] | None = None,
     ) -> None:
         """`ledger` is told, before it is so, which sum of dollars may have been spent; see `Engine`."""
         self.lanes = list(lanes)
-        self.config = config or DispatcherConfig()
+        self.config = config or EngineConfig()
+        self._retry = retry or RetryPolicy()
         self.queue: deque[Call] = deque()
         self._admission = Admission(
             self.lanes,
@@ -311,7 +300,7 @@ class Dispatcher:
             self._finish(call, self._lost_to)
             return
         call.failed_on = lane.name
-        wait = self.config.retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
+        wait = self._retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
         self._later(call, wait)
 
     def _on_send_again(self, flight: Flight, error: SendAgain, now: float) -> None:
@@ -344,7 +333,7 @@ class Dispatcher:
         if lane.is_lost:
             self._elsewhere_or_fail(call, lane, error)
             return
-        wait = self.config.retry.next_wait(attempt=call.attempts, jitter=jitter(call.key, call.sends))
+        wait = self._retry.next_wait(attempt=call.attempts, jitter=jitter(call.key, call.sends))
         if wait is None:
             self._finish(call, error)
             return

@@ -22,12 +22,13 @@ from plaudit.integrations.ray.engine_client import (
     pickle_judge,
     split_batch,
 )
-from plaudit.integrations.ray.terms import EngineOptions, Terms
+from plaudit.integrations.ray.terms import Terms
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
+from plaudit.settings import EngineOptions
 from plaudit.submits import Submits, checked_deadline
 from plaudit.types import Sample
 

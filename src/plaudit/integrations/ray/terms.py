@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from plaudit.caches import default_path
-from plaudit.config import Endpoint, Secret
-from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.config import Endpoint, Unset
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
-from plaudit.settings import load
-
-
-class EngineOptions(TypedDict, total=False):
-    """Settings of an engine that can travel; each as `plaudit.Engine` takes it."""
-
-    model: str
-    endpoints: Sequence[Endpoint]
-    api_key: Secret | str | None
-    max_concurrent: int | None
-    rpm: int | None
-    tpm: int | None
-    budget: float | None
-    timeout: float | None
-    hedge: bool
-    cache: str | os.PathLike[str] | None
-    client: str | None
+from plaudit.settings import EngineOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +36,15 @@ class Terms:
     @classmethod
     def of(cls, url: str | None = None, **options: Unpack[EngineOptions]) -> Terms:
         """Settle the options with this process's environment. Raises ConfigError as the engine would."""
-        cache = options.get("cache", DEFAULT_CACHE)
-        if not (cache is None or isinstance(cache, str | os.PathLike)):
+        cache = options.get("cache")
+        if not (cache is None or isinstance(cache, str | os.PathLike | Unset)):
             raise ConfigError(
                 "lives in one process and cannot be shared; give the path of its file",
                 setting="cache",
                 value=cache,
             )
-        engine = Engine(url, **options)  # checks everything, starts nothing
-        settings = load({})
-
-        def settled(name: str) -> Any:
-            given = options.get(name)
-            return getattr(settings, name) if given is None else given
-
-        return cls(
-            endpoints=engine.endpoints,
-            max_concurrent=settled("max_concurrent"),
-            rpm=settled("rpm"),
-            tpm=settled("tpm"),
-            budget=settled("budget"),
-            timeout=settled("timeout"),
-            hedge=options.get("hedge", True),
-            cache=_place(settings.cache or default_path() if cache == DEFAULT_CACHE else cache),
-            client=settled("client"),
-        )
+        config = Engine(url, **options).config  # checks everything, starts nothing
+        return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
 
     @property
     def is_limited(self) -> bool:
@@ -125,9 +91,3 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
             yield f"{name} differs" if one and other else f"{name} is set only {'there' if one else 'here'}"
         else:
             yield f"{name} is {one!r} there and {other!r} here"
-
-
-def _place(cache: str | os.PathLike[str] | None) -> str | None:
-    if cache is None or cache == "off":
-        return None
-    return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())

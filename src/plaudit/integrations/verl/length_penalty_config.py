@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from plaudit.caches import Cache
-from plaudit.config import Secret
-from plaudit.engine import DEFAULT_CACHE, Engine
+from plaudit.config import UNSET, Secret, Unset
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.outcome import JUDGE, PENALTY, RULE
 from plaudit.integrations.verl.progress import PercentLog
@@ -69,7 +69,7 @@ class LengthPenaltyConfig:
     """What a row without a verdict gets: `group_mean` (no advantage), `raise`, or a number."""
     max_failure_rate: float | None = field(default=0.2, kw_only=True)
     """A larger share of failures raises BatchFailed; None: never."""
-    cache: Cache | str | os.PathLike[str] | None = field(default=DEFAULT_CACHE, kw_only=True)
+    cache: Cache | str | os.PathLike[str] | Unset | None = field(default=UNSET, kw_only=True)
     """Where verdicts are kept, as for Engine; None: nowhere."""
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class LengthPenaltyConfig:
             url.rstrip("/").removesuffix(ROUTE) if url else None,
             model=self.model_name,
             api_key=self.api_key,
-            max_concurrent=max_concurrent,
+            max_concurrent=UNSET if max_concurrent is None else max_concurrent,
             cache=self.cache,
             observers=[Log(), PercentLog()],
         )
