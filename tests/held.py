@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
+
+from until import auntil
 
 from plaudit.types import ChatRequest, Reply, Request
 
@@ -22,8 +23,7 @@ class Held:
         assert isinstance(request, ChatRequest)
         text = request.messages[-1]["content"]
         self.sent.append(text)
-        while not self.all.is_set() and not any(word in text for word in self.some):  # noqa: ASYNC110
-            await asyncio.sleep(0.001)  # let go by another thread, which has no asyncio.Event
+        await auntil(lambda: self.all.is_set() or any(word in text for word in self.some))
         return GOOD
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from held import GOOD, Held
 from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, samples, taking
+from until import until
 
 from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, Status, Verdict
 from plaudit.caches import SqliteCache
@@ -155,8 +156,7 @@ def test_whoever_is_interrupted_while_scoring_pays_for_nothing_more() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
     def interrupt() -> None:
-        while len(held.sent) < 2:
-            time.sleep(0.001)
+        until(lambda: len(held.sent) >= 2)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     with Engine(
@@ -202,8 +202,7 @@ def test_two_event_loops_use_an_engine_at_once() -> None:
         ]
         for thread in threads:
             thread.start()
-        while len(held.sent) < 10:
-            time.sleep(0.001)
+        until(lambda: len(held.sent) >= 10)
         held.all.set()
         for thread in threads:
             thread.join()
@@ -220,8 +219,7 @@ def test_cancelling_the_caller_calls_the_batch_off() -> None:
 
     async def main(engine: Engine) -> None:
         task = asyncio.create_task(engine.ascore(samples(50), JUDGE))
-        while len(held.sent) < 2:  # noqa: ASYNC110 - sent by another thread
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(until, lambda: len(held.sent) >= 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -386,8 +384,7 @@ def test_requests_in_flight_are_shared_between_batches_and_threads() -> None:
     held = Held()
     with Engine("http://held/v1", model="m", cache=None, transport=lambda _: held) as engine:
         first, second = engine.submit(samples(10), JUDGE), engine.submit(samples(10), JUDGE)
-        while len(held.sent) < 10:
-            time.sleep(0.001)
+        until(lambda: len(held.sent) >= 10)
         held.all.set()
         assert scores(first.result()) == scores(second.result())
         assert {verdict.source for verdict in second.result()} == {Source.SHARED}
@@ -556,8 +553,7 @@ def test_streaming_samples_one_by_one_does_not_write_the_limits_each_time() -> N
     with loopback(INSTANT.replace(latency=taking(0.01), capacity=Reject(slots=8))) as server:
         with Engine(server.url, model="m", cache=None) as engine:
             engine.score(samples(100), JUDGE)
-            while not (home() / "limits.json").exists():
-                time.sleep(0.001)  # written when the batch is over, which its verdicts do not wait for
+            until((home() / "limits.json").exists)  # written when the batch is over, after its verdicts
             written = (home() / "limits.json").stat().st_mtime_ns
             for sample in samples(20, "Rome"):
                 engine.score([sample], JUDGE)
@@ -585,8 +581,7 @@ def test_replies_that_come_too_late_fill_the_cache() -> None:
     slow = INSTANT.replace(latency=taking(0.3))
     with loopback(slow) as server, Engine(server.url, model="m", hedge=False) as engine:
         pending = engine.submit(samples(10), JUDGE)
-        while server.stats.requests < 10:
-            time.sleep(0.001)
+        until(lambda: server.stats.requests >= 10)
         assert statuses(pending.result(timeout=0.05)) == {Status.DEADLINE}
         again = engine.score(samples(10), JUDGE)
         assert statuses(again) == {Status.OK}
@@ -655,8 +650,7 @@ def test_an_observer_may_submit_but_not_wait() -> None:
         transport=lambda _: ScriptedTransport([GOOD]),
     ) as engine:
         engine.score(samples(3), JUDGE)
-        while len(refused) < 3:
-            time.sleep(0.001)
+        until(lambda: len(refused) >= 3)
         (pending,) = follow_ups
         assert statuses(pending.result()) == {Status.OK}
 

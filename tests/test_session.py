@@ -20,6 +20,7 @@ import psutil
 import pytest
 from held import GOOD, Held
 from loopback import HANGING, INSTANT, JUDGE, Loopback, loopback, samples, taking
+from until import until
 
 from plaudit import Endpoint, Engine, Pending, Source, Status
 from plaudit.errors import EngineClosed
@@ -134,19 +135,22 @@ def test_threads_that_close_and_submit_at_once_lose_no_sample() -> None:
 
 
 def test_closing_waits_for_a_batch_that_is_just_being_handed_over() -> None:
-    is_starting = threading.Event()
+    is_starting, closing = threading.Event(), threading.Event()
     pendings: list[Pending] = []
 
     def slow(_: Endpoint) -> Held:
         is_starting.set()
-        time.sleep(0.05)
+        closing.wait(timeout=10)
         return Held()
 
     engine = Engine("http://held/v1", model="m", cache=None, transport=slow)
     thread = threading.Thread(target=lambda: pendings.append(engine.submit(samples(3), JUDGE)))
     thread.start()
     is_starting.wait()
-    engine.close()
+    closer = threading.Thread(target=engine.close)
+    closer.start()
+    closing.set()
+    closer.join()
     thread.join()
     assert {verdict.status for verdict in pendings[0].result(timeout=5)} == {Status.FAILED}
     assert "plaudit" not in [thread.name for thread in threading.enumerate()]
@@ -179,10 +183,7 @@ def test_an_engine_that_is_forgotten_ends_by_itself(caplog: pytest.LogCaptureFix
     with loopback() as server, nothing_left_behind(server, caplog):
         assert Engine(server.url, model="m").score(samples(3), JUDGE)[0].is_valid
         gc.collect()
-        give_up = time.monotonic() + 5
-        while any(thread.name.startswith("plaudit") for thread in threading.enumerate()):
-            assert time.monotonic() < give_up
-            time.sleep(0.005)
+        until(lambda: not any(thread.name.startswith("plaudit") for thread in threading.enumerate()))
 
 
 def test_a_batch_outlives_the_last_mention_of_its_engine() -> None:
@@ -236,14 +237,12 @@ def test_ctrl_c_interrupts_whoever_waits_and_the_engine_closes() -> None:
         assert process.stdout is not None
         for _ in range(4):
             assert process.stdout.readline() == "waiting\n"
-            while server.stats.in_flight < 30:
-                time.sleep(0.005)
+            until(lambda: server.stats.in_flight >= 30)
             interrupted = time.monotonic()
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "closed ['MainThread']\n"
             assert time.monotonic() - interrupted < PROMPTLY
-            while server.stats.in_flight:
-                time.sleep(0.005)
+            until(lambda: not server.stats.in_flight)
         assert end(process) == ("", "")
         assert process.returncode == 0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 from simulated_judge import Simulator, simulated
 from typer.testing import CliRunner, Result
+from until import until
 
+from plaudit.caches import default_path
 from plaudit.cli import app
 from plaudit.simulator import Latency, Queue, Scenario
 
@@ -208,6 +212,17 @@ def test_a_bad_line_is_named_by_number_and_reason(simulator: Simulator, source: 
     assert simulator.server.stats.requests == 0
 
 
+def stored() -> int:
+    """How many verdicts the user's cache holds."""
+    if not default_path().exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(default_path())) as connection:
+        try:
+            return int(connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+        except sqlite3.OperationalError:  # not made yet
+            return 0
+
+
 def test_a_bad_line_from_a_pipe_keeps_what_came_before_it(simulator: Simulator, out: Path) -> None:
     command = [sys.executable, "-m", "plaudit", "score", "-", "-o", str(out), "--base-url", simulator.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
@@ -215,9 +230,7 @@ def test_a_bad_line_from_a_pipe_keeps_what_came_before_it(simulator: Simulator, 
         assert run.stderr
         run.stdin.write(lines(3).encode())
         run.stdin.flush()
-        while simulator.server.stats.answered < 3:
-            time.sleep(0.01)
-        time.sleep(0.1)
+        until(lambda: stored() >= 3)  # delivered before they are stored
         run.stdin.write(b"nonsense\n")
         run.stdin.close()
         said = run.stderr.read().decode()
@@ -247,8 +260,7 @@ def test_a_signal_saves_what_is_done_within_two_seconds_and_a_rerun_goes_on(
 ) -> None:
     source.write_text(lines(100))
     run = slow_run(half_slow, source, out)
-    while half_slow.server.stats.answered < 12:
-        time.sleep(0.01)
+    until(lambda: half_slow.server.stats.answered >= 12)
     sent = time.monotonic()
     os.kill(run.pid, number)
     _, said = run.communicate(timeout=10)

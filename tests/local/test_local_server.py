@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from until import until
 from wire import chat, ends_within, is_running
 
 from plaudit.config import Endpoint
@@ -225,8 +225,9 @@ def test_a_server_that_dies_says_so(tiny: Path) -> None:
         assert server.trouble is None
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
-        while (trouble := server.trouble) is None:
-            time.sleep(0.005)
+        until(lambda: server.trouble is not None)
+        trouble = server.trouble
+        assert trouble is not None
         assert "tiny.gguf" in trouble and "memory" in trouble
     assert server.trouble is None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from typing import Any
 
 import psutil
+from until import until
 
 from plaudit.config import Endpoint
 
@@ -39,9 +39,8 @@ def is_running(pid: int) -> bool:
 
 def ends_within(pid: int, seconds: float) -> bool:
     """Whether the process ends in that time."""
-    deadline = time.monotonic() + seconds
-    while is_running(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
+    try:
+        until(lambda: not is_running(pid), within=seconds)
+    except AssertionError:
+        return False
     return True

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ pytestmark = pytest.mark.trainers
 import msgspec  # noqa: E402
 from loopback import INSTANT, loopback, taking  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
+from until import until  # noqa: E402
 
 from plaudit.cli import app  # noqa: E402
 from plaudit.mutation.history import History  # noqa: E402
@@ -81,10 +81,8 @@ def test_killed_outright_and_resumed_it_gives_the_same_curve(tmp_path: Path) -> 
         words = ("--servers", server.url, *settings)
         script = [sys.executable, str(ROOT / "train_query_mutator.py"), *words, "-o", str(tmp_path / "cut")]
         child = subprocess.Popen(script, env=os.environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        patience = time.monotonic() + 90
-        while not (tmp_path / "cut" / "checkpoint.zip").exists():
-            assert child.poll() is None and time.monotonic() < patience
-            time.sleep(0.005)
+        until((tmp_path / "cut" / "checkpoint.zip").exists, within=90)
+        assert child.poll() is None
         child.send_signal(signal.SIGKILL)
         child.wait()
         assert not (tmp_path / "cut" / "report.html").exists()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import time
 
 from rich.console import Console
+from until import until
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, LimitChanged, VerdictsReady
 from plaudit.observers.progress import Meter, Progress
@@ -82,10 +82,7 @@ def test_a_longer_run_shows_the_line_and_clears_it() -> None:
     console = terminal()
     with Progress(total=2, console=console, delay=0.0) as progress:
         progress(ready(0.0, OK))
-        for _ in range(200):
-            if "1/2" in shown(console):
-                break
-            time.sleep(0.005)
+        until(lambda: "1/2" in shown(console))
     assert "1/2" in shown(console)
     assert shown(console).endswith("\x1b[2K")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from dispatching import FakeServer
 from scoring import Desk, marks_of, samples
+from until import until
 
 from plaudit.config import EngineConfig
 from plaudit.scheduling.alarm import CATCH_UP, Alarm
@@ -175,8 +176,9 @@ def test_a_process_that_was_stopped_for_longer_than_its_time_uses_what_has_come(
     try:
         assert judge.all_asked.wait(30.0)
         os.kill(child.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
         judge.answer()
-        time.sleep(1.5)  # real, as the stop is: longer than the one second that it has
+        until(lambda: time.monotonic() > stopped + 1.5)  # longer than the one second that it has
         os.kill(child.pid, signal.SIGCONT)
         said, _ = child.communicate(timeout=30.0)
         assert said.split() == ["ok"] * 8

@@ -6,13 +6,13 @@ import asyncio
 import pickle
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from held import GOOD, Held
 from loopback import JUDGE, samples
 from loopback_connection import LoopbackConnection, client_over, join, submit
+from until import until
 
 from plaudit import ConfigError, Group, Rubric, Sample, Source, Status, Verdict
 from plaudit.errors import EngineClosed
@@ -20,13 +20,6 @@ from plaudit.integrations.ray.engine_client import pickle_judge, split_batch
 from plaudit.integrations.ray.messages import Results
 from plaudit.scheduling.batch import Batch
 from plaudit.testing import ScriptedTransport
-
-
-def soon(is_so: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 5.0
-    while not is_so():
-        assert time.monotonic() < give_up
-        time.sleep(0.002)
 
 
 def test_many_small_requests_travel_in_few_calls() -> None:
@@ -69,7 +62,7 @@ def test_callers_that_ask_the_same_share_one_call() -> None:
     connection = LoopbackConnection(held)
     with client_over(connection) as client:
         pendings = [submit(client, samples(1), JUDGE) for _ in range(8)]
-        soon(lambda: len(held.sent) == 1)
+        until(lambda: len(held.sent) == 1)
         held.all.set()
         found = [pending.result(timeout=5)[0] for pending in pendings]
     assert len(held.sent) == 1
@@ -83,10 +76,10 @@ def test_an_engine_that_dies_costs_no_sample_and_pays_nothing_twice(tmp_path: Pa
         pending = submit(client, samples(20), JUDGE)
         lone = submit(client, samples(1, "Rome"), JUDGE)
         held.some.update(f"Paris {number}" for number in range(8))
-        soon(lambda: pending.remaining <= 12)
+        until(lambda: pending.remaining <= 12)
         paid = 20 - pending.remaining
         connection.lose()
-        soon(lambda: connection.connects == 2)
+        until(lambda: connection.connects == 2)
         held.all.set()
         verdicts = pending.result(timeout=10) + lone.result(timeout=10)
     assert {verdict.status for verdict in verdicts} == {Status.OK}
@@ -120,7 +113,7 @@ def test_an_engine_that_dies_again_and_again_is_given_up() -> None:
     with client_over(connection) as client:
         pending = submit(client, samples(3), JUDGE)
         for losses in range(1, 7):
-            soon(lambda: connection.connects == losses and len(connection.sent) >= losses)  # noqa: B023
+            until(lambda: connection.connects == losses and len(connection.sent) >= losses)  # noqa: B023
             connection.lose()
         verdicts = pending.result(timeout=5)
     assert {(verdict.status, verdict.score) for verdict in verdicts} == {(Status.FAILED, None)}
@@ -156,7 +149,7 @@ def test_a_result_with_a_time_limit_marks_what_is_missing() -> None:
     held.some.add("Paris 1")
     with client_over(LoopbackConnection(held)) as client:
         pending = submit(client, samples(3), JUDGE)
-        soon(lambda: pending.remaining == 2)
+        until(lambda: pending.remaining == 2)
         verdicts = pending.result(timeout=0.02)
     assert [verdict.status for verdict in verdicts] == [Status.DEADLINE, Status.OK, Status.DEADLINE]
 
@@ -166,12 +159,12 @@ def test_what_is_called_off_is_not_sent() -> None:
     connection = LoopbackConnection(held)
     with client_over(connection) as client:
         pending = submit(client, samples(200), JUDGE)
-        soon(lambda: len(held.sent) >= 30)
+        until(lambda: len(held.sent) >= 30)
         pending.cancel()
         verdicts = pending.result(timeout=5)
         assert {verdict.error for verdict in verdicts} == {"cancelled"}
-        soon(lambda: len(connection.sent) == 2)  # the request, and that nobody wants it
-        time.sleep(0.05)  # until the engine's thread has heard of it
+        until(lambda: len(connection.sent) == 2)  # the request, and that nobody wants it
+        submit(client, [Sample("Q", "")], JUDGE).result(timeout=5)  # the engine has heard of it by then
         under_way = len(held.sent)
         held.all.set()
         assert submit(client, samples(1, "Rome"), JUDGE).result(timeout=5)[0].is_valid
@@ -183,7 +176,7 @@ def test_a_process_taken_for_dead_asks_again_for_what_it_lacks() -> None:
     connection = LoopbackConnection(held)
     with client_over(connection) as client:
         pending = submit(client, samples(2), JUDGE)
-        soon(lambda: len(held.sent) == 2)
+        until(lambda: len(held.sent) == 2)
         connection.forget()
         held.some.add("Rome")
         other = submit(client, samples(1, "Rome"), JUDGE)  # its answer ends the visit that was under way
@@ -232,9 +225,10 @@ def test_groups_of_two_callers_are_judged_apart() -> None:
         group = [Sample("Q", f"answer {number}", group="g") for number in range(3)]
         first = submit(client, group, panel)  # type: ignore[arg-type]
         second = submit(client, group, panel)  # type: ignore[arg-type]
-        soon(lambda: len(held.sent) == 1)
-        time.sleep(0.02)
-        assert len(held.sent) == 1  # the same question: one call
+        until(lambda: len(held.sent) == 1)
+        held.some.add("Rome")
+        assert submit(client, samples(1, "Rome"), JUDGE).result(timeout=5)[0].is_valid
+        assert len(held.sent) == 2  # the same question: one call, and Rome's
         held.all.set()
         assert [verdict.status for verdict in first.result(timeout=5)] == [
             verdict.status for verdict in second.result(timeout=5)
@@ -293,7 +287,7 @@ def test_closing_fails_the_rest_and_leaves_no_thread() -> None:
     with client_over(connection) as client:
         pending = submit(client, samples(3), JUDGE)
         member = join(client, "a", 1, size=2)
-        soon(lambda: len(connection.sent) >= 1)
+        until(lambda: len(connection.sent) >= 1)
         client.close()
         verdicts = pending.result()
         with pytest.raises(EngineClosed):

@@ -8,6 +8,7 @@ import pytest
 from held import GOOD, Held
 from loopback import JUDGE, samples
 from loopback_connection import LoopbackConnection, client_over, submit
+from until import until
 
 from plaudit import Status, Usage
 from plaudit.errors import BudgetSpent
@@ -126,9 +127,10 @@ def test_calls_are_held_back_until_the_minute_is_over() -> None:
 def test_what_is_called_off_while_it_is_held_back_is_never_sent() -> None:
     held = Held()
     held.all.set()
-    with client_over(LoopbackConnection(held, hold=0.1)) as client:
+    connection = LoopbackConnection(held, hold=0.1)
+    with client_over(connection) as client:
         gone = submit(client, samples(3), JUDGE)
-        time.sleep(0.02)
+        until(lambda: connection.sent)
         gone.cancel()
         assert submit(client, samples(1, "Rome"), JUDGE).result()[0].is_valid
     assert len(held.sent) == 1

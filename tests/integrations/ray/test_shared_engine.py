@@ -17,6 +17,7 @@ import pytest
 import ray
 from loopback import INSTANT, JUDGE, Loopback, loopback, samples, taking
 from ray.cluster_utils import Cluster
+from until import until
 
 from plaudit import ConfigError, Endpoint, Price, Sample, Source, Status, Verdict
 from plaudit.errors import EngineClosed
@@ -145,13 +146,6 @@ def shared(cluster: Cluster, settings: dict[str, Any]) -> Iterator[SharedEngine]
         yield shared
 
 
-def soon(is_so: Callable[[], bool], within: float = 20.0) -> None:
-    give_up = time.monotonic() + within
-    while not is_so():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
 def of_the_actor(shared: SharedEngine, fact: Callable[[Any], Any]) -> Any:
     actor = ray.get_actor(shared.name, namespace="plaudit")
     return ray.get(actor.__ray_call__.remote(fact), timeout=20)
@@ -273,7 +267,7 @@ def test_trainings_keep_apart_unless_they_ask_to_share(
     assert own not in (shared.name, "")
     assert complaint == "max_concurrent is 5 there and 9 here"
     assert (name, verdict) == (common.name, "ok")
-    soon(lambda: not is_running(own))  # it ended with its training
+    until(lambda: not is_running(own))  # it ended with its training
     assert common.score(samples(1), JUDGE)[0].is_valid
 
 
@@ -292,8 +286,8 @@ def test_closing_leaves_no_actor_and_no_thread_and_no_other_process_in_the_lurch
         common.submit(samples(1), JUDGE)
     assert {verdict.status for verdict in ray.get(asked)} == {Status.OK}
     ray.get(crew[1].close.remote())
-    soon(lambda: not is_running(common.name))
-    soon(lambda: server.stats.in_flight == 0)
+    until(lambda: not is_running(common.name))
+    until(lambda: server.stats.in_flight == 0)
     after = {thread for thread in threading.enumerate() if thread.name.startswith("plaudit")}
     assert len(before - after) == 1
 
@@ -344,9 +338,7 @@ def test_a_budget_holds_though_the_engine_dies_again_and_again_in_mid_call(clust
         with SharedEngine(endpoints=[endpoint], share="mortal", **options) as shared:
             pending = shared.submit(samples(100), JUDGE)
             for sent in (4, 10, 16):
-                patience = time.monotonic() + 20.0
-                while server.stats.requests < sent and time.monotonic() < patience:
-                    time.sleep(0.01)
+                until(lambda sent=sent: server.stats.requests >= sent)  # type: ignore[misc]
                 kill(shared)
             verdicts = pending.result(timeout=60)
         dollars = tokens * PRICE.completion / 1e6 * server.stats.requests
@@ -366,7 +358,7 @@ def test_a_detached_engine_outlives_its_process_and_keeps_its_settings(cluster: 
         second = SharedEngine(server.url, rpm=60, **options)
         assert second.score(samples(1), JUDGE)[0].is_valid
         second.stop()
-        soon(lambda: not is_running("shared-stale"))
+        until(lambda: not is_running("shared-stale"))
 
 
 # -- deaths -----------------------------------------------------------------------------------------------
@@ -429,7 +421,7 @@ def test_the_death_of_the_worker_that_started_the_engine_leaves_the_others_one(
         ray.get(second.open.remote(server.url, **options))
         first.score.remote(samples(40, "first"))
         asked = second.score.remote(samples(40, "second"))
-        soon(lambda: server.stats.answered > 20)
+        until(lambda: server.stats.answered > 20)
         ray.kill(first)
         verdicts = ray.get(asked, timeout=40)
         assert {verdict.status for verdict in verdicts} == {Status.OK}

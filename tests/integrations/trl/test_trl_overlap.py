@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from loopback import INSTANT, Loopback, loopback, taking
+from until import until
 
 from plaudit import Reference, Rubric
 from plaudit.integrations.trl import overlap, reward_function
@@ -49,10 +50,7 @@ class Miniature:
         return ids, ids, None, completions, None, self._fields, None, None
 
     def _log_probs(self) -> None:
-        for _ in range(1000):
-            if self._server.stats.requests:
-                break
-            asyncio.run(asyncio.sleep(0.001))
+        until(lambda: self._server.stats.requests)
         self.asked_before_rewards = self._server.stats.requests
 
     def _calculate_rewards(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from loopback import INSTANT, Loopback, loopback, taking
+from until import until
 
 from plaudit import Rubric
 from plaudit.errors import BatchFailed
@@ -207,7 +208,8 @@ def test_the_judge_is_hidden_behind_log_probs(policy: str, tmp_path: Path) -> No
     class Slow(GRPOTrainer):  # type: ignore[misc]
         def _get_per_token_logps_and_entropies(self, *args: Any, **options: Any) -> Any:
             if not self.model.training or getattr(self, "is_scoring", False):
-                time.sleep(0.05)
+                began = time.monotonic()
+                until(lambda: time.monotonic() > began + 0.05)
             return super()._get_per_token_logps_and_entropies(*args, **options)
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:

@@ -13,6 +13,7 @@ import torch
 from legacy_data import RESPONSE_WIDTH, Letters, batch, rewards_of
 from legacy_rows import RUBRIC, Watched
 from loopback import HANGING, INSTANT, Loopback, loopback, taking
+from until import until
 
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.verl import LengthPenaltyConfig, LengthPenaltyRewardManager
@@ -130,8 +131,7 @@ def test_log_probs_are_computed_between_submit_and_collect() -> None:
         data = batch(RESPONSES, uids=MIXED)
         reward.submit(data)
         assert server.stats.answered == 0  # the trainer goes on, and the replies come without it
-        while server.stats.answered < 5:
-            time.sleep(0.01)
+        until(lambda: server.stats.answered >= 5)
         tensor = reward.collect()
         reward.shutdown_workers()
         assert torch.equal(tensor, manager(server)(data))

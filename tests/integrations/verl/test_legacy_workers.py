@@ -8,12 +8,12 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from held import Held
 from legacy_rows import RUBRIC
 from loopback import HANGING, INSTANT, loopback, samples, taking
+from until import until
 
 from plaudit import Endpoint, Engine, Reference, Sample, Status
 from plaudit.integrations.verl import LengthPenaltyConfig
@@ -37,14 +37,6 @@ def workers(
 def engines() -> set[threading.Thread]:
     """The threads of engines; other tests of the process may have left one at work."""
     return {thread for thread in threading.enumerate() if thread.name == "plaudit"}
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    for _ in range(500):
-        if is_so():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 # -- two modes --------------------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ def test_the_first_batch_starts_them_and_dropping_them_stops_them() -> None:
         assert len(engines() - before) == 1
         del team
         gc.collect()
-        assert eventually(lambda: not engines() - before)
+        until(lambda: not engines() - before)
 
 
 def test_they_start_and_stop_when_told_to_and_then_start_again_by_themselves() -> None:
