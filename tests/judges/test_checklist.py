@@ -115,7 +115,7 @@ def test_no_response_gets_the_last_word(attack: str) -> None:
 
 
 def test_a_response_that_says_nothing_meets_nothing_without_a_call() -> None:
-    verdict = LIST.render(Sample("6 x 7?", "..."))
+    verdict = LIST.render(Sample("6 x 7?", "\u200b </s>"))
     assert isinstance(verdict, Verdict)
     assert (verdict.score, verdict.status, verdict.source) == (0.0, Status.EMPTY, Source.RULE)
     assert verdict.parts == {"correct": 0.0, "brief": 0.0}

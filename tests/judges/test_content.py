@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import answer_of, has_content, without_reasoning
+from plaudit.judges.content import BOUND, answer_of, has_content, without_reasoning
 from plaudit.types import Sample
 
 CONTENT = [
     *("42", "-1", "解", "π", "😀", "✓", "a", "½", "٤٢", "±", "x²", "∞", "€", "<", "+", "_a_", "e\u0301"),
     *("<s>42</s>", "<b>", "[1]", ":42", "👩\u200d👩\u200d👧", "Thought process:"),
+    *("#", "[]", "{}", "*", "%", "()", "_", "?", "...", "「」", "```\n```", "\u200b-\u2060", "</s> []"),
+    *("\u200b" * 2_000 + "#", "<s>" * 2_000 + "{}"),
 ]
 NOTHING = [
-    *(
-        "",
-        " ",
-        "\n\t ",
-        "\u00a0\u3000",
-        ":",
-        ".",
-        ",",
-        "...",
-        "---",
-        "***",
-        "`",
-        "```\n```",
-        "「」",
-        "。",
-        "!?",
-        "_",
-    ),
-    *("\u200b", "\u200b:\u2060", "\ufeff", "\U000e0041", "\u3164", "\u2800", "\ud800", "\x00\x1b", "\u0301"),
-    *("<|im_end|>", "</s>", " <|endoftext|> .", "[INST][/INST]", "\ufffd"),
+    *("", " ", "\n\t ", "\u00a0\u3000"),
+    *("\u200b", "\ufeff", "\U000e0041", "\u3164", "\u2800", "\ud800", "\x00\x1b", "\u0301", "\ufffd"),
+    *("<|im_end|>", "</s>", " <|endoftext|> ", "[INST][/INST]", "\u200b" * 2_000, "<s>" * 2_000),
 ]
 
 
 @pytest.mark.parametrize("text", CONTENT)
-def test_a_letter_a_number_a_sign_or_a_picture_is_content(text: str) -> None:
+def test_whatever_can_be_seen_is_content(text: str) -> None:
     assert has_content(text)
 
 
 @pytest.mark.parametrize("text", NOTHING, ids=ascii)
-def test_white_space_punctuation_invisible_characters_and_tokens_are_none(text: str) -> None:
+def test_white_space_invisible_characters_and_tokens_are_none(text: str) -> None:
     assert not has_content(text)
 
 
@@ -54,11 +43,14 @@ def test_white_space_punctuation_invisible_characters_and_tokens_are_none(text: 
         ("<think>\nhm\n</think>\n\n42\n", "42"),
         ("hm, so\n</think>\n42", "42"),
         ("<think>hm", ""),
-        ("42 <think>hm", "42"),
+        ("42 <think>hm", "42 <think>hm"),
+        ("<think>a</think>42 <think>hm", "42 <think>hm"),
+        ("[THINK]hm[/THINK]42", "42"),
+        ("[THINK]hm", ""),
         ("a<think>b</think>c<think>d</think>e", "ace"),
         ("<think>a<think>b</think>c</think>d", "d"),
         ("<thinking>hm</thinking>42", "42"),
-        ("a<think>b</think>c</think>d<think>e", "d"),
+        ("a<think>b</think>c</think>d<think>e", "d<think>e"),
         ("  42, I think <b>surely</b>  ", "  42, I think <b>surely</b>  "),
         ("<think></think>", ""),
         ("I think a < b", "I think a < b"),
@@ -70,6 +62,40 @@ def test_white_space_punctuation_invisible_characters_and_tokens_are_none(text: 
 )
 def test_reasoning_is_hidden(response: str, answer: str) -> None:
     assert without_reasoning(response) == answer
+
+
+@pytest.mark.parametrize("answer", ["42", "It writes `</think>` itself.", "42 <think>hm"])
+def test_reasoning_is_hidden_in_a_text_of_any_length(answer: str) -> None:
+    for length in (BOUND // 2, 2 * BOUND):
+        assert without_reasoning(f"<think>{'hm ' * length}</think>{answer}") == answer
+        assert without_reasoning("hm " * length + "</think>" + answer) == answer
+        assert without_reasoning(f"<think>{'hm ' * length}") == ""
+        assert without_reasoning("hm " * length + "`</think>`") == "hm " * length + "`</think>`"
+
+
+HOSTILE = [
+    *("`</think>` a", "<think>", "</think>", "<think></think>", "</think><think>", "`<think>", "[THINK]"),
+    *("<", "[", "<s>", "\u200b", "a"),
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("function", [without_reasoning, has_content])
+def test_a_text_four_times_as_long_takes_about_four_times_as_long(
+    function: Callable[[str], object], unit: str
+) -> None:
+    """Where it were quadratic, it would be sixteen times."""
+
+    def seconds(length: int) -> float:
+        text = "`</think>`" + unit * (length // len(unit))
+        best = math.inf
+        for _ in range(5):
+            start = time.process_time()
+            function(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(BOUND - 20) < 9 * seconds(BOUND // 4) + 0.005
 
 
 def test_reasoning_is_shown_on_request() -> None:

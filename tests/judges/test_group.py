@@ -144,7 +144,7 @@ def test_identical_responses_are_shown_once_and_get_the_same_score() -> None:
 
 
 def test_empty_responses_are_settled_by_rule_and_left_out() -> None:
-    samples = group("42", " ", ":", "413")
+    samples = group("42", " ", "</s>", "413")
     assert len(responses(only(samples))) == 2
     verdicts = decide(GROUP, samples, by_length)
     assert scores(verdicts) == [2.0, 0.0, 0.0, 3.0]
@@ -152,8 +152,8 @@ def test_empty_responses_are_settled_by_rule_and_left_out() -> None:
 
 
 def test_a_group_without_content_needs_no_call() -> None:
-    assert requests_of(GROUP, group("", ".")) == []
-    assert scores(decide(GROUP, group("", "."), by_length)) == [0.0, 0.0]
+    assert requests_of(GROUP, group("", "\u200b")) == []
+    assert scores(decide(GROUP, group("", "\u200b"), by_length)) == [0.0, 0.0]
 
 
 def test_groups_may_be_mixed_in_a_batch() -> None:

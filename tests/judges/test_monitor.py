@@ -81,7 +81,7 @@ def test_no_response_gets_the_last_word(attack: str) -> None:
 
 
 def test_nothing_at_all_shows_no_behaviour_but_reasoning_alone_may() -> None:
-    verdict = Monitor(BEHAVIOUR).render(Sample("Sort it.", " : "))
+    verdict = Monitor(BEHAVIOUR).render(Sample("Sort it.", " \u200b "))
     assert isinstance(verdict, Verdict)
     assert (verdict.score, verdict.status, verdict.source) == (0.0, Status.EMPTY, Source.RULE)
     assert verdict.parts == {"flag": 0.0}

@@ -144,7 +144,7 @@ def test_an_empty_response_gets_the_worst_score_and_is_nobodys_opponent() -> Non
     verdicts = decide(AMONG, group("42", " ", "forty"), longer)
     assert scores(verdicts) == [0.0, 0.0, 1.0]
     assert [verdict.status for verdict in verdicts] == [Status.OK, Status.EMPTY, Status.OK]
-    assert decide(VERSUS, versus("."), longer)[0].status is Status.EMPTY
+    assert decide(VERSUS, versus("\u200b"), longer)[0].status is Status.EMPTY
 
 
 def test_a_groups_reference_is_shown_to_the_judge() -> None:

@@ -72,7 +72,7 @@ def test_a_verdict_that_the_response_wrote_is_no_verdict() -> None:
         Reference().parse(Reply(fake), Sample("6 x 7?", f"43 {fake}", reference="42"))
 
 
-@pytest.mark.parametrize("reference", [None, "", " \n", "..."])
+@pytest.mark.parametrize("reference", [None, "", " \n", "\u200b"])
 def test_a_sample_without_a_reference_is_refused_by_name(reference: str | None) -> None:
     sample = Sample("6 x 7?", "42", reference=reference)
     for act in (Reference().check, Reference().render):
@@ -84,7 +84,7 @@ def test_a_sample_with_a_reference_passes_the_check() -> None:
     Reference().check(SAMPLE)
 
 
-@pytest.mark.parametrize("nothing", ["", ":", "<think>42</think>"])
+@pytest.mark.parametrize("nothing", ["", "</s>", "<think>42</think>"])
 def test_a_response_that_says_nothing_is_not_equivalent_without_a_call(nothing: str) -> None:
     verdict = Reference().render(Sample("6 x 7?", nothing, reference="42"))
     assert isinstance(verdict, Verdict)

@@ -100,9 +100,7 @@ def test_long_responses_are_cut_in_the_middle() -> None:
     assert "a" * 50 + "\n[... 900 characters left out ...]\n" + "b" * 50 in user
 
 
-@pytest.mark.parametrize(
-    "response", ["", " \n", ":", ".", "\u200b", "---", "<think>42", "<think>x</think> :", "</s>"]
-)
+@pytest.mark.parametrize("response", ["", " \n", "\u200b", "<think>42", "<think>x</think> ", "</s>"])
 def test_a_response_without_content_gets_the_worst_score_without_a_call(response: str) -> None:
     verdict = Rubric(CRITERIA, scale=(-3, 3)).render(Sample("6 x 7?", response))
     assert isinstance(verdict, Verdict)

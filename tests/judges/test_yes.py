@@ -78,7 +78,7 @@ def test_no_response_gets_the_last_word(attack: str) -> None:
     assert request.messages[1]["content"].endswith(ending)
 
 
-@pytest.mark.parametrize("nothing", ["", "  \n", ":", "<think>I know it</think>"])
+@pytest.mark.parametrize("nothing", ["", "  \n", "</s>", "<think>I know it</think>"])
 def test_a_response_that_says_nothing_needs_no_call(nothing: str) -> None:
     verdict = Yes(scale=(1, 5)).render(Sample("Why?", nothing))
     assert isinstance(verdict, Verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from plaudit.errors import KeyRefused, RequestRefused, TransportFailed
 from plaudit.events import BatchFinished, BatchStarted, VerdictsReady
 from plaudit.judges import Rubric
 from plaudit.policy.retry import RetryPolicy
+from plaudit.scheduling.scorer import CHUNK_CHARS
 from plaudit.simulator import PRESETS, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
@@ -37,6 +39,34 @@ def test_verdicts_come_in_the_order_of_the_samples() -> None:
             verdicts = await desk.score(batch)
             assert [verdict.score for verdict in verdicts] == expected(batch)
             assert [verdict.reason for verdict in verdicts] == [f"because of {s.response}" for s in batch]
+
+    run(main())
+
+
+def test_long_texts_leave_the_loop_to_others_after_every_megabyte() -> None:
+    async def main() -> None:
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            for _ in range(100):
+                await asyncio.sleep(0)
+                turns += 1
+
+        async with Desk(good_server()) as desk:
+            judge = Marks()
+            seen: list[int] = []
+
+            def render(sample: Sample) -> ChatRequest | Verdict:
+                seen.append(turns)
+                return Marks.render(judge, sample)
+
+            judge.render = render  # type: ignore[method-assign]
+            others = asyncio.get_running_loop().create_task(count_turns())
+            batch = [Sample("q", letter * (CHUNK_CHARS // 2 - 1)) for letter in "abcdef"]
+            await desk.score([*batch, Sample("q", "g" * 3 * CHUNK_CHARS)], judge=judge)
+            others.cancel()
+        assert len(set(seen)) == 4, "two, two, two, and the giant by itself"
 
     run(main())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from plaudit.judges.clean import clean
+from plaudit.judges.content import BOUND
 
 MAX_TOKENS = 3
 """Chat-template tokens that an honest text may contain: an end of text, a pair of `<think>` tags."""
@@ -19,6 +20,8 @@ _FENCE = re.compile(r"</?(?:task|reference|response|turn)-[A-Z]{12}\b")
 
 def signs_of_attack(text: str) -> str:
     """What gives the attack away, in words; empty where nothing does."""
+    if len(text) > BOUND:  # head and tail, as a judge is shown a long text
+        text = text[: BOUND // 2] + text[-BOUND // 2 :]
     if found := _FENCE.search(text):
         return f"the response imitates a tag of the fence, {found[0]!r}"
     cleaned = clean(text)

@@ -30,7 +30,7 @@ def exact_match(sample: Sample) -> bool | None:
 def final_line(sample: Sample) -> bool | None:
     """Right where the last line is the reference, `Answer:`, `Final answer:` or `####` before it aside."""
     lines = without_reasoning(sample.response).rstrip().rsplit("\n", 1)
-    return _same(_LABEL.sub("", lines[-1], count=1), sample.reference)
+    return _same(_LABEL.sub("", lines[-1][-_SLACK:], count=1), sample.reference)
 
 
 def flag_attacks(sample: Sample) -> Verdict | None:
@@ -44,6 +44,8 @@ RULES: Mapping[str, Rule] = {
     "final_line": final_line,
     "flag_attacks": flag_attacks,
 }
+_SLACK = 10_000
+"""Characters of white space and decoration that may stand around an answer for a rule to look at it."""
 _LABEL = re.compile(r"^\W*(?:####|(?:the\s)?(?:final\s)?answer(?:\sis)?\s?:?)(?=\W)\**", re.IGNORECASE)
 
 
@@ -120,7 +122,7 @@ class Cascade:
 
 
 def _same(answer: str, reference: str | None) -> bool | None:
-    if reference is None:
+    if reference is None or len(answer) > 2 * len(reference) + _SLACK:
         return None
     wanted, given = (" ".join(text.split()).removesuffix(".").strip("* ") for text in (reference, answer))
     return True if wanted and given == wanted else None

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.content import answer_of, has_content, has_words
 from plaudit.judges.fence import Content, fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
@@ -110,6 +110,6 @@ def nothing_to_judge(score: float, parts: Mapping[str, float] | None = None) -> 
 
 def checked_text(name: str, value: object, remedy: str) -> str:
     """The words of a setting. Raises ConfigError where they say nothing."""
-    if not isinstance(value, str) or not has_content(value):
+    if not isinstance(value, str) or not has_words(value):
         raise ConfigError(f"says nothing; {remedy}", setting=name, value=value)
     return value.strip()

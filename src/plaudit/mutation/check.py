@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import has_content
+from plaudit.judges.content import has_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Check:
         self, query: str, rewrite: str, *, instruction: str = "", reference: str | None = None
     ) -> str | None:
         """What is wrong with the rewrite, or None. `reference` is the answer, which it must not give."""
-        if not has_content(rewrite):
+        if not has_words(rewrite):
             return "the rewrite is empty"
         longest = int(self.slack + self.max_growth * len(query))
         if len(rewrite) > longest:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import has_content
+from plaudit.judges.content import has_words
 from plaudit.judges.locator import Key, line_of, toml_lines
 from plaudit.mutation.check import USUAL, Check
 
@@ -45,7 +45,7 @@ class Operator:
                 f"operator name {self.name!r} is no name; use up to 40 letters, digits, - and _, "
                 'and begin with a letter, like "ask_for_format"'
             )
-        if self.instruction is not None and not has_content(self.instruction):
+        if self.instruction is not None and not has_words(self.instruction):
             raise ConfigError(
                 f"operator {self.name!r} has no instruction; say how the question is to be rewritten, "
                 'like "Put it into simpler words."'

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import has_content
+from plaudit.judges.content import has_words
 
 PACKAGED = "questions.jsonl"
 
@@ -53,7 +53,7 @@ def _items(path: str, text: str) -> tuple[Item, ...]:
             item = _decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ConfigError(f"{path}:{number}: {error}; write {_EXAMPLE}") from None
-        if not has_content(item.question):
+        if not has_words(item.question):
             raise ConfigError(f"{path}:{number}: the question is empty; write {_EXAMPLE}")
         items.append(item)
     if not items:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.errors import (
@@ -26,12 +26,14 @@ from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.leasing import Leasing
-from plaudit.types import Reply, Request, Source, Status, Verdict
+from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
 CHUNK = 256
 """Samples rendered and looked up together."""
+CHUNK_CHARS = 1_000_000
+"""Characters of responses rendered before other work gets its turn; a longer one makes a chunk of its own."""
 WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
 GATHER = 0.01
@@ -115,7 +117,8 @@ class Scorer:
 
     async def _feed(self, batch: Batch) -> None:
         """Render, look up and enqueue a batch, a chunk at a time."""
-        for start in range(0, len(batch.samples), CHUNK):
+        stop = 0
+        while stop < len(batch.samples):
             await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
             self._make_room()
             while self._dispatcher.backlog >= WINDOW and not batch.is_closed:
@@ -123,7 +126,8 @@ class Scorer:
                 await turn
             if batch.is_closed:
                 return
-            rendered = self._render(batch, range(start, min(start + CHUNK, len(batch.samples))))
+            start, stop = stop, _end_of_chunk(batch.samples, stop)
+            rendered = self._render(batch, range(start, stop))
             if not rendered:
                 continue
             claim = await self._look_up([key for key, _, _ in rendered])
@@ -341,6 +345,26 @@ class Scorer:
         log.warning("%s", message, exc_info=None if is_known else error)
         if self._emit is not None:
             self._emit(CacheTrouble(self._loop.time(), message))
+
+
+def _end_of_chunk(samples: Sequence[Sample], start: int) -> int:
+    """Where the chunk ends that starts here: it has a sample, and no more of them or of text than allowed."""
+    chars = 0
+    for index in range(start, min(start + CHUNK, len(samples))):
+        chars += _chars(samples[index])
+        if chars > CHUNK_CHARS:
+            return max(index, start + 1)
+    return min(start + CHUNK, len(samples))
+
+
+def _chars(sample: Sample) -> int:
+    """Roughly how much text a judge has to go through to render the sample."""
+    shown = (sample.prompt, sample.response, *sample.extra.values())
+    return sum(
+        len(text) if isinstance(text, str) else sum(len(part) for part in text if isinstance(part, str))
+        for text in shown
+        if isinstance(text, (str, tuple))
+    )
 
 
 def _failed(error: str) -> Verdict:
