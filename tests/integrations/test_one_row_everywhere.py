@@ -19,12 +19,12 @@ from plaudit.cli import app
 from plaudit.compute_score import row_sample
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.integrations.trl import reward_function
-from plaudit.integrations.trl.batch import samples_of
-from plaudit.integrations.verl.desk import judge_for, open_desk, resolve
-from plaudit.integrations.verl.judged import JudgedReward
-from plaudit.integrations.verl.row import read_row
-from plaudit.integrations.verl.rule import Rule
-from plaudit.integrations.verl.settings import read_settings
+from plaudit.integrations.trl.samples import samples_of
+from plaudit.integrations.verl.batch_row import read_row
+from plaudit.integrations.verl.reward_engine import judge_for, open_reward_engine, resolve
+from plaudit.integrations.verl.reward_settings import read_settings
+from plaudit.integrations.verl.row_reward import RowReward
+from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.setup.json_lines import Line, parse
 from plaudit.types import ChatRequest
 
@@ -148,12 +148,12 @@ def judge_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lo
 def by_verl(prompt: Any) -> float:
     settings = read_settings({"rule": "off"})
     plain = resolve(settings)
-    desk = open_desk(settings, plain)
+    engine = open_reward_engine(settings, plain)
     try:
-        reward = JudgedReward(settings, judge_for(settings, plain), desk, Rule(lambda **_: None, "off"))
+        reward = RowReward(settings, judge_for(settings, plain), engine, RuleScorer(lambda **_: None, "off"))
         return asyncio.run(reward.score(read_row(VerlItem(prompt), Letters())))[0]
     finally:
-        desk.close()
+        engine.close()
 
 
 def by_command_line(prompt: Any, folder: Path) -> float:

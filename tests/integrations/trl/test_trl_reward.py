@@ -15,7 +15,7 @@ from loopback import HANGING, INSTANT, loopback, taking
 from plaudit import Engine, Group, Monitor, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
-from plaudit.integrations.trl.trainer import check_version, warn_of_split
+from plaudit.integrations.trl.trainer_facts import check_version, warn_of_split
 from plaudit.rewards import Component, LengthPenalty, RuleReward
 from plaudit.rewards.failure import OnFailure
 

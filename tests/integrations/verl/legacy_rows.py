@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from plaudit import ChatRequest, Reply, Rubric, Sample, Verdict
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.batch_row import BatchRow
 
 RUBRIC = Rubric("Is it correct and brief?")
 
 
-def row(response: str, *, group: str = "a", source: str = "my/essays", truth: str | None = "4") -> Row:
+def row(response: str, *, group: str = "a", source: str = "my/essays", truth: str | None = "4") -> BatchRow:
     sample = Sample(
         f"What is {group}?", response, reference=truth, group=group, extra={"data_source": source}
     )
-    return Row(sample, len(response), source, truth, {"index": 1}, name=f"row {response!r}")
+    return BatchRow(sample, len(response), source, truth, {"index": 1}, name=f"row {response!r}")
 
 
-def rows(count: int, *, groups: int = 4) -> list[Row]:
+def rows(count: int, *, groups: int = 4) -> list[BatchRow]:
     return [row(f"It is {number}.", group=f"g{number % groups}") for number in range(count)]
 
 

@@ -15,10 +15,10 @@ from loopback import INSTANT, Loopback, loopback, taking
 from plaudit import Engine, Group, Rubric
 from plaudit.errors import BatchFailed
 from plaudit.integrations.verl import LengthPenaltyConfig
-from plaudit.integrations.verl.legacy import Earned
-from plaudit.integrations.verl.legacy_rule import ComputeScore
-from plaudit.integrations.verl.length_reward import LengthReward
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.legacy.batch_rules import ComputeScore
+from plaudit.integrations.verl.legacy.handover import Earned
+from plaudit.integrations.verl.legacy.length_penalty import LengthReward
 from plaudit.rewards import advantages
 from plaudit.simulator import Fault
 
@@ -31,7 +31,7 @@ def is_even(*, solution_str: str, **_: Any) -> float:
 
 def earned(
     server: Loopback | None,
-    batch: Sequence[Row],
+    batch: Sequence[BatchRow],
     rule: ComputeScore = is_even,
     config: LengthPenaltyConfig = CONFIG,
     **changes: Any,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from plaudit.integrations.verl.legacy_task import Task
+from plaudit.integrations.verl.legacy.handover import Task
 
 
 def test_work_goes_on_while_nobody_waits() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaudit.integrations.verl.outage import RECENT, WINDOW, Outage
+from plaudit.integrations.verl.row_reward import RECENT, WINDOW, Outage
 
 
 def after(*failed: bool) -> Outage:

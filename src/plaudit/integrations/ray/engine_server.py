@@ -16,8 +16,8 @@ from itertools import islice
 from plaudit.engine import Engine
 from plaudit.errors import EngineClosed, PlauditError
 from plaudit.events import Event, Observer, Summary, VerdictsReady
-from plaudit.integrations.meeting import Meeting
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
+from plaudit.integrations.rendezvous import Rendezvous
 from plaudit.judges.base import Judge, Panel
 from plaudit.observers.tally import Tally
 from plaudit.pending import Pending
@@ -46,7 +46,7 @@ class EngineServer:
         self._tally = Tally()
         self._began = self._loop.time()
         self._engine = open_engine(self._on_event)
-        self._meeting = Meeting()
+        self._meeting = Rendezvous()
         self._clients: dict[str, ClientState] = {}
         self._judges: dict[bytes, tuple[Judge | Panel, bool]] = {}
         self._is_publish_due = False

@@ -111,7 +111,7 @@ class SharedEngine(Submits):
     # -- meeting ------------------------------------------------------------------------------------------
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
-        """What each member of the group brought, from all processes: as `Meeting.gather` says.
+        """What each member of the group brought, from all processes: as `Rendezvous.gather` says.
 
         If the engine cannot be reached, the answer after `timeout` seconds is the member alone.
         """

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from plaudit.integrations.trl.judged import JudgedReward
-from plaudit.integrations.trl.trainer import version_of_trl
+from plaudit.integrations.trl.batch_reward import BatchReward
+from plaudit.integrations.trl.trainer_facts import version_of_trl
 
 log = logging.getLogger("plaudit")
 
@@ -80,9 +80,9 @@ class _Overlapping:
         return generated
 
 
-def _judged(trainer: Any) -> list[JudgedReward]:
+def _judged(trainer: Any) -> list[BatchReward]:
     owners = (getattr(function, "__self__", None) for function in trainer.reward_funcs)
-    return [owner for owner in owners if isinstance(owner, JudgedReward)]
+    return [owner for owner in owners if isinstance(owner, BatchReward)]
 
 
 def _completions(generated: Any, rows: int) -> Sequence[Any] | None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.integrations.trl.judged import JUDGE, LENGTH, MONITOR, JudgedReward, RewardFunction, Rule
+from plaudit.integrations.trl.batch_reward import JUDGE, LENGTH, MONITOR, BatchReward, RewardFunction, Rule
 from plaudit.integrations.trl.shared_engine import check_options
-from plaudit.integrations.trl.trainer import check_version
+from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.file import load_judge
@@ -78,10 +78,10 @@ def reward_function(
         components,
         on_failure=on_failure,
         on_content_failure=on_content_failure,
-        max_failure_rate=None,  # Watch counts over more than one small batch
+        max_failure_rate=None,  # FailureWatch counts over more than one small batch
         tie_eps=tie_eps,
     )
-    return JudgedReward(
+    return BatchReward(
         judges,
         {component.name: rule for component, rule in ruled if rule is not None},
         reward,

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from verl.workers.reward_manager.registry import REWARD_MANAGER_REGISTRY
 
-from plaudit.integrations.verl.batch import BatchRewardManager
+from plaudit.integrations.verl.legacy.batch_manager import BatchRewardManager
 
 REWARD_MANAGER_REGISTRY["batch"] = BatchRewardManager

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from verl.workers.reward_manager import register
 
-from plaudit.integrations.verl.batch import BatchRewardManager
-from plaudit.integrations.verl.length_penalty import LengthPenaltyRewardManager
+from plaudit.integrations.verl.legacy.batch_manager import BatchRewardManager
+from plaudit.integrations.verl.legacy.length_penalty import LengthPenaltyRewardManager
 
 register("length_penalty")(LengthPenaltyRewardManager)
 register("plaudit_batch")(BatchRewardManager)

@@ -20,11 +20,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.desk import judge_for, open_desk, resolve
-from plaudit.integrations.verl.judged import JudgedReward
-from plaudit.integrations.verl.row import Row, read_row, validation_of
-from plaudit.integrations.verl.rule import Rule
-from plaudit.integrations.verl.settings import PLACE, RewardSettings, read_settings
+from plaudit.integrations.verl.batch_row import BatchRow, read_row, validation_of
+from plaudit.integrations.verl.reward_engine import judge_for, open_reward_engine, resolve
+from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, read_settings
+from plaudit.integrations.verl.row_reward import RowReward
+from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.types import Sample
 
 log = logging.getLogger("plaudit")
@@ -65,16 +65,16 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
             "reward_router_address": reward_router_address,
             "reward_model_tokenizer": reward_model_tokenizer,
         }
-        rule = Rule(
+        rule = RuleScorer(
             compute_score or _default_rule(), settings.rule_use, extra=own if reward_router_address else {}
         )
         judge = judge_for(settings, plain)
-        self._desk = open_desk(settings, plain)
-        self._judged = JudgedReward(settings, judge, self._desk, rule)
+        self._engine = open_reward_engine(settings, plain)
+        self._judged = RowReward(settings, judge, self._engine, rule)
 
     def close(self) -> None:
         """Leave the engine; verl itself ends the whole process instead."""
-        self._desk.close()
+        self._engine.close()
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         """The reward of one response, with the same keys of extra information whatever failed."""
@@ -145,11 +145,11 @@ def _default_rule() -> Any:
     return default_compute_score
 
 
-def _unread(item: Any, is_validation: bool | None) -> Row:
+def _unread(item: Any, is_validation: bool | None) -> BatchRow:
     """A row that cannot be read, in its group all the same: the others would wait for it."""
     columns: Mapping[str, Any] = item.non_tensor_batch
     uid = columns.get("uid")
-    return Row(
+    return BatchRow(
         Sample("", "", group=None if uid is None else str(uid)),
         length=0,
         data_source=str(columns.get("data_source") or ""),

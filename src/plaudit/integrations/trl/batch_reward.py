@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from plaudit.engine import Engine
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.integrations.trl.asked import Asked, Judges
-from plaudit.integrations.trl.batch import samples_of
+from plaudit.events import Summary
+from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import shared_engine
-from plaudit.integrations.trl.trainer import generations_of, trainer_of, warn_of_others, warn_of_split
-from plaudit.integrations.trl.watch import Watch
+from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges import Group, Pairwise
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import Demanding
 from plaudit.observers.metrics import metrics
+from plaudit.pending import Pending
 from plaudit.rewards import Reward, Rewards
 from plaudit.types import Sample, Source, Status, Verdict
 
@@ -26,6 +29,12 @@ log = logging.getLogger("plaudit")
 Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 """A reward function as TRL knows them: `f(prompts=, completions=, completion_ids=, **columns) -> list`."""
 JUDGE, MONITOR, LENGTH = "judge", "monitor", "length"
+Judges = Mapping[str, Judge | Panel]
+UNIT = (0.0, 1.0)
+WINDOW = 200
+"""Rows over which failures are counted; all of a batch, where it has more."""
+FIRST_ROWS = 8
+"""So many failures before the first verdict are a judge that does not work."""
 
 
 class RewardFunction(Protocol):
@@ -40,7 +49,7 @@ class RewardFunction(Protocol):
     ) -> list[float | None]: ...
 
 
-class JudgedReward:
+class BatchReward:
     """What is behind the function. Goes to other processes by pickle, unless it was given a live engine."""
 
     def __init__(
@@ -76,8 +85,8 @@ class JudgedReward:
     def _start(self) -> None:
         """What belongs to this process alone."""
         self._engine = self._given or shared_engine(self._options)
-        self._watch = Watch(self._max_failure_rate)
-        self._early: Asked | None = None
+        self._watch = FailureWatch(self._max_failure_rate)
+        self._early: SubmittedBatch | None = None
         self._has_begun = False
         self._has_warned_of_split = False
 
@@ -160,8 +169,8 @@ class JudgedReward:
             self._has_warned_of_split = warn_of_split([str(sample.group) for sample in samples], generations)
         return samples
 
-    def _ask(self, samples: Sequence[Sample]) -> Asked:
-        asked = Asked(self._engine, self._judges, samples, deadline=self._deadline)
+    def _ask(self, samples: Sequence[Sample]) -> SubmittedBatch:
+        asked = SubmittedBatch(self._engine, self._judges, samples, deadline=self._deadline)
         if not self._has_begun and (complaint := asked.complaint()):
             asked.cancel()
             columns = ", ".join(samples[0].extra) or "none"
@@ -173,7 +182,7 @@ class JudgedReward:
         self._has_begun = True
         return asked
 
-    def _collected(self, samples: Sequence[Sample]) -> Asked:
+    def _collected(self, samples: Sequence[Sample]) -> SubmittedBatch:
         """What was submitted early, if it was for these samples; else they are submitted now."""
         early, self._early = self._early, None
         if early is not None and early.is_about(samples):
@@ -237,3 +246,112 @@ def _verdict(rule: str, value: float | None) -> Verdict:
     if value is None:
         return Verdict(None, Status.FAILED, error=f"the rule {rule!r} gave no number", source=Source.RULE)
     return Verdict(float(value), Status.OK, source=Source.RULE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The questions of one judge."""
+
+    judge: Judge | Panel
+    settled: Mapping[int, Verdict]
+    """Rows that were not asked about, and why."""
+    rows: Sequence[int]
+    pending: Pending
+
+
+class SubmittedBatch:
+    """Verdicts on their way, for every row of a batch."""
+
+    def __init__(
+        self, engine: Engine, judges: Judges, samples: Sequence[Sample], *, deadline: float | None
+    ) -> None:
+        self._samples = samples
+        self._parts: dict[str, _Part] = {}
+        for name, judge in judges.items():
+            settled = _unfit(judge, samples)
+            rows = [row for row in range(len(samples)) if row not in settled]
+            pending = engine.submit([samples[row] for row in rows], judge, deadline=deadline)
+            self._parts[name] = _Part(judge, settled, rows, pending)
+
+    def is_about(self, samples: Sequence[Sample]) -> bool:
+        """Whether a judge would be asked the same about these samples."""
+        return [_shown(sample) for sample in self._samples] == [_shown(sample) for sample in samples]
+
+    async def verdicts(self) -> dict[str, list[Verdict]]:
+        """By judge, one for each row, in order; scores from 0 to 1, whatever the judge's scale."""
+        return {name: await self._verdicts(part) for name, part in self._parts.items()}
+
+    def complaint(self) -> str:
+        """Why a judge can judge no row at all; nothing where each can judge some."""
+        for part in self._parts.values():
+            if part.settled and not part.rows:
+                return str(part.settled[0].error)
+        return ""
+
+    def summary(self, name: str) -> Summary:
+        """What one judge's part took."""
+        return self._parts[name].pending.summary
+
+    def cancel(self) -> None:
+        """Send nothing more."""
+        for part in self._parts.values():
+            part.pending.cancel()
+
+    async def _verdicts(self, part: _Part) -> list[Verdict]:
+        low, high = getattr(part.judge, "scale", UNIT)
+        verdicts = dict(part.settled)
+        for row, verdict in zip(part.rows, await part.pending, strict=True):
+            score = None if verdict.score is None else (verdict.score - low) / (high - low)
+            verdicts[row] = replace(verdict, score=score)
+        return [verdicts[row] for row in range(len(self._samples))]
+
+
+def _unfit(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Verdict]:
+    """Rows that lack what the judge demands. One of them must not cost the others their verdicts."""
+    unfit: dict[int, Verdict] = {}
+    for row, sample in enumerate(samples if isinstance(judge, Demanding) else ()):
+        try:
+            judge.check(sample)  # type: ignore[union-attr]
+        except ConfigError as error:
+            unfit[row] = Verdict(None, Status.FAILED, error=f"row {row}: {error}")
+    return unfit
+
+
+def _shown(sample: Sample) -> tuple[object, ...]:
+    return sample.prompt, sample.response, sample.reference, sample.group
+
+
+class FailureWatch:
+    """When so many verdicts are missing that training should stop.
+
+    A batch of eight with two failures is no outage. So a batch smaller than WINDOW rows is counted together
+    with those before it, and rows that have not come yet count as fine. A judge that has never given a
+    verdict is stopped at once.
+    """
+
+    def __init__(self, max_failure_rate: float | None) -> None:
+        self._rate = max_failure_rate
+        self._last: deque[tuple[int, int]] = deque()  # (rows, failed) of each batch
+        self._has_worked = False
+
+    def complaint(self, *, rows: int, failed: int, judged: int) -> str:
+        """Count a batch; what is wrong if it is one too many, else nothing.
+
+        judged   rows on which the judge itself gave a verdict: empty ones are settled by rule
+        """
+        self._last.append((rows, failed))
+        self._has_worked |= judged > 0
+        total = sum(batch for batch, _ in self._last)
+        while total - self._last[0][0] >= WINDOW:
+            total -= self._last.popleft()[0]
+        missing = sum(batch for _, batch in self._last)
+        if self._rate is None:
+            return ""
+        if not self._has_worked and missing >= FIRST_ROWS and self._rate < 1.0:
+            return f"the judge has given no verdict at all, on {total} completions"
+        if missing > self._rate * max(total, WINDOW):
+            return (
+                f"{missing} of the last {total} completions have no verdict, "
+                f"more than {self._rate:.0%} of {max(total, WINDOW)}"
+            )
+        return ""

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args, get_type_hints
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.outcome import Penalty
+from plaudit.integrations.verl.combination import Penalty
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
 

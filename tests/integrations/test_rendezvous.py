@@ -8,12 +8,12 @@ import math
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.meeting import Meeting
+from plaudit.integrations.rendezvous import Rendezvous
 from plaudit.testing import run
 
 
 async def at(
-    seconds: float, meeting: Meeting, member: str, payload: int, *, size: int = 3
+    seconds: float, meeting: Rendezvous, member: str, payload: int, *, size: int = 3
 ) -> tuple[dict[str, int], float]:
     """Come after so many seconds; what was there, and when it was given."""
     await asyncio.sleep(seconds)
@@ -23,7 +23,7 @@ async def at(
 
 def test_all_leave_with_the_same_when_the_last_one_has_come() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         left = await asyncio.gather(at(0, meeting, "c", 3), at(2, meeting, "a", 1), at(5, meeting, "b", 2))
         assert list(left) == [({"a": 1, "b": 2, "c": 3}, 5.0)] * 3
         assert [list(found) for found, _ in left] == [
@@ -36,7 +36,7 @@ def test_all_leave_with_the_same_when_the_last_one_has_come() -> None:
 
 def test_nobody_waits_longer_than_the_first_ones_patience() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         left = await asyncio.gather(at(0, meeting, "a", 1), at(9, meeting, "b", 2))
         assert list(left) == [({"a": 1, "b": 2}, 10.0)] * 2
 
@@ -45,7 +45,7 @@ def test_nobody_waits_longer_than_the_first_ones_patience() -> None:
 
 def test_who_comes_after_that_gets_those_who_came_and_itself_at_once() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         first, late, later = await asyncio.gather(
             at(0, meeting, "a", 1), at(11, meeting, "b", 2), at(12, meeting, "c", 3)
         )
@@ -58,7 +58,7 @@ def test_who_comes_after_that_gets_those_who_came_and_itself_at_once() -> None:
 
 def test_a_member_that_comes_again_counts_once() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         left = await asyncio.gather(
             at(0, meeting, "a", 1), at(1, meeting, "a", 7), at(2, meeting, "b", 2), at(3, meeting, "c", 3)
         )
@@ -69,7 +69,7 @@ def test_a_member_that_comes_again_counts_once() -> None:
 
 def test_a_member_that_comes_again_afterwards_gets_what_the_others_got() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         first = await asyncio.gather(*(at(0, meeting, name, 1) for name in "abc"))
         again = await at(1000, meeting, "b", 9)
         assert again[0] == first[0][0] == {"a": 1, "b": 1, "c": 1}
@@ -79,7 +79,7 @@ def test_a_member_that_comes_again_afterwards_gets_what_the_others_got() -> None
 
 def test_a_member_that_is_called_off_has_come_all_the_same() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         gone = asyncio.create_task(at(0, meeting, "a", 1))
         await asyncio.sleep(1)
         gone.cancel()
@@ -91,7 +91,7 @@ def test_a_member_that_is_called_off_has_come_all_the_same() -> None:
 
 def test_what_one_does_with_the_mapping_is_unseen_by_the_others() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         (first, _), (second, _) = await asyncio.gather(
             at(0, meeting, "a", 1, size=2), at(0, meeting, "b", 2, size=2)
         )
@@ -104,7 +104,7 @@ def test_what_one_does_with_the_mapping_is_unseen_by_the_others() -> None:
 
 def test_groups_that_have_parted_are_forgotten_in_the_end() -> None:
     async def main() -> None:
-        meeting = Meeting(remembered=2)
+        meeting = Rendezvous(remembered=2)
         for group in "xyz":
             await meeting.gather(group, "a", 1, size=1, timeout=1.0)
         assert await meeting.gather("z", "b", 2, size=1, timeout=1.0) == {"a": 1, "b": 2}
@@ -115,7 +115,7 @@ def test_groups_that_have_parted_are_forgotten_in_the_end() -> None:
 
 def test_without_a_time_limit_a_group_waits_for_all() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         waiting = asyncio.create_task(meeting.gather("g", "a", 1, size=2, timeout=math.inf))
         await asyncio.sleep(1e6)
         assert not waiting.done()
@@ -128,7 +128,7 @@ def test_without_a_time_limit_a_group_waits_for_all() -> None:
 
 def test_members_that_disagree_on_the_size_are_told_so() -> None:
     async def main() -> None:
-        meeting = Meeting()
+        meeting = Rendezvous()
         waiting = asyncio.create_task(at(0, meeting, "a", 1, size=2))
         await asyncio.sleep(0.1)
         with pytest.raises(ConfigError, match=r"'g' is waiting for 2 members, and 'b' says size=4"):
@@ -141,4 +141,4 @@ def test_members_that_disagree_on_the_size_are_told_so() -> None:
 @pytest.mark.parametrize(("size", "timeout"), [(0, 1.0), (2, 0.0), (2, math.nan)])
 def test_a_meeting_that_cannot_be_is_refused(size: int, timeout: float) -> None:
     with pytest.raises(ConfigError, match=r"(size=0|timeout=)"):
-        run(Meeting().gather("g", "a", 1, size=size, timeout=timeout))
+        run(Rendezvous().gather("g", "a", 1, size=size, timeout=timeout))

@@ -17,15 +17,15 @@ from until import until
 
 from plaudit import Endpoint, Engine, Reference, Sample, Status
 from plaudit.integrations.verl import LengthPenaltyConfig
-from plaudit.integrations.verl.legacy_workers import Workers
+from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
 from plaudit.simulator import Fault
 
 
 def workers(
     url: str, *, use_async_io: bool = True, time_limit: float = 30.0, max_concurrent: int | None = None
-) -> Workers:
+) -> JudgeWorkers:
     config = LengthPenaltyConfig(model_name="m", api_endpoint=url)
-    return Workers(
+    return JudgeWorkers(
         config.open_engine,
         RUBRIC,
         time_limit=time_limit,
@@ -45,7 +45,7 @@ def engines() -> set[threading.Thread]:
 def test_sending_returns_at_once_and_waiting_gives_every_verdict_in_order() -> None:
     held = Held()
     endpoint = Endpoint("http://localhost:1/v1", model="m")
-    team = Workers(
+    team = JudgeWorkers(
         lambda limit: Engine(endpoints=[endpoint], cache=None, transport=lambda _: held),
         RUBRIC,
         time_limit=30.0,
@@ -169,7 +169,7 @@ def test_a_batch_whose_engine_is_gone_is_judged_again_one_request_at_a_time() ->
                 return Engine(endpoints=[endpoint], cache=None, transport=lambda _: held)
             return Engine(endpoints=[endpoint], cache=None, max_concurrent=limit)
 
-        lost = Workers(open_engine, RUBRIC, time_limit=30.0)
+        lost = JudgeWorkers(open_engine, RUBRIC, time_limit=30.0)
         flight = lost.send(samples(4))
         child = os.fork()  # which has no thread of the engine's
         if child == 0:
@@ -192,7 +192,7 @@ def test_a_sample_that_the_judge_cannot_judge_fails_alone() -> None:
     batch = [Sample("What is 2 and 2?", f"It is {n}.", reference=None if n == 2 else "4") for n in range(5)]
     with loopback() as server:
         config = LengthPenaltyConfig(model_name="m", api_endpoint=server.url)
-        team = Workers(config.open_engine, Reference(), time_limit=30.0)
+        team = JudgeWorkers(config.open_engine, Reference(), time_limit=30.0)
         verdicts = team.send(batch).wait()
         assert [verdict.is_valid for verdict in verdicts] == [True, True, False, True, True]
         assert verdicts[2].error is not None

@@ -13,8 +13,14 @@ from loopback import JUDGE, loopback, samples
 
 from plaudit import Group, Rubric
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.desk import LocalDesk, engine_arguments, judge_for, open_desk, resolve
-from plaudit.integrations.verl.settings import read_settings
+from plaudit.integrations.verl.reward_engine import (
+    LocalEngine,
+    engine_arguments,
+    judge_for,
+    open_reward_engine,
+    resolve,
+)
+from plaudit.integrations.verl.reward_settings import read_settings
 
 URL = "http://localhost:9/v1"
 
@@ -88,17 +94,17 @@ def test_a_judge_is_a_name_a_file_or_a_table(tmp_path: Path) -> None:
 
 
 def test_without_ray_a_process_has_an_engine_of_its_own_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    async def judged(desk: Any) -> tuple[list[Any], dict[str, int]]:
-        verdicts = await desk.ascore(samples(3), JUDGE, deadline=30.0)
-        return verdicts, await desk.gather("u1", "me", 1, size=1, timeout=1.0)
+    async def judged(engine: Any) -> tuple[list[Any], dict[str, int]]:
+        verdicts = await engine.ascore(samples(3), JUDGE, deadline=30.0)
+        return verdicts, await engine.gather("u1", "me", 1, size=1, timeout=1.0)
 
     with loopback() as server:
         settings = read_settings({"base_url": server.url, "cache": "off"})
         with caplog.at_level(logging.WARNING, logger="plaudit"):
-            desk = open_desk(settings, resolve(settings))
-        assert isinstance(desk, LocalDesk)
-        with desk.engine:
-            verdicts, came = asyncio.run(judged(desk))
+            engine = open_reward_engine(settings, resolve(settings))
+        assert isinstance(engine, LocalEngine)
+        with engine.engine:
+            verdicts, came = asyncio.run(judged(engine))
     assert all(verdict.is_valid for verdict in verdicts)
     assert came == {"me": 1}
     assert "call ray.init() first" in caplog.text

@@ -25,7 +25,7 @@ NOT_EXTRA = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BatchRow:
     """What a reward needs to know of one response."""
 
     sample: Sample
@@ -46,7 +46,7 @@ class Row:
 
 def read_row(
     item: Any, tokenizer: Any, *, number: int | None = None, is_validation: bool | None = None
-) -> Row:
+) -> BatchRow:
     """Read one row. Raises ConfigError, naming the key, the row and the remedy, where there is no response.
 
     number          its place in the batch, for messages, where the caller knows it
@@ -85,7 +85,7 @@ def read_row(
     tools = columns.get("tool_extra_fields")
     others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
     others |= extra | ({SOURCE: source} if source else {})
-    return Row(
+    return BatchRow(
         sample=read_sample(prompt, _decoded(tokenizer, ids, name), truth, group=uid, extra=others),
         length=len(ids),
         data_source=source,

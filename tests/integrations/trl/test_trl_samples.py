@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.trl.batch import groups_of, samples_of
+from plaudit.integrations.trl.samples import groups_of, samples_of
 
 QUESTION = [{"role": "user", "content": "Why?"}]
 

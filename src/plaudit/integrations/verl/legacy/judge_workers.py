@@ -18,6 +18,7 @@ from typing import Any
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, EngineClosed
+from plaudit.events import BatchFinished, BatchStarted, Event, VerdictsReady
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
@@ -28,9 +29,11 @@ log = logging.getLogger("plaudit")
 OpenEngine = Callable[[int | None], Engine]
 """Opens an engine that has at most so many calls under way at once; None: as many as it likes."""
 UNIT = (0.0, 1.0)
+EVERY = 5.0
+"""Seconds between two lines: a batch that is done sooner has its last line only."""
 
 
-class Workers:
+class JudgeWorkers:
     """Judges batches. Pickled, it is a plan for the same: the other process starts its own."""
 
     def __init__(
@@ -173,3 +176,35 @@ def on_unit_scale(verdict: Verdict, scale: tuple[float, float]) -> Verdict:
         return verdict
     low, high = scale
     return replace(verdict, score=(verdict.score - low) / (high - low))
+
+
+class PercentLog:
+    """Progress as log lines: an observer that says at INFO how much is judged, all batches together."""
+
+    def __init__(self, logger: logging.Logger | None = None, *, every: float = EVERY) -> None:
+        self._logger = logger or logging.getLogger("plaudit")
+        self._every = every
+        self._batches: dict[int, int] = {}
+        self._total = self._done = 0
+        self._said_at = 0.0
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case BatchStarted() if event.samples:
+                if not self._batches:
+                    self._total = self._done = 0
+                    self._said_at = event.at
+                self._batches[event.batch] = event.samples
+                self._total += event.samples
+            case VerdictsReady():
+                self._done += len(event.verdicts)
+                if event.at - self._said_at >= self._every and self._done < self._total:
+                    self._said_at = event.at
+                    percent = 100 * self._done // self._total
+                    self._logger.info(
+                        "judged %s of %s (%d%%)", f"{self._done:,}", f"{self._total:,}", percent
+                    )
+            case BatchFinished():
+                self._batches.pop(event.batch, None)
+            case _:
+                pass

@@ -11,7 +11,7 @@ import pytest
 from legacy_rows import row
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.legacy_rule import Rule, is_verls_own
+from plaudit.integrations.verl.legacy.batch_rules import BatchRules, is_verls_own
 from plaudit.types import Status
 
 
@@ -23,7 +23,7 @@ def default_compute_score(data_source: str, solution_str: str, ground_truth: str
 
 
 def test_scores_come_in_the_order_of_the_rows() -> None:
-    rule = Rule(lambda *, solution_str, **_: float(solution_str))
+    rule = BatchRules(lambda *, solution_str, **_: float(solution_str))
     assert [ruling.verdict.score for ruling in rule.score([row("3"), row("1"), row("2")])] == [3.0, 1.0, 2.0]
 
 
@@ -35,7 +35,7 @@ def test_the_function_gets_what_verls_functions_get() -> None:
         seen.append(call)
         return 1.0
 
-    Rule(remember).score([given])
+    BatchRules(remember).score([given])
     assert seen == [
         {"data_source": "s", "solution_str": "So 4.", "ground_truth": "4", "extra_info": {"index": 1}}
     ]
@@ -48,12 +48,12 @@ def test_what_a_function_writes_into_extra_info_stays_with_it() -> None:
         extra_info.clear()
         return 1.0
 
-    Rule(spoil).score([given])
+    BatchRules(spoil).score([given])
     assert given.extra_info == {"index": 1}
 
 
 def test_a_dictionary_gives_its_score_and_the_rest_beside_it() -> None:
-    (ruling,) = Rule(lambda **_: {"score": 0.5, "acc": True, "pred": "4"}).score([row("4")])
+    (ruling,) = BatchRules(lambda **_: {"score": 0.5, "acc": True, "pred": "4"}).score([row("4")])
     assert ruling.verdict.score == 0.5
     assert ruling.extra == {"acc": True, "pred": "4"}
 
@@ -61,7 +61,7 @@ def test_a_dictionary_gives_its_score_and_the_rest_beside_it() -> None:
 @pytest.mark.parametrize("score", [None, math.nan, math.inf, "good", {"acc": 1.0}])
 def test_what_is_no_score_is_a_failure_of_its_row(score: object) -> None:
     given = iter([1.0, score, 0.0])
-    rulings = Rule(lambda **_: next(given)).score([row("a"), row("b"), row("c")])
+    rulings = BatchRules(lambda **_: next(given)).score([row("a"), row("b"), row("c")])
     assert [ruling.verdict.score for ruling in rulings] == [1.0, None, 0.0]
     assert rulings[1].verdict.status is Status.FAILED
     assert rulings[1].is_known
@@ -75,7 +75,7 @@ def test_a_function_that_raises_costs_its_row_and_its_text_stays_out_of_the_log(
         return float(solution_str)
 
     with caplog.at_level(logging.INFO, logger="plaudit"):
-        rulings = Rule(strict).score([row("1"), row("two words")])
+        rulings = BatchRules(strict).score([row("1"), row("two words")])
     assert [ruling.verdict.score for ruling in rulings] == [1.0, None]
     assert "1 rows have no score by rule" in caplog.text
     assert "ValueError" in caplog.text
@@ -85,7 +85,7 @@ def test_a_function_that_raises_costs_its_row_and_its_text_stays_out_of_the_log(
 def test_without_a_rule_for_the_data_source_key_row_and_remedy_are_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rule = Rule(default_compute_score)
+    rule = BatchRules(default_compute_score)
     with caplog.at_level(logging.WARNING, logger="plaudit"):
         for _ in range(3):
             known, unknown = rule.score([row("4", source="known"), row("5", source="other")])
@@ -98,13 +98,13 @@ def test_without_a_rule_for_the_data_source_key_row_and_remedy_are_named_once(
 
 
 def test_verls_own_rule_is_not_asked_without_a_ground_truth() -> None:
-    (ruling,) = Rule(default_compute_score).score([row("4", source="known", truth=None)])
+    (ruling,) = BatchRules(default_compute_score).score([row("4", source="known", truth=None)])
     assert not ruling.is_known
     assert 'reward_model["ground_truth"] is missing' in (ruling.verdict.error or "")
 
 
 def test_a_function_of_the_users_may_do_without_a_ground_truth() -> None:
-    (ruling,) = Rule(lambda **_: 0.25).score([row("4", truth=None)])
+    (ruling,) = BatchRules(lambda **_: 0.25).score([row("4", truth=None)])
     assert ruling.verdict.score == 0.25
 
 
@@ -120,4 +120,4 @@ def test_an_asynchronous_function_is_refused_before_its_coroutine_becomes_a_scor
 
     for given in (compute_score, functools.partial(compute_score)):
         with pytest.raises(ConfigError, match="give a plain function"):
-            Rule(given)
+            BatchRules(given)

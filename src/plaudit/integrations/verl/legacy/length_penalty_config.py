@@ -14,8 +14,8 @@ from plaudit.caches import Cache
 from plaudit.config import UNSET, Secret, Unset
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.outcome import JUDGE, PENALTY, RULE
-from plaudit.integrations.verl.progress import PercentLog
+from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
+from plaudit.integrations.verl.legacy.judge_workers import PercentLog
 from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.settings import NAMES, EndpointTable, penalty_of, read_settings
+from plaudit.integrations.verl.reward_settings import NAMES, EndpointTable, penalty_of, read_settings
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 
 PAGE = (Path(__file__).parents[3] / "docs" / "verl.md").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ import pytest
 
 from plaudit import Group, Monitor, Pairwise, Rubric
 from plaudit.errors import BatchFailed, ConfigError, EngineClosed
-from plaudit.integrations.meeting import Meeting
-from plaudit.integrations.verl.judged import JudgedReward
-from plaudit.integrations.verl.row import Row
-from plaudit.integrations.verl.rule import Rule
-from plaudit.integrations.verl.settings import read_settings
+from plaudit.integrations.rendezvous import Rendezvous
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.reward_settings import read_settings
+from plaudit.integrations.verl.row_reward import RowReward
+from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.judges.base import Judge, Panel
 from plaudit.testing import run
 from plaudit.types import Sample, Status, Verdict
@@ -27,13 +27,13 @@ DOWN = Verdict(None, Status.FAILED, error="no connection to http://judge")
 Outcome = tuple[float, dict[str, float | str]]
 
 
-class FakeDesk:
+class FakeEngine:
     """Judges by a function of the sample; groups meet as they do in earnest."""
 
     def __init__(self, verdict: Callable[[Sample], Verdict | Exception], *, takes: float = 1.0) -> None:
         self._verdict = verdict
         self._takes = takes
-        self._meeting = Meeting()
+        self._meeting = Rendezvous()
         self.asked: list[tuple[str, ...]] = []
         self.judges: list[Judge | Panel] = []
         self.gathered: list[str] = []
@@ -51,6 +51,9 @@ class FakeDesk:
                 raise verdict
             verdicts.append(verdict)
         return verdicts
+
+    def close(self) -> None:
+        """Nothing to free."""
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
         self.gathered.append(group)
@@ -73,26 +76,27 @@ async def no_rule(**_: Any) -> float:
     raise NotImplementedError("no such data source")
 
 
-def row(response: str, *, group: str | None = "u1", length: int = 100, **facts: Any) -> Row:
+def row(response: str, *, group: str | None = "u1", length: int = 100, **facts: Any) -> BatchRow:
     facts.setdefault("is_validation", False)
-    return Row(Sample("7 x 8?", response, group=group), length, data_source="own", ground_truth="9", **facts)
+    sample = Sample("7 x 8?", response, group=group)
+    return BatchRow(sample, length, data_source="own", ground_truth="9", **facts)
 
 
 def judged(
-    desk: FakeDesk,
+    engine: FakeEngine,
     *,
     judge: Judge | Panel = JUDGE,
     asks: Callable[..., Any] = no_rule,
     n: int = 1,
     **table: Any,
-) -> JudgedReward:
+) -> RowReward:
     settings = read_settings(table, rollouts=n)
-    return JudgedReward(settings, judge, desk, Rule(asks, settings.rule_use))
+    return RowReward(settings, judge, engine, RuleScorer(asks, settings.rule_use))
 
 
-def score_all(reward: JudgedReward, rows: Sequence[Row], *, apart: float = 0.0) -> list[Outcome]:
+def score_all(reward: RowReward, rows: Sequence[BatchRow], *, apart: float = 0.0) -> list[Outcome]:
     async def scored() -> list[Outcome]:
-        async def later(number: int, one: Row) -> Outcome:
+        async def later(number: int, one: BatchRow) -> Outcome:
             await asyncio.sleep(apart * number)
             return await reward.score(one)
 
@@ -106,13 +110,13 @@ def values(outcomes: Sequence[Outcome]) -> list[float]:
 
 
 def test_the_judges_score_counts_from_0_to_1_whatever_its_scale() -> None:
-    outcomes = score_all(judged(FakeDesk(by_number)), [row("5")])
+    outcomes = score_all(judged(FakeEngine(by_number)), [row("5")])
     assert values(outcomes) == [0.5]
     assert outcomes[0][1]["plaudit/reason"] == "as it says"
 
 
 def test_the_rule_and_the_judge_add_up() -> None:
-    reward = judged(FakeDesk(by_number), asks=right, coefficient=0.5, rule_coefficient=2.0)
+    reward = judged(FakeEngine(by_number), asks=right, coefficient=0.5, rule_coefficient=2.0)
     assert values(score_all(reward, [row("9")])) == [2.45]
 
 
@@ -125,13 +129,13 @@ def test_a_plain_rule_and_one_that_only_looks_plain_are_asked_alike() -> None:
             return 1.0
 
     for rule in (plain, Callable_()):
-        reward = judged(FakeDesk(by_number, takes=0.0), asks=rule)
+        reward = judged(FakeEngine(by_number, takes=0.0), asks=rule)
         earned, _ = asyncio.run(reward.score(row("10")))
         assert earned == 2.0
 
 
 def test_without_a_rule_for_its_data_source_the_judge_alone_decides(caplog: pytest.LogCaptureFixture) -> None:
-    outcomes = score_all(judged(FakeDesk(by_number)), [row("5"), row("6")])
+    outcomes = score_all(judged(FakeEngine(by_number)), [row("5"), row("6")])
     assert values(outcomes) == [0.5, 0.6]
     assert outcomes[0][1]["plaudit/rule_valid"] == 0.0
     told = [record.message for record in caplog.records if record.levelno == logging.WARNING]
@@ -141,7 +145,7 @@ def test_without_a_rule_for_its_data_source_the_judge_alone_decides(caplog: pyte
 
 
 def test_a_required_rule_that_is_missing_fails_its_row() -> None:
-    reward = judged(FakeDesk(by_number), failure=-1.0, rule="require")
+    reward = judged(FakeEngine(by_number), failure=-1.0, rule="require")
     assert values(score_all(reward, [row("5")])) == [-1.0]
 
 
@@ -154,16 +158,16 @@ def test_a_rule_that_breaks_costs_its_own_row(bad: Any, caplog: pytest.LogCaptur
             raise bad
         return bad
 
-    outcomes = score_all(judged(FakeDesk(by_number), asks=rule, n=3), [row("8"), row("0"), row("4")])
+    outcomes = score_all(judged(FakeEngine(by_number), asks=rule, n=3), [row("8"), row("0"), row("4")])
     assert values(outcomes) == pytest.approx([1.2, 1.0, 1.4])
     assert "the rule" in caplog.text
 
 
 def test_a_failed_row_gets_the_mean_of_its_group_and_no_advantage() -> None:
-    desk = FakeDesk(by_number)
+    engine = FakeEngine(by_number)
     rows = [row("10"), row("timeout"), row("0"), row("2"), row("8", group="u2"), row("8", group="u2")]
     rows += [row("8", group="u2"), row("lost", group="u2")]
-    outcomes = score_all(judged(desk, n=4), rows)
+    outcomes = score_all(judged(engine, n=4), rows)
     assert values(outcomes) == pytest.approx([1.0, 0.4, 0.0, 0.2, 0.8, 0.8, 0.8, 0.8])
     _, extra = outcomes[1]
     assert (extra["plaudit/valid"], extra["plaudit/status"], extra["plaudit/reason"]) == (
@@ -176,29 +180,29 @@ def test_a_failed_row_gets_the_mean_of_its_group_and_no_advantage() -> None:
 
 def test_a_length_penalty_sees_the_whole_group() -> None:
     rows = [row("10", length=length) for length in (1000, 1000, 1000, 1400)]
-    outcomes = score_all(judged(FakeDesk(by_number), n=4, penalty={}), rows)
+    outcomes = score_all(judged(FakeEngine(by_number), n=4, penalty={}), rows)
     assert values(outcomes) == pytest.approx([1.0, 1.0, 1.0, 0.5])
     assert outcomes[3][1]["plaudit/penalty"] == pytest.approx(-0.5)
 
 
 def test_a_reward_that_needs_no_group_waits_for_none() -> None:
-    desk = FakeDesk(by_number)
-    score_all(judged(desk, n=8, failure=0.0), [row("1")])
-    assert not desk.gathered
+    engine = FakeEngine(by_number)
+    score_all(judged(engine, n=8, failure=0.0), [row("1")])
+    assert not engine.gathered
 
 
 def test_validation_waits_for_as_many_as_it_has() -> None:
-    desk = FakeDesk(by_number)
-    outcomes = score_all(judged(desk, n=8), [row("4", is_validation=True)])
+    engine = FakeEngine(by_number)
+    outcomes = score_all(judged(engine, n=8), [row("4", is_validation=True)])
     assert values(outcomes) == [0.4]
-    assert not desk.gathered
-    two = judged(desk, n=8, val_group_size=2)
+    assert not engine.gathered
+    two = judged(engine, n=8, val_group_size=2)
     assert values(score_all(two, [row("4", is_validation=True), row("x", is_validation=True)])) == [0.4, 0.4]
 
 
 def test_a_group_that_never_comes_together_is_those_who_came(caplog: pytest.LogCaptureFixture) -> None:
     async def scored() -> tuple[list[Outcome], float]:
-        reward = judged(FakeDesk(by_number), n=4, group_timeout=30.0)
+        reward = judged(FakeEngine(by_number), n=4, group_timeout=30.0)
         outcomes = await asyncio.gather(*(reward.score(one) for one in (row("2"), row("4"), row("lost"))))
         return outcomes, asyncio.get_running_loop().time()
 
@@ -211,7 +215,7 @@ def test_a_group_that_never_comes_together_is_those_who_came(caplog: pytest.LogC
 
 def test_a_judged_row_that_may_be_validation_waits_for_nobody() -> None:
     async def scored() -> tuple[list[float], float]:
-        reward = judged(FakeDesk(by_number), n=4)
+        reward = judged(FakeEngine(by_number), n=4)
         lone = await reward.score(row("4", is_validation=None))
         return [lone[0]], asyncio.get_running_loop().time()
 
@@ -220,7 +224,7 @@ def test_a_judged_row_that_may_be_validation_waits_for_nobody() -> None:
 
 def test_a_failed_row_that_may_be_validation_still_finds_the_others_of_its_group() -> None:
     rows = [row(text, is_validation=None) for text in ("2", "4", "9", "lost")]
-    assert values(score_all(judged(FakeDesk(by_number), n=4), rows, apart=1.0)) == pytest.approx(
+    assert values(score_all(judged(FakeEngine(by_number), n=4), rows, apart=1.0)) == pytest.approx(
         [0.2, 0.4, 0.9, 0.5]
     )
 
@@ -229,7 +233,7 @@ def test_where_nobody_says_what_a_row_is_a_comparison_waits_less_and_says_how_to
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scored() -> float:
-        reward = judged(FakeDesk(by_number), n=4, penalty={}, unsure_timeout=20.0)
+        reward = judged(FakeEngine(by_number), n=4, penalty={}, unsure_timeout=20.0)
         await reward.score(row("4", is_validation=None))
         return asyncio.get_running_loop().time()
 
@@ -238,48 +242,48 @@ def test_where_nobody_says_what_a_row_is_a_comparison_waits_less_and_says_how_to
 
 
 def test_a_row_without_uid_is_a_group_of_its_own() -> None:
-    outcomes = score_all(judged(FakeDesk(by_number), n=8), [row("4", group=None)])
+    outcomes = score_all(judged(FakeEngine(by_number), n=8), [row("4", group=None)])
     assert values(outcomes) == [0.4]
 
 
 def test_a_lone_row_that_fails_gets_the_mean_so_far_and_says_so() -> None:
-    reward = judged(FakeDesk(by_number))
+    reward = judged(FakeEngine(by_number))
     outcomes = score_all(reward, [row("8"), row("6"), row("lost")], apart=2.0)
     assert values(outcomes) == pytest.approx([0.8, 0.6, 0.7])
     assert outcomes[2][1]["plaudit/valid"] == 0.0
 
 
 def test_a_group_judge_sees_the_whole_group_from_every_row_alike() -> None:
-    desk = FakeDesk(by_number)
-    outcomes = score_all(judged(desk, judge=Group("Is it right?"), n=3), [row("1"), row("2"), row("3")])
+    engine = FakeEngine(by_number)
+    outcomes = score_all(judged(engine, judge=Group("Is it right?"), n=3), [row("1"), row("2"), row("3")])
     assert values(outcomes) == [0.1, 0.2, 0.3]
-    assert len(desk.asked) == 3
-    assert len(set(desk.asked)) == 1
+    assert len(engine.asked) == 3
+    assert len(set(engine.asked)) == 1
 
 
 def test_a_lone_response_is_judged_by_the_criteria_of_the_group_judge() -> None:
-    desk = FakeDesk(by_number)
-    score_all(judged(desk, judge=Group("Is it right?", (1, 5))), [row("3")])
-    assert desk.judges == [Rubric("Is it right?", (1, 5))]
+    engine = FakeEngine(by_number)
+    score_all(judged(engine, judge=Group("Is it right?", (1, 5))), [row("3")])
+    assert engine.judges == [Rubric("Is it right?", (1, 5))]
 
 
 def test_a_lone_response_cannot_be_compared() -> None:
-    desk = FakeDesk(by_number)
-    outcomes = score_all(judged(desk, judge=Pairwise("Which is right?", against="group")), [row("3")])
-    assert not desk.asked
+    engine = FakeEngine(by_number)
+    outcomes = score_all(judged(engine, judge=Pairwise("Which is right?", against="group")), [row("3")])
+    assert not engine.asked
     assert "reward.plaudit.group_size" in str(outcomes[0][1]["plaudit/reason"])
 
 
 def test_what_the_judge_refuses_to_look_at_is_data() -> None:
-    desk = FakeDesk(lambda _: ConfigError("sample 0: there is no reference"))
-    outcomes = score_all(judged(desk, failure=-1.0), [row("3")])
+    engine = FakeEngine(lambda _: ConfigError("sample 0: there is no reference"))
+    outcomes = score_all(judged(engine, failure=-1.0), [row("3")])
     assert values(outcomes) == [-1.0]
     assert outcomes[0][1]["plaudit/reason"] == "sample 0: there is no reference"
 
 
 def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
     async def scored() -> list[Outcome]:
-        reward = judged(FakeDesk(by_number), n=3)
+        reward = judged(FakeEngine(by_number), n=3)
         broken = reward.score(row(""), broken="responses: the row has no such tensor")
         return list(await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken))
 
@@ -290,7 +294,7 @@ def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
 
 def test_a_row_that_cannot_be_read_keeps_no_group_judge_waiting() -> None:
     async def scored() -> tuple[list[Outcome], float]:
-        reward = judged(FakeDesk(by_number), judge=Group("Is it right?"), n=3)
+        reward = judged(FakeEngine(by_number), judge=Group("Is it right?"), n=3)
         broken = reward.score(row(""), broken="responses: the row has no such tensor")
         outcomes = await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken)
         return list(outcomes), asyncio.get_running_loop().time()
@@ -301,7 +305,7 @@ def test_a_row_that_cannot_be_read_keeps_no_group_judge_waiting() -> None:
 
 
 def test_a_meeting_that_breaks_down_costs_no_row() -> None:
-    class Broken(FakeDesk):
+    class Broken(FakeEngine):
         async def gather(self, *_: Any, **__: Any) -> Any:
             raise EngineClosed("the engine is closed; open a new one")
 
@@ -316,10 +320,10 @@ def outage(*, until: float, **settings: Any) -> tuple[list[float], float, list[t
 
     async def scored() -> tuple[list[float], float, list[tuple[str, ...]]]:
         loop = asyncio.get_running_loop()
-        desk = FakeDesk(lambda _: DOWN if loop.time() < until else Verdict(7.0, Status.OK))
-        reward = judged(desk, **settings)
+        engine = FakeEngine(lambda _: DOWN if loop.time() < until else Verdict(7.0, Status.OK))
+        reward = judged(engine, **settings)
         outcomes = await asyncio.gather(*(reward.score(row(str(number))) for number in range(30)))
-        return values(outcomes), loop.time(), desk.asked
+        return values(outcomes), loop.time(), engine.asked
 
     return run(scored())
 
@@ -356,12 +360,12 @@ def test_rows_that_fail_for_reasons_of_their_own_are_not_waited_for() -> None:
     """A third of the rows are too long for the judge, and will be for ever; the others are judged."""
 
     async def scored() -> tuple[float, int]:
-        desk = FakeDesk(by_number)
-        reward = judged(desk, patience=600.0)
+        engine = FakeEngine(by_number)
+        reward = judged(engine, patience=600.0)
         for _ in range(3):
             rows = [row("too long" if number % 3 == 0 else "5") for number in range(60)]
             await asyncio.gather(*(reward.score(one) for one in rows))
-        return asyncio.get_running_loop().time(), len(desk.asked)
+        return asyncio.get_running_loop().time(), len(engine.asked)
 
     seconds, asked = run(scored())
     assert seconds < 20.0
@@ -369,26 +373,26 @@ def test_rows_that_fail_for_reasons_of_their_own_are_not_waited_for() -> None:
 
 
 def test_a_judge_that_demands_what_rows_do_not_have_is_no_outage() -> None:
-    desk = FakeDesk(lambda _: ConfigError("sample 0: there is no reference"))
-    score_all(judged(desk), [row(str(number)) for number in range(30)])
-    assert len(desk.asked) == 30
+    engine = FakeEngine(lambda _: ConfigError("sample 0: there is no reference"))
+    score_all(judged(engine), [row(str(number)) for number in range(30)])
+    assert len(engine.asked) == 30
 
 
 def test_a_few_failures_are_no_outage() -> None:
-    desk = FakeDesk(by_number)
+    engine = FakeEngine(by_number)
     rows = [row("lost" if number % 10 == 0 else "5") for number in range(100)]
-    outcomes = score_all(judged(desk), rows)
-    assert len(desk.asked) == 100
+    outcomes = score_all(judged(engine), rows)
+    assert len(engine.asked) == 100
     assert sum(extra["plaudit/valid"] == 0.0 for _, extra in outcomes) == 10
 
 
 def test_a_judge_that_refuses_is_not_asked_again() -> None:
-    desk = FakeDesk(lambda _: Verdict(None, Status.REFUSED, error="I would rather not"))
-    score_all(judged(desk), [row(str(number)) for number in range(30)])
-    assert len(desk.asked) == 30
+    engine = FakeEngine(lambda _: Verdict(None, Status.REFUSED, error="I would rather not"))
+    score_all(judged(engine), [row(str(number)) for number in range(30)])
+    assert len(engine.asked) == 30
 
 
 def test_a_monitor_is_no_judge_to_be_rewarded_by() -> None:
     with pytest.raises(ConfigError, match=r"reward\.plaudit\.coefficient negative"):
-        judged(FakeDesk(by_number), judge=Monitor("It cheats."))
-    judged(FakeDesk(by_number), judge=Monitor("It cheats."), coefficient=-1.0)
+        judged(FakeEngine(by_number), judge=Monitor("It cheats."))
+    judged(FakeEngine(by_number), judge=Monitor("It cheats."), coefficient=-1.0)

@@ -14,18 +14,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.legacy import Collect, Earned, Handover
-from plaudit.integrations.verl.legacy_rule import (
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.legacy.batch_rules import (
     ComputeScore,
     Ruling,
     check_is_plain,
     is_verls_own,
     ruling_of,
 )
-from plaudit.integrations.verl.legacy_task import Task
-from plaudit.integrations.verl.length_penalty_config import LengthPenaltyConfig
-from plaudit.integrations.verl.length_reward import LengthReward
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, Task
+from plaudit.integrations.verl.legacy.length_penalty import LengthReward
+from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.judges.base import Judge, Panel
 from plaudit.openai_manager import TIME_LIMIT
 from plaudit.rewards import Component, Reward, RewardRow
@@ -114,7 +113,7 @@ class BatchRewardManager:
 class _Scorer(Protocol):
     """Sends batches off."""
 
-    def send(self, rows: Sequence[Row]) -> Collect: ...
+    def send(self, rows: Sequence[BatchRow]) -> Collect: ...
 
     def shutdown(self) -> None: ...
 
@@ -126,7 +125,7 @@ class _ByPlaudit:
         self._config = config
         self._scoring: Scoring | None = None
 
-    def send(self, rows: Sequence[Row]) -> Collect:
+    def send(self, rows: Sequence[BatchRow]) -> Collect:
         scoring = self._scoring = self._scoring or Scoring(load({"deadline": self._config.time_limit}))
         samples = [row.sample for row in rows]
         task = Task(
@@ -164,7 +163,7 @@ class _ByFunction:
             [Component(SCORE)], on_failure=config.on_failure, max_failure_rate=config.max_failure_rate
         )
 
-    def send(self, rows: Sequence[Row]) -> Collect:
+    def send(self, rows: Sequence[BatchRow]) -> Collect:
         task = Task(lambda: self._call(rows), use_async_io=self._config.use_async_io)
 
         def collect() -> Sequence[Earned]:
@@ -181,7 +180,7 @@ class _ByFunction:
     def shutdown(self) -> None:
         """A function has nothing to stop."""
 
-    def _call(self, rows: Sequence[Row]) -> list[Ruling]:
+    def _call(self, rows: Sequence[BatchRow]) -> list[Ruling]:
         results = self._fn(
             data_sources=[row.data_source for row in rows],
             solution_strs=[row.sample.response for row in rows],

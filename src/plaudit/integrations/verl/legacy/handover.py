@@ -15,17 +15,19 @@ from __future__ import annotations
 import json
 import logging
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.legacy_task import Task
-from plaudit.integrations.verl.row import Row, read_row
+from plaudit.integrations.verl.batch_row import BatchRow, read_row
 
 log = logging.getLogger("plaudit")
+T = TypeVar("T")
 
 TENSORS = ("prompts", "responses", "attention_mask")
 
@@ -39,7 +41,7 @@ class Earned:
 
 
 Collect = Callable[[], Sequence[Earned]]
-Send = Callable[[Sequence[Row]], Collect]
+Send = Callable[[Sequence[BatchRow]], Collect]
 """Sends a batch off, and gives what waits for it."""
 
 
@@ -48,7 +50,7 @@ class _Sent:
     """A batch under way."""
 
     data: Any
-    task: Task[tuple[Sequence[Row], Collect]] | None
+    task: Task[tuple[Sequence[BatchRow], Collect]] | None
     """Reads the rows and sends them off; None where there is nothing to ask."""
 
 
@@ -90,7 +92,7 @@ class Handover:
             return
         batch = self._batch(data)
 
-        def read_and_send() -> tuple[Sequence[Row], Collect]:
+        def read_and_send() -> tuple[Sequence[BatchRow], Collect]:
             rows = self._rows(batch)
             return rows, self._send(rows) if rows else tuple
 
@@ -133,7 +135,7 @@ class Handover:
         has = () if data.batch is None else data.batch.keys()
         return _Batch(len(data), {name: data.batch[name].cpu() for name in TENSORS if name in has}, columns)
 
-    def _rows(self, batch: _Batch) -> list[Row]:
+    def _rows(self, batch: _Batch) -> list[BatchRow]:
         rows = []
         for number in range(batch.size):
             values = {name: column[number] for name, column in batch.columns.items()}
@@ -159,7 +161,7 @@ class Handover:
             self._warned.add(key)
             log.warning("%s", message)
 
-    def _print(self, rows: Sequence[Row], earned: Sequence[Earned]) -> None:
+    def _print(self, rows: Sequence[BatchRow], earned: Sequence[Earned]) -> None:
         printed: Counter[str] = Counter()
         for row, one in zip(rows, earned, strict=True):
             if printed[row.data_source] < self._num_examine:
@@ -250,7 +252,7 @@ def _number(value: float | None) -> float:
     return 0.0 if value is None or math.isnan(value) else float(value)
 
 
-def _prompt_text(row: Row) -> str:
+def _prompt_text(row: BatchRow) -> str:
     prompt = row.sample.prompt
     return (
         prompt
@@ -259,6 +261,42 @@ def _prompt_text(row: Row) -> str:
     )
 
 
-def _grouped_by_prompt(row: Row) -> Row:
+def _grouped_by_prompt(row: BatchRow) -> BatchRow:
     group = row.sample.group or json.dumps(row.sample.prompt, ensure_ascii=False)
     return replace(row, sample=replace(row.sample, group=group))
+
+
+class Task(Generic[T]):
+    """Work on a thread of its own, or, for debugging, done here and now; `result` raises what it raised."""
+
+    def __init__(self, work: Callable[[], T], *, use_async_io: bool = True) -> None:
+        self._work = work
+        self._future: Future[T] = Future()
+        self._thread: threading.Thread | None = None
+        if use_async_io:
+            self._thread = threading.Thread(target=self._run, name="plaudit-rewards", daemon=True)
+            self._thread.start()
+        else:
+            self._future.set_result(work())
+
+    def result(self, timeout: float | None = None) -> T | None:
+        """What came of it; None where that takes longer than `timeout` seconds."""
+        if self._thread is not None and not self._thread.is_alive() and not self._future.done():
+            return self._work()  # a forked child has the task, and not the thread
+        try:
+            return self._future.result(timeout)
+        except TimeoutError:
+            if self._future.done():  # it is the work's own
+                raise
+            return None
+
+    def settle(self) -> None:
+        """Wait until it has ended, whatever came of it."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._future.set_result(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised where somebody asks for the result
+            self._future.set_exception(error)

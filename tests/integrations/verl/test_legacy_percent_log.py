@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from plaudit.events import BatchFinished, BatchStarted, Summary, VerdictsReady
-from plaudit.integrations.verl.progress import PercentLog
+from plaudit.integrations.verl.legacy.judge_workers import PercentLog
 from plaudit.types import Status, Verdict
 
 GOOD = Verdict(0.5, Status.OK, reason="secret words")

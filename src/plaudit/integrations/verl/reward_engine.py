@@ -8,14 +8,14 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from plaudit.config import Endpoint, Price, Secret
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.integrations.meeting import Meeting
-from plaudit.integrations.verl.judged import Desk
-from plaudit.integrations.verl.settings import PLACE, EndpointTable, RewardSettings
+from plaudit.integrations.rendezvous import Rendezvous
+from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, RewardSettings
+from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
 from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
@@ -55,13 +55,7 @@ def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
     return _told(judge_of, plain)
 
 
-class OpenDesk(Desk, Protocol):
-    """A desk that somebody has to close, or the end of the process does."""
-
-    def close(self) -> None: ...
-
-
-def open_desk(settings: RewardSettings, plain: Settings) -> OpenDesk:
+def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngine:
     """The engine that all workers share. Without Ray, one of this process, whose limits hold here only."""
     arguments = engine_arguments(settings, plain)
     if _is_ray_running():
@@ -73,7 +67,7 @@ def open_desk(settings: RewardSettings, plain: Settings) -> OpenDesk:
         "only; call ray.init() first to share one engine between processes",
         PLACE,
     )
-    return LocalDesk(Engine(**arguments))
+    return LocalEngine(Engine(**arguments))
 
 
 def engine_arguments(settings: RewardSettings, plain: Settings) -> dict[str, Any]:
@@ -93,12 +87,12 @@ def engine_arguments(settings: RewardSettings, plain: Settings) -> dict[str, Any
     }
 
 
-class LocalDesk:
-    """An engine and the groups of one process."""
+class LocalEngine:
+    """An engine of this process alone, and its groups."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._meeting = Meeting()
+        self._rendezvous = Rendezvous()
 
     async def ascore(
         self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
@@ -106,7 +100,7 @@ class LocalDesk:
         return await self.engine.ascore(samples, judge, deadline=deadline)
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
-        return await self._meeting.gather(group, member, payload, size=size, timeout=timeout)
+        return await self._rendezvous.gather(group, member, payload, size=size, timeout=timeout)
 
     def close(self) -> None:
         self.engine.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.types import Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -32,7 +32,7 @@ class Ruling:
     """What else the function gave, beside `score`."""
 
 
-class Rule:
+class BatchRules:
     """Scores rows one by one, on the caller's thread: rules that stop by a signal work nowhere else."""
 
     def __init__(self, compute_score: ComputeScore | None) -> None:
@@ -42,13 +42,13 @@ class Rule:
         self._said: set[str] = set()
         check_is_plain(self._fn)
 
-    def score(self, rows: Sequence[Row]) -> list[Ruling]:
+    def score(self, rows: Sequence[BatchRow]) -> list[Ruling]:
         """One ruling for each row, in order. Says in the log how many have none."""
         rulings = [self._score(row) for row in rows]
         self._report([(row, r) for row, r in zip(rows, rulings, strict=True) if not r.verdict.is_valid])
         return rulings
 
-    def _report(self, failed: Sequence[tuple[Row, Ruling]]) -> None:
+    def _report(self, failed: Sequence[tuple[BatchRow, Ruling]]) -> None:
         for is_known in (True, False):
             part = [(row, ruling) for row, ruling in failed if ruling.is_known is is_known]
             if not part:
@@ -59,7 +59,7 @@ class Rule:
                 self._said.add(error)
                 log.warning("%d rows have no score by rule, the first is %s: %s", len(part), row.name, error)
 
-    def _score(self, row: Row) -> Ruling:
+    def _score(self, row: BatchRow) -> Ruling:
         if self._is_verls and row.ground_truth is None:
             return _failed(
                 'reward_model["ground_truth"] is missing, and the rule compares with it; write it into the '

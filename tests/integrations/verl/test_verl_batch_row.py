@@ -10,7 +10,7 @@ import pytest
 from verl_rows import Item, Words, item
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.row import read_row
+from plaudit.integrations.verl.batch_row import read_row
 
 
 def test_a_row_is_read_with_its_task_response_truth_and_group() -> None:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from plaudit.integrations.verl.outcome import RuleSays
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.combination import RuleSays
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RuleScore:
     """What the rule said of one row, and why it gave no score where it gave none."""
 
     says: RuleSays
@@ -26,7 +26,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleScorer:
     """Asks a function like verl's for the score of a row."""
 
     fn: Callable[..., Any]
@@ -35,10 +35,10 @@ class Rule:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that every call gets."""
 
-    async def ask(self, row: Row) -> Said:
+    async def ask(self, row: BatchRow) -> RuleScore:
         """A score, nothing where there is no rule for such rows, or a failure that costs this row only."""
         if self.use == "off":
-            return Said("nothing")
+            return RuleScore("nothing")
         for key in ("ground_truth", "data_source"):
             if key in row.missing:
                 return self._none(row.missing[key])
@@ -51,12 +51,12 @@ class Rule:
             )
         except Exception as error:  # noqa: BLE001 - user code: it costs its own row
             why = f"the rule failed on {row.name} with {type(error).__name__}; plaudit/reason has its words"
-            return Said("failed", why=why, detail=f"{type(error).__name__}: {error}")
+            return RuleScore("failed", why=why, detail=f"{type(error).__name__}: {error}")
 
-    def _none(self, why: str) -> Said:
-        return Said("failed" if self.use == "require" else "nothing", why=why)
+    def _none(self, why: str) -> RuleScore:
+        return RuleScore("failed" if self.use == "require" else "nothing", why=why)
 
-    async def _call(self, row: Row) -> Any:
+    async def _call(self, row: BatchRow) -> Any:
         arguments = {
             "data_source": row.data_source,
             "solution_str": row.sample.response,
@@ -70,9 +70,9 @@ class Rule:
         return await result if inspect.isawaitable(result) else result  # an object with an async __call__
 
 
-def _read(result: Any, row: Row) -> Said:
+def _read(result: Any, row: BatchRow) -> RuleScore:
     score = result.get("score") if isinstance(result, Mapping) else result
     number = float(score) if score is not None else math.nan
     if not math.isfinite(number):
-        return Said("failed", why=f"the rule gave {score!r} for {row.name}, which is no finite number")
-    return Said("score", number)
+        return RuleScore("failed", why=f"the rule gave {score!r} for {row.name}, which is no finite number")
+    return RuleScore("score", number)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from plaudit.errors import BatchFailed, ConfigError, PlauditError
-from plaudit.integrations.verl.outage import Outage
-from plaudit.integrations.verl.outcome import Combination, Member, extra_info
-from plaudit.integrations.verl.row import Row
-from plaudit.integrations.verl.rule import Rule, Said
-from plaudit.integrations.verl.settings import PLACE, RewardSettings, penalty_of
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.combination import Combination, GroupMember, extra_info
+from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, penalty_of
+from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
 from plaudit.judges import Group, Monitor, Pairwise, Rubric
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards.neutral import Neutral
@@ -33,10 +33,17 @@ TOLD = 100
 """Kinds of trouble a process warns of; what comes after that is in the extra information."""
 PAUSE = 10.0
 """Seconds between two questions about one row while the judge is down."""
+WINDOW = 200
+"""Rows over which the failure rate is taken."""
+RECENT = 20
+DOWN = 0.8
+"""The judge is down when so large a share of the most recent rows fail. A judge that never takes some kinds
+of rows is not down: the others are judged."""
+FEWEST = 5
 
 
-class Desk(Protocol):
-    """Where rows are judged and groups meet: of this process, or of the whole cluster."""
+class RewardEngine(Protocol):
+    """Judges rows and brings groups together: in this process, or for the whole cluster."""
 
     async def ascore(
         self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
@@ -46,11 +53,15 @@ class Desk(Protocol):
         self, group: str, member: str, payload: T, *, size: int, timeout: float
     ) -> dict[str, T]: ...
 
+    def close(self) -> None: ...
 
-class JudgedReward:
+
+class RowReward:
     """Scores rows one at a time, as trainers hand them over; any number at once, on one event loop."""
 
-    def __init__(self, settings: RewardSettings, judge: Judge | Panel, desk: Desk, rule: Rule) -> None:
+    def __init__(
+        self, settings: RewardSettings, judge: Judge | Panel, engine: RewardEngine, rule: RuleScorer
+    ) -> None:
         if isinstance(judge, Monitor) and settings.coefficient > 0:
             raise ConfigError(
                 f"{PLACE}.judge: a monitor's score is a suspicion, and would be rewarded; "
@@ -59,7 +70,7 @@ class JudgedReward:
         self._settings = settings
         self._judge, self._lone_judge = judge, _for_one(judge)
         self._compares = _compares(judge)
-        self._desk = desk
+        self._engine = engine
         self._rule = rule
         self._combination = Combination(
             coefficient=settings.coefficient,
@@ -72,21 +83,21 @@ class JudgedReward:
         self._neutral = Neutral()
         self._outage = Outage(settings.max_failure_rate)
         self._told: set[str] = set()
-        self._meetings: set[asyncio.Task[dict[str, Member]]] = set()
+        self._meetings: set[asyncio.Task[dict[str, GroupMember]]] = set()
 
-    async def score(self, row: Row, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
+    async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
         """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged."""
         if "raw_prompt" in row.missing:
             self._say("raw_prompt", row.missing["raw_prompt"])
         me = uuid.uuid4().hex  # two rows of a group may say the same
         if broken:
             self._say("broken", broken)
-            verdict, said = await self._judged(row, me, broken), Said("failed")
+            verdict, said = await self._judged(row, me, broken), RuleScore("failed")
         else:
             verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
         if said.why:
             self._say(f"rule {row.data_source}", said.why)
-        member = Member(
+        member = GroupMember(
             judge=_share(verdict.score, self._judge),
             status=verdict.status,
             length=row.length,
@@ -106,7 +117,7 @@ class JudgedReward:
         return self._outcome(row, me, came, verdict)
 
     def _outcome(
-        self, row: Row, me: str, came: dict[str, Member], verdict: Verdict
+        self, row: BatchRow, me: str, came: dict[str, GroupMember], verdict: Verdict
     ) -> tuple[float, dict[str, float | str]]:
         earned = self._combination.rows(list(came.values()))[list(came).index(me)]
         source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
@@ -120,7 +131,7 @@ class JudgedReward:
 
     # -- the judge ----------------------------------------------------------------------------------------
 
-    async def _judged(self, row: Row, me: str, broken: str = "") -> Verdict:
+    async def _judged(self, row: BatchRow, me: str, broken: str = "") -> Verdict:
         samples, judge, place = [row.sample], self._judge, 0
         if self._compares:  # also if this one cannot be judged: the others wait for it
             came = await self._meet(row, "answers", me, None if broken else row.sample)
@@ -145,7 +156,7 @@ class JudgedReward:
         is_first = True
         while True:
             try:
-                verdicts = await self._desk.ascore(samples, judge, deadline=self._settings.deadline)
+                verdicts = await self._engine.ascore(samples, judge, deadline=self._settings.deadline)
             except PlauditError as error:  # the judge demands what these samples do not have
                 self._say(f"judge {error}", str(error))
                 return _failed(str(error))
@@ -176,7 +187,7 @@ class JudgedReward:
 
     # -- the group ----------------------------------------------------------------------------------------
 
-    async def _meet(self, row: Row, what: str, me: str, brought: T) -> dict[str, T]:
+    async def _meet(self, row: BatchRow, what: str, me: str, brought: T) -> dict[str, T]:
         """What the rows of the group bring, this one among them; itself alone where there is no group."""
         settings = self._settings
         size = (settings.val_group_size if row.is_validation else settings.group_size) or 1
@@ -188,7 +199,7 @@ class JudgedReward:
         group = f"{row.sample.group} {'validation ' if row.is_validation else ''}{what}"
         timeout = settings.unsure_timeout if row.is_validation is None else settings.group_timeout
         try:
-            came = await self._desk.gather(group, me, brought, size=size, timeout=timeout)
+            came = await self._engine.gather(group, me, brought, size=size, timeout=timeout)
         except PlauditError as error:
             self._say("gather", f"the group of {row.name} could not meet: {error}")
             return {me: brought}
@@ -204,7 +215,7 @@ class JudgedReward:
         log.log(logging.DEBUG if is_old else logging.WARNING, "%s", message)
 
 
-def _late(row: Row, came: int, size: int, timeout: float) -> str:
+def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
     what = f"{came} of the {size} rows of the group of {row.name} came within {timeout:g} s"
     if row.is_validation is None:
         return (
@@ -233,3 +244,30 @@ def _for_one(judge: Judge | Panel) -> Judge | Panel | None:
     if isinstance(judge, Group):
         return Rubric(judge.criteria, judge.scale, integer=judge.integer, show_thinking=judge.show_thinking)
     return None if _compares(judge) else judge
+
+
+class Outage:
+    """Whether the judge is down, or only some samples unlucky: counts the last rows of this process."""
+
+    def __init__(self, max_failure_rate: float) -> None:
+        self._rate = max_failure_rate
+        self._last: deque[bool] = deque(maxlen=WINDOW)
+        self._recent: deque[bool] = deque(maxlen=RECENT)
+
+    def note(self, *, failed: bool) -> None:
+        """Count a row, once: asking for it again in vain says nothing new."""
+        self._last.append(failed)
+        self._recent.append(failed)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it seems that nobody gets a verdict."""
+        return sum(self._recent) >= DOWN * max(len(self._recent), FEWEST)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more rows fail than may; with few rows so far, those to come count as judged."""
+        return sum(self._last) > self._rate * max(len(self._last), RECENT)
+
+    def __str__(self) -> str:
+        return f"{sum(self._last)} of the last {len(self._last)} rows have no verdict"

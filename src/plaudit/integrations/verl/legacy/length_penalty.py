@@ -1,17 +1,23 @@
-"""What a batch earns by rule, judge and length: asks the judge, then the rule, then adds them up by group."""
+"""LengthPenaltyRewardManager: rule score plus the judge's, minus a penalty for the length. verl up to 0.7.0.
+
+config = LengthPenaltyConfig(api_endpoint="https://host/v1", reward_coefficient=0.5)
+manager = LengthPenaltyRewardManager(tokenizer=tokenizer, num_examine=1, length_penalty_config=config)
+rewards = manager(data)
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from plaudit.integrations.verl.legacy import Collect, Earned
-from plaudit.integrations.verl.legacy_rule import ComputeScore, Rule, Ruling
-from plaudit.integrations.verl.legacy_workers import Workers
-from plaudit.integrations.verl.length_penalty_config import LengthPenaltyConfig
-from plaudit.integrations.verl.outcome import JUDGE, RULE, Member, extra_info
-from plaudit.integrations.verl.row import Row
+from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.integrations.verl.combination import JUDGE, RULE, GroupMember, extra_info
+from plaudit.integrations.verl.legacy.batch_rules import BatchRules, ComputeScore, Ruling
+from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover
+from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
+from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.rewards import RewardRow
 from plaudit.types import Source, Status, Verdict
 
@@ -21,10 +27,10 @@ NO_RULING = Ruling(NOT_ASKED)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _JudgedRow:
     """A row and what was said about it."""
 
-    row: Row
+    row: BatchRow
     verdict: Verdict
     ruling: Ruling
 
@@ -39,10 +45,10 @@ class LengthReward:
     def __init__(self, config: LengthPenaltyConfig, compute_score: ComputeScore | None = None) -> None:
         """compute_score: the rule; None: verl's own."""
         self._config = config
-        self._rule = Rule(compute_score) if config.enable_rule else None
-        self._workers: Workers | None = None
+        self._rule = BatchRules(compute_score) if config.enable_rule else None
+        self._workers: JudgeWorkers | None = None
         if config.enable_openai_reward:
-            self._workers = Workers(
+            self._workers = JudgeWorkers(
                 config.open_engine,
                 config.chosen_judge(),
                 time_limit=config.time_limit,
@@ -60,7 +66,7 @@ class LengthReward:
         if self._workers is not None:
             self._workers.shutdown()
 
-    def send(self, rows: Sequence[Row]) -> Collect:
+    def send(self, rows: Sequence[BatchRow]) -> Collect:
         """Ask the judge about every row, whatever its rule will say, and return at once."""
         flight = self._workers.send([row.sample for row in rows]) if self._workers else None
 
@@ -68,11 +74,11 @@ class LengthReward:
             # The rule is at work while verdicts arrive.
             rulings = self._rule.score(rows) if self._rule else [NO_RULING] * len(rows)
             verdicts = flight.wait() if flight else [NOT_ASKED] * len(rows)
-            return self._earned([_Scored(*parts) for parts in zip(rows, verdicts, rulings, strict=True)])
+            return self._earned([_JudgedRow(*parts) for parts in zip(rows, verdicts, rulings, strict=True)])
 
         return collect
 
-    def _earned(self, batch: Sequence[_Scored]) -> list[Earned]:
+    def _earned(self, batch: Sequence[_JudgedRow]) -> list[Earned]:
         """Where one of a group has no rule, none has: rewards of a group are made of the same parts."""
         unruled = {one.group for one in batch if not one.ruling.is_known} if self._workers else set()
         rewarded: dict[int, RewardRow] = {}
@@ -83,7 +89,7 @@ class LengthReward:
         sizes = Counter(one.group for one in batch)
         return [_earned(one, rewarded[index], sizes[one.group]) for index, one in enumerate(batch)]
 
-    def _rewards(self, part: Sequence[_Scored], *, has_rule: bool) -> Sequence[RewardRow]:
+    def _rewards(self, part: Sequence[_JudgedRow], *, has_rule: bool) -> Sequence[RewardRow]:
         """Rewards of the rows that have a rule, or of the others. BatchFailed where too many failed."""
         if not part:
             return ()
@@ -95,10 +101,10 @@ class LengthReward:
         return rewards.rows
 
 
-def _earned(one: _Scored, reward: RewardRow, members: int) -> Earned:
+def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
     assert reward.reward is not None, "no policy here leaves gaps"
     said = one.ruling.verdict
-    member = Member(
+    member = GroupMember(
         judge=one.verdict.score,
         status=one.verdict.status,
         length=one.row.length,
@@ -111,3 +117,48 @@ def _earned(one: _Scored, reward: RewardRow, members: int) -> Earned:
     )
     info = extra_info(reward, member, one.verdict, reward=reward.reward, members=members)
     return Earned(reward.reward, {**info, **one.ruling.extra})
+
+
+class LengthPenaltyRewardManager:
+    """Rewards a batch by group. Its workers start with the first batch, and stop when it is dropped."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        num_examine: int = 0,
+        compute_score: ComputeScore | None = None,
+        reward_fn_key: str = "data_source",
+        length_penalty_config: LengthPenaltyConfig | Mapping[str, Any] | None = None,
+    ) -> None:
+        """
+        num_examine             how many rows of each data source are printed
+        compute_score           the rule; None: verl's own
+        reward_fn_key           the column that names the data source
+        length_penalty_config   a LengthPenaltyConfig, or its fields as a table of verl's configuration
+        """
+        self.config = LengthPenaltyConfig.of(length_penalty_config)
+        self._reward = LengthReward(self.config, compute_score)
+        self._handover = Handover(
+            tokenizer, num_examine, reward_fn_key, self._reward.send, use_async_io=self.config.use_async_io
+        )
+
+    def __call__(self, data: Any, return_dict: bool = False) -> Any:
+        """The rewards of a DataProto; of the one that was submitted, without asking again."""
+        return self._handover.reward(data, return_dict)
+
+    def submit(self, data: Any) -> None:
+        """Hand a DataProto to the judge and return at once."""
+        self._handover.submit(data)
+
+    def collect(self, return_dict: bool = False) -> Any:
+        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
+        return self._handover.collect(return_dict)
+
+    def start_workers(self) -> None:
+        """Start now what the first batch starts otherwise. Safe to call twice."""
+        self._reward.start()
+
+    def shutdown_workers(self) -> None:
+        """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
+        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
+        self._reward.shutdown()

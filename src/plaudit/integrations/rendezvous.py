@@ -19,7 +19,7 @@ REMEMBERED = 4096
 """Groups kept after they have parted, for members that come late or come again."""
 
 
-class Meeting:
+class Rendezvous:
     """Groups by name, on one event loop. A name is used once: verl's `uid` is, a row number is not."""
 
     def __init__(self, *, remembered: int = REMEMBERED) -> None:

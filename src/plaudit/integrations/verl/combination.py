@@ -1,6 +1,6 @@
 """What a row earns: rule + coefficient x judge - penalty, and the same extra keys on every row.
 
-Pure. Each row of a group is a Member; whoever has the same members computes the same rewards.
+Pure. Each row of a group is a GroupMember; whoever has the same members computes the same rewards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RuleSays = Literal["score", "nothing", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """One row as its group sees it."""
 
     judge: float | None
@@ -70,7 +70,7 @@ class Combination:
         """Whether the reward of a row that was judged depends on the others of its group."""
         self.needs_group = on_failure == "group_mean" or self.compares
 
-    def rows(self, members: Sequence[Member]) -> list[RewardRow]:
+    def rows(self, members: Sequence[GroupMember]) -> list[RewardRow]:
         """One row for each member of one group, in order.
 
         Where one of them has no rule, none has: rewards of one group are made of the same parts.
@@ -92,7 +92,7 @@ class Combination:
 
 
 def extra_info(
-    row: RewardRow, member: Member, verdict: Verdict, *, reward: float, members: int, texts: bool = True
+    row: RewardRow, member: GroupMember, verdict: Verdict, *, reward: float, members: int, texts: bool = True
 ) -> dict[str, float | str]:
     """What verl logs and dumps beside the reward: numbers and texts, under the same keys on every row.
 
