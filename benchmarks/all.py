@@ -30,6 +30,7 @@ FULL = (
     ("cpu.py",),
     ("memory.py",),
     ("score_memory.py",),
+    ("startup.py",),
     ("kill_resume.py",),
     ("two_runs.py",),
     ("simulator.py",),
@@ -44,6 +45,7 @@ QUICK = (
     ("cached.py", "--entries", "50000"),
     ("cpu.py", "--quick"),
     ("score_memory.py", "--lines", "5000"),
+    ("startup.py", "--quick"),
     ("kill_resume.py", "--kills", "3", "--lines", "600"),
     ("two_runs.py", "--lines", "600"),
 )

@@ -81,11 +81,18 @@ def test_imports_to_be_cut_are_still_there() -> None:
     assert found >= TO_BE_CUT, "one is cut: take it off the list"
 
 
+def printed_by(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def loaded_by(code: str) -> list[str]:
+    """The modules of a fresh interpreter after it has run some code."""
+    return printed_by(f"{code}\nimport sys\nprint(*sys.modules)").split()
+
+
 @pytest.mark.parametrize("module", ["plaudit", "plaudit.integrations.verl", "plaudit.integrations.trl"])
 def test_a_worker_loads_nothing_of_the_command_line(module: str) -> None:
-    look = f"import sys, {module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    loaded = set(loaded_by(f"import {module}"))
     assert not loaded & {"typer", "click", "rich", "plaudit.cli", "plaudit.simulator"}
 
 
@@ -109,14 +116,33 @@ def test_a_file_is_one_concept_and_says_so(path: Path) -> None:
     assert path.stem not in {"utils", "helpers", "common", "manager"}
 
 
-def test_the_front_door_shows_what_it_imports() -> None:
+def test_the_front_door_imports_what_it_shows() -> None:
     tree = ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))
-    imported = {
-        alias.asname or alias.name
-        for node in tree.body
+    typed = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)  # under TYPE_CHECKING: what editors and type checkers see
+        for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert imported == set(getattr(plaudit, "__all__", []))
-    allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
-    assert all(isinstance(node, allowed) for node in tree.body)
+    eager = {
+        "acompute_score",
+        "compute_score",
+    }  # a module of this name would hide a function that comes later
+    assert {name: module for name, module in plaudit._HOME.items() if name not in eager} == typed
+    assert sorted(plaudit.__all__) == sorted({*typed, *eager})
+    assert all(getattr(plaudit, name).__name__ == name for name in plaudit.__all__)
+    assert set(plaudit.__all__) <= set(dir(plaudit))
+    with pytest.raises(AttributeError, match="nothing_of_ours"):
+        _ = plaudit.nothing_of_ours
+
+
+def test_importing_plaudit_loads_almost_nothing() -> None:
+    loaded = set(loaded_by("import plaudit"))
+    assert not loaded & {"aiohttp", "asyncio", "msgspec", "numpy", "sqlite3", "uvloop", "plaudit.engine"}
+
+
+def test_the_function_compute_score_is_not_hidden_by_its_module() -> None:
+    look = "import plaudit.compute_score\nfrom plaudit import compute_score\nprint(callable(compute_score))"
+    assert "True" in printed_by(look)

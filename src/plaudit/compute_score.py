@@ -16,14 +16,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.scoring import Scoring
-from plaudit.settings import load
 from plaudit.setup.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
 from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
     from plaudit.rewards.neutral import Neutral
+    from plaudit.scoring import Scoring
 
 TASK_KEYS = ("question", "prompt", "raw_prompt", "problem", "query", "instruction")
 """Where `extra_info` may hold the task, the first that does."""
@@ -212,6 +211,8 @@ def current() -> tuple[Scoring, Neutral]:
     """The process's own scoring, as the environment asks for it; made anew when that changes."""
     global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
     from plaudit.rewards.neutral import Neutral
+    from plaudit.scoring import Scoring
+    from plaudit.settings import load
 
     own = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
     seen = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(own)))

@@ -18,15 +18,8 @@ from plaudit.cli.probe import examine
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, resolve
-from plaudit.setup.endpoints import (
-    Models,
-    ask_models,
-    endpoints_of,
-    is_local,
-    once_reachable,
-    require_keys,
-    with_models,
-)
+from plaudit.setup.endpoints import endpoints_of, is_local, require_keys, with_models
+from plaudit.setup.model_list import Models, ask_models, once_reachable
 from plaudit.testing import run
 
 

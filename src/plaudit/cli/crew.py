@@ -16,9 +16,10 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import ensure_packaged_model
 from plaudit.local.server import LocalServer
 from plaudit.settings import Settings
-from plaudit.setup.endpoints import ask_models, endpoints_of, refused_key, require_keys, with_models
+from plaudit.setup.endpoints import endpoints_of, refused_key, require_keys, with_models
 from plaudit.setup.engines import engine_for
 from plaudit.setup.judges import judge_of
+from plaudit.setup.model_list import ask_models
 from plaudit.types import Sample, Status
 
 SHOWN = 12

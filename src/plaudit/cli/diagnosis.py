@@ -10,7 +10,8 @@ from typing import Any, Literal
 from plaudit.cli.probe import TOGETHER, Answer, Findings
 from plaudit.config import Endpoint, Secret
 from plaudit.settings import Settings
-from plaudit.setup.endpoints import is_local, missing_key, model_names, refused_key
+from plaudit.setup.endpoints import is_local, missing_key, refused_key
+from plaudit.setup.model_list import model_names
 
 State = Literal["ok", "note", "wrong"]
 MODELS_SHOWN = 8

@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from plaudit.config import OLLAMA_PORT, Endpoint, without_password
-from plaudit.setup.endpoints import (
+from plaudit.setup.model_list import (
     ASK_LIMIT,
     decoded,
     model_names,

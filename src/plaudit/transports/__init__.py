@@ -8,7 +8,6 @@ from typing import Literal
 
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.transports.aiohttp_client import AiohttpClient
 from plaudit.transports.base import Transport
 from plaudit.transports.client import HttpClient
 from plaudit.transports.http import HttpTransport
@@ -48,6 +47,8 @@ def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) ->
     if name == "httptools":
         return HttptoolsClient(endpoint, proxy=proxy)
     if name == "aiohttp":
+        from plaudit.transports.aiohttp_client import AiohttpClient
+
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":
         raise ConfigError(f"there is no HTTP client {name!r}; use 'httptools', 'aiohttp' or 'pyreqwest'")

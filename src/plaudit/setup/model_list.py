@@ -1,0 +1,161 @@
+"""What an endpoint says of itself: the models it lists, asked for over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from plaudit.config import Endpoint, without_password
+from plaudit.errors import ConfigError
+from plaudit.policy.breaker import BreakerConfig
+from plaudit.settings import Settings
+from plaudit.setup.endpoints import refused_key
+from plaudit.transports import failure
+from plaudit.transports.proxy import proxy_for
+
+log = logging.getLogger("plaudit")
+
+ASK_TIMEOUT = 10.0
+ASK_EVERY = 0.5
+"""Seconds between two questions to an endpoint that refuses connections."""
+ASK_LIMIT = 4 << 20
+"""Bytes of an answer to a question of our own that are read: a list of models, a reply to a test."""
+MODELS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What an endpoint says it has, or why it did not say."""
+
+    names: tuple[str, ...] = ()
+    status: int | None = None
+    error: str | None = None
+    """None when the list was read."""
+    is_unreachable: bool = False
+    """Whether nobody can connect to it, so that it may yet be started."""
+
+
+def only_model(endpoint: Endpoint, settings: Settings) -> str:
+    """The one model that an endpoint has. ConfigError where there are none, or several."""
+    patience = BreakerConfig().cold_patience
+    if settings.deadline is not None:
+        patience = min(patience, settings.deadline)
+    models = asyncio.run(once_reachable(lambda: _ask_models(endpoint), patience=patience))
+    if models.status in (401, 403):
+        raise ConfigError(refused_key(endpoint, models.status or 0, settings))
+    if models.error:
+        raise ConfigError(f"{models.error}; name the model with --model" if models.status else models.error)
+    if len(models.names) > 1:
+        shown = ", ".join(models.names[:MODELS_SHOWN])
+        more = f" and {len(models.names) - MODELS_SHOWN} more" if len(models.names) > MODELS_SHOWN else ""
+        raise ConfigError(
+            f"{endpoint.url} has {len(models.names)} models; choose one with --model: {shown}{more}"
+        )
+    return models.names[0]
+
+
+def ask_models(endpoint: Endpoint) -> Models:
+    """The models an endpoint lists."""
+    return asyncio.run(_ask_models(endpoint))
+
+
+def models_url(endpoint: Endpoint) -> str:
+    """Where an endpoint lists its models."""
+    return endpoint.route("/api/tags" if endpoint.kind == "ollama" else "/models")
+
+
+def request_options(endpoint: Endpoint) -> dict[str, Any]:
+    """How a request of our own to this endpoint is sent: its key, its proxy, no redirects, no compression.
+
+    For each request, not for the session: aiohttp sends a session's headers to the proxy too. And not by
+    `trust_env`, which would read passwords from .netrc.
+    """
+    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    return {
+        "headers": {**headers, "Accept-Encoding": "identity"},
+        "proxy": None if endpoint.is_direct else proxy_for(endpoint.url, os.environ),
+        "allow_redirects": False,
+    }
+
+
+async def once_reachable(ask: Callable[[], Awaitable[Models]], *, patience: float) -> Models:
+    """What an endpoint answers once somebody can connect to it, or the last answer after so many seconds."""
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + patience
+    models = await ask()
+    if models.is_unreachable:
+        log.warning("%s. Still trying, for up to %g s", models.error, patience)
+    while models.is_unreachable and loop.time() < give_up_at:
+        await asyncio.sleep(ASK_EVERY)
+        models = await ask()
+    return models
+
+
+async def _ask_models(endpoint: Endpoint) -> Models:
+    timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        try:
+            url = URL(models_url(endpoint), encoded=True)
+            async with session.get(url, **request_options(endpoint)) as response:
+                body = await read_up_to(ASK_LIMIT, response)
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Models(error=unreachable(endpoint, error), is_unreachable=_may_pass(error))
+    asked = f"GET {without_password(models_url(endpoint))}"
+    if status != 200:
+        return Models(status=status, error=f"{asked} answered {status}")
+    if body is None:
+        return Models(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
+    names = model_names(decoded(body))
+    return Models(names=names, status=status, error=None if names else f"{asked} lists no model")
+
+
+async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
+    """A body, unpacked; None where it is larger than that, and the rest of it is not read."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            response.close()
+            return None
+    return bytes(body)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether no connection came about, and for no fault of its certificate."""
+    return isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
+
+
+def unreachable(endpoint: Endpoint, error: Exception) -> str:
+    """Which URL did not answer, why, and what to do about it."""
+    cause = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError):
+        cause = "no answer in time"
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
+    return str(failure.unreachable(endpoint, without_password(cause)))
+
+
+def model_names(body: Any) -> tuple[str, ...]:
+    """The names in a decoded list of models: OpenAI's under `data`, Ollama's under `models`."""
+    rows = (body.get("data") or body.get("models")) if isinstance(body, dict) else None
+    rows = rows if isinstance(rows, list) else []
+    found = (row.get("id") or row.get("name") for row in rows if isinstance(row, dict))
+    return tuple(name for name in found if isinstance(name, str))
+
+
+def decoded(body: bytes) -> Any:
+    """A JSON body, or None where it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
