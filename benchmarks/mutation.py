@@ -30,15 +30,13 @@ from simulated import simulators
 
 from plaudit import Endpoint, Engine, Rubric
 from plaudit.config import EngineConfig
-from plaudit.mutation.chain import Models
-from plaudit.mutation.conductor import Conductor, LoopConductor, ThreadConductor
-from plaudit.mutation.game import Game
+from plaudit.mutation.async_env import ChainRunner, ThreadRunner
+from plaudit.mutation.env import BatchedQueryMutationEnv
+from plaudit.mutation.mutation_trainer import train
 from plaudit.mutation.operators import builtin_operators
-from plaudit.mutation.practice import Practice, WordEncoder, optimum
 from plaudit.mutation.questions import Item
-from plaudit.mutation.trainer import train
+from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Pace, Training
-from plaudit.mutation.vector_env import BatchedQueryMutationEnv
 from plaudit.report.document import Curve, Curves, Level
 from plaudit.report.svg import curves
 from plaudit.scheduling.batch import Batch
@@ -47,6 +45,7 @@ from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedTransport
 from plaudit.testing import VirtualLoop
+from plaudit.testing.simulated_mutation import LoopRunner, SimulatedMutation, WordEncoder, optimum
 from plaudit.types import Sample, Verdict
 
 SECONDS = {"mutate": 1.0, "target": 2.0, "judge": 0.8}
@@ -145,15 +144,15 @@ class VirtualEngine:
 
 
 @contextlib.contextmanager
-def virtual(row: Row, seed: int) -> Iterator[tuple[dict[str, Any], Conductor, Callable[[], float]]]:
-    """Engines, conductor and clock in virtual time."""
+def virtual(row: Row, seed: int) -> Iterator[tuple[dict[str, Any], ChainRunner, Callable[[], float]]]:
+    """Engines, runner and clock in virtual time."""
     loop = VirtualLoop()
     engines = {role: VirtualEngine(role, [scenario(role, row.slots, seed)] * row.servers) for role in SECONDS}
-    conductor = LoopConductor(loop)
+    runner = LoopRunner(loop)
     try:
-        yield engines, conductor, loop.time
+        yield engines, runner, loop.time
     finally:
-        conductor.close()
+        runner.close()
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
@@ -163,7 +162,7 @@ def virtual(row: Row, seed: int) -> Iterator[tuple[dict[str, Any], Conductor, Ca
 @contextlib.contextmanager
 def real(
     row: Row, seed: int, speed: float
-) -> Iterator[tuple[dict[str, Any], Conductor, Callable[[], float]]]:
+) -> Iterator[tuple[dict[str, Any], ChainRunner, Callable[[], float]]]:
     """The same with processes, sockets, threads and the clock on the wall, sped up."""
     roles = [role for role in SECONDS for _ in range(row.servers)]
     with (
@@ -183,20 +182,20 @@ def real(
             )
             for role in SECONDS
         }
-        yield engines, ThreadConductor(), lambda: time.monotonic() * speed
+        yield engines, ThreadRunner(), lambda: time.monotonic() * speed
 
 
 def measure(row: Row, *, envs: int, steps: int, seed: int, speed: float | None) -> tuple[float, int]:
     """Simulated seconds that the training took, and how many steps failed."""
     world = virtual(row, seed) if speed is None else real(row, seed, speed)
-    with tempfile.TemporaryDirectory() as folder, world as (engines, conductor, clock):
+    with tempfile.TemporaryDirectory() as folder, world as (engines, runner, clock):
         models = Models(
             engines["mutate"], engines["target"], engines["judge"], JUDGE, WordEncoder(), deadline=None
         )
-        game = Game(models, QUESTIONS, builtin_operators()[1:])  # without keep, which takes no time
+        task = MutationTask(models, QUESTIONS, builtin_operators()[1:])  # without keep, which takes no time
         training = Training(num_processes=envs, num_env_steps=steps, seed=seed, pace=row.pace)
         begun = clock()
-        history = train(game, training, Path(folder), conductor=conductor)
+        history = train(task, training, Path(folder), runner=runner)
         return clock() - begun, history.steps_failed()
 
 
@@ -237,15 +236,15 @@ def speed_table(options: argparse.Namespace) -> bool:
     return is_met
 
 
-def random_reward(practice: Practice, seed: int) -> float:
+def random_reward(practice: SimulatedMutation, seed: int) -> float:
     """The mean reward of an episode under a policy that picks operators at random."""
-    env = BatchedQueryMutationEnv(practice.game, 16)
+    env = BatchedQueryMutationEnv(practice.task, 16)
     draw = np.random.default_rng(seed)
     totals: list[float] = []
     try:
         env.reset(seed=seed)
         while len(totals) < 2000:
-            _, _, over, _, infos = env.step(draw.integers(0, len(practice.game.operators), 16))
+            _, _, over, _, infos = env.step(draw.integers(0, len(practice.task.operators), 16))
             if over.any():
                 totals += [float(total) for total in infos["final_info"]["total"][over]]
     finally:
@@ -255,13 +254,13 @@ def random_reward(practice: Practice, seed: int) -> float:
 
 def learning(options: argparse.Namespace) -> bool:
     lines, rows, is_met = [], [], True
-    with Practice() as practice:
-        best, chance = optimum(practice.game), random_reward(practice, 0)
+    with SimulatedMutation() as practice:
+        best, chance = optimum(practice.task), random_reward(practice, 0)
         for seed in range(options.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 training = Training(num_env_steps=options.steps, seed=seed, pace="free")
                 begun = time.monotonic()
-                history = train(practice.game, training, Path(folder))
+                history = train(practice.task, training, Path(folder))
             points = [(float(one.steps), one.reward) for one in history.points if one.reward is not None]
             last = statistics.mean(reward for _, reward in points[-5:])
             reached = next((at for at, reward in points if reward >= 0.8 * best), None)

@@ -25,11 +25,11 @@ import transformers
 import trl
 from datasets import Dataset
 from simulated import simulators
+from tiny_policy import save_tiny_policy
 
 from plaudit import Rubric
 from plaudit.integrations.trl import overlap, reward_function
 from plaudit.simulator import Latency, Queue, Scenario
-from plaudit.testing.tiny_policy import save_tiny_policy
 
 ROWS, GENERATIONS, TOKENS = 32, 8, 64
 GOAL = 0.8

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from simulated_judge import Simulator
+from tiny_model import write_tiny_model
 from typer.testing import CliRunner
 
 from plaudit.cli import app
@@ -15,7 +16,6 @@ from plaudit.cli.convene import convene
 from plaudit.errors import ConfigError
 from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
-from plaudit.testing.tiny_model import write_tiny_model
 
 
 def settings(**arguments: Any) -> Settings:

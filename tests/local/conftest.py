@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from plaudit.testing.tiny_model import write_tiny_model
+from tiny_model import write_tiny_model
 
 
 @pytest.fixture(scope="session")

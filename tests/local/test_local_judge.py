@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tiny_model import write_tiny_model
 
 from plaudit import Engine, Sample, Status
 from plaudit.judges import Yes
 from plaudit.local.server import LocalServer
-from plaudit.testing.tiny_model import write_tiny_model
 
 pytestmark = pytest.mark.local
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tiny_model import write_tiny_model
 from until import until
 from wire import chat, ends_within, is_running
 
@@ -21,7 +22,6 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.yes import Yes
 from plaudit.local.server import LocalServer
-from plaudit.testing.tiny_model import write_tiny_model
 from plaudit.types import Sample
 
 pytestmark = pytest.mark.local

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tiny_model import write_tiny_model
 
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2, check_model, model_name, notice
-from plaudit.testing.tiny_model import write_tiny_model
 
 
 def test_a_model_file_passes(tiny: Path) -> None:

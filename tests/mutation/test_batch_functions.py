@@ -26,7 +26,7 @@ from plaudit.mutation import (
     batch_query_target_model,
     builtin_operators,
 )
-from plaudit.mutation.trouble import explain, forget_reports
+from plaudit.mutation.completion import explain, forget_reports
 from plaudit.simulator import Reject
 from plaudit.types import Reply, Source, Status, Usage, Verdict
 

@@ -16,35 +16,35 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from stable_baselines3.common.env_checker import check_env as sb3_check_env  # noqa: E402
 
 from plaudit.mutation.env import ID, QueryMutationEnv  # noqa: E402
-from plaudit.mutation.practice import Practice, Trouble  # noqa: E402
+from plaudit.testing.simulated_mutation import Faults, SimulatedMutation  # noqa: E402
 
 KEEP, CLARIFY = 0, 1
 
 
 @pytest.fixture
-def practice() -> Iterator[Practice]:
-    with Practice() as world:
+def practice() -> Iterator[SimulatedMutation]:
+    with SimulatedMutation() as world:
         yield world
 
 
-def test_it_passes_gymnasiums_checker_without_a_warning(practice: Practice) -> None:
-    env = gymnasium.make(f"plaudit.mutation.env:{ID}", game=practice.game)
+def test_it_passes_gymnasiums_checker_without_a_warning(practice: SimulatedMutation) -> None:
+    env = gymnasium.make(f"plaudit.mutation.env:{ID}", task=practice.task)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped)
     env.close()
 
 
-def test_it_passes_stable_baselines3s_checker(practice: Practice) -> None:
-    env = QueryMutationEnv(practice.game)
+def test_it_passes_stable_baselines3s_checker(practice: SimulatedMutation) -> None:
+    env = QueryMutationEnv(practice.task)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sb3_check_env(env)
     env.close()
 
 
-def test_a_step_rewrites_the_query_and_says_what_came_of_it(practice: Practice) -> None:
-    env = QueryMutationEnv(practice.game, render_mode="ansi")
+def test_a_step_rewrites_the_query_and_says_what_came_of_it(practice: SimulatedMutation) -> None:
+    env = QueryMutationEnv(practice.task, render_mode="ansi")
     _, before = env.reset(seed=3)
     observation, reward, is_over, is_cut, info = env.step(np.int64(CLARIFY))
     assert info["query"] == f"clarify: {before['query']}"
@@ -58,8 +58,8 @@ def test_a_step_rewrites_the_query_and_says_what_came_of_it(practice: Practice) 
 
 
 def test_a_failed_call_gives_no_reward_and_a_flag() -> None:
-    with Practice(trouble=Trouble()) as practice:
-        env = QueryMutationEnv(practice.game)
+    with SimulatedMutation(trouble=Faults()) as practice:
+        env = QueryMutationEnv(practice.task)
         _, before = env.reset(seed=3)
         practice.break_down("answer")
         _, reward, _, _, info = env.step(np.int64(CLARIFY))

@@ -8,10 +8,10 @@ import pytest
 from plaudit.errors import ConfigError
 from plaudit.mutation.episode import (
     FACTS,
-    Attempt,
     Episode,
     Rules,
-    Scored,
+    ScoredQuery,
+    StepResult,
     advance,
     bound,
     drift,
@@ -26,12 +26,12 @@ NORTH = np.array([0.0, 1.0], dtype=np.float32)
 
 
 def begun(quality: float | None = 0.4) -> Episode:
-    start = Scored("why?", EAST, quality)
+    start = ScoredQuery("why?", EAST, quality)
     return Episode(Item("why?"), start, start)
 
 
-def better(quality: float = 0.7) -> Attempt:
-    return Attempt(Scored("why exactly?", NORTH, quality), characters=2000)
+def better(quality: float = 0.7) -> StepResult:
+    return StepResult(ScoredQuery("why exactly?", NORTH, quality), characters=2000)
 
 
 def test_the_reward_is_the_quality_gained() -> None:
@@ -52,14 +52,14 @@ def test_drift_and_cost_are_taken_off() -> None:
 def test_the_rewards_of_an_episode_add_up_to_its_ends() -> None:
     rules = Rules(drift_weight=0.1, cost_weight=0.0)
     one = advance(begun(0.4), "clarify", better(0.7), rules, is_last=False)
-    back = Attempt(Scored("why?", EAST, 0.5))
+    back = StepResult(ScoredQuery("why?", EAST, 0.5))
     two = advance(one.episode, "simplify", back, rules, is_last=False)
     assert one.reward + two.reward == pytest.approx(0.5 - 0.4)  # it is back where it was: no drift is left
     assert two.episode.total == pytest.approx(0.1)
 
 
 def test_a_failed_call_earns_nothing_changes_nothing_and_says_so() -> None:
-    failed = Attempt(None, failed_at="judge", error="no verdict")
+    failed = StepResult(None, failed_at="judge", error="no verdict")
     moved = advance(begun(0.4), "clarify", failed, Rules(), is_last=False)
     assert moved.reward == 0.0
     assert moved.episode.now.query == "why?"
@@ -90,12 +90,12 @@ def test_it_ends_after_so_many_steps_at_the_top_or_when_the_policy_says_so(
 def test_an_episode_whose_last_step_fails_ends_too() -> None:
     start = begun().start
     episode = Episode(Item("why?"), start, start, step=2)
-    assert advance(episode, "clarify", Attempt(None), FREE, is_last=False).is_over
+    assert advance(episode, "clarify", StepResult(None), FREE, is_last=False).is_over
 
 
 def test_drift_is_the_cosine_distance_within_0_and_1() -> None:
-    def at(x: float, y: float) -> Scored:
-        return Scored(f"{x} {y}", np.array([x, y], dtype=np.float32), 0.0)
+    def at(x: float, y: float) -> ScoredQuery:
+        return ScoredQuery(f"{x} {y}", np.array([x, y], dtype=np.float32), 0.0)
 
     assert drift(at(1, 0), at(0, 1)) == 1.0
     assert drift(at(1, 0), at(-1, 0)) == 1.0

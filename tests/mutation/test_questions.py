@@ -11,7 +11,7 @@ import pytest
 
 import plaudit
 from plaudit.errors import ConfigError
-from plaudit.mutation import Check, Item, builtin_questions, load_questions
+from plaudit.mutation import Item, RewriteCheck, builtin_questions, load_questions
 
 ROOT = Path(plaudit.__file__).parent.parent.parent
 PACKAGED = Path(plaudit.__file__).parent / "mutation" / "data" / "questions.jsonl"
@@ -52,7 +52,7 @@ def test_the_checkouts_data_folder_shows_the_same_file() -> None:
 
 
 def test_every_question_passes_for_a_question() -> None:
-    faults = {item.id: Check().fault(item.question, item.question) for item in builtin_questions()}
+    faults = {item.id: RewriteCheck().fault(item.question, item.question) for item in builtin_questions()}
     assert {name: fault for name, fault in faults.items() if fault} == {}
 
 

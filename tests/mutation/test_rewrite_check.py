@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.mutation import Check, Operator, builtin_operators
-from plaudit.mutation.ask import TRUNCATED
-from plaudit.mutation.check import asks, tidy
-from plaudit.mutation.rewrite import mutated, rewriting
+from plaudit.mutation import Operator, RewriteCheck, builtin_operators
+from plaudit.mutation.batch_functions import mutated, rewriting
+from plaudit.mutation.completion import TRUNCATED
+from plaudit.mutation.rewrite_check import asks, tidy
 from plaudit.types import Status, Verdict
 
 QUERY = "What is the capital of Kenya?"
@@ -30,7 +30,10 @@ CLARIFY = builtin_operators()[1]
     ],
 )
 def test_a_question_may_take_the_place_of_a_question(rewrite: str) -> None:
-    assert Check().fault(QUERY, rewrite, instruction=CLARIFY.instruction or "", reference="Nairobi") is None
+    assert (
+        RewriteCheck().fault(QUERY, rewrite, instruction=CLARIFY.instruction or "", reference="Nairobi")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,7 @@ def test_a_question_may_take_the_place_of_a_question(rewrite: str) -> None:
     ],
 )
 def test_what_is_no_question_keeps_the_original(rewrite: str, fault: str) -> None:
-    told = Check().fault(QUERY, rewrite, instruction=CLARIFY.instruction or "", reference="Nairobi")
+    told = RewriteCheck().fault(QUERY, rewrite, instruction=CLARIFY.instruction or "", reference="Nairobi")
     assert told is not None and fault in told
 
 
@@ -76,13 +79,13 @@ def test_what_is_no_question_keeps_the_original(rewrite: str, fault: str) -> Non
 def test_the_reference_must_not_appear_unless_the_query_has_it(
     query: str, rewrite: str, reference: str, is_given: bool
 ) -> None:
-    assert (Check().fault(query, rewrite, reference=reference) is not None) is is_given
+    assert (RewriteCheck().fault(query, rewrite, reference=reference) is not None) is is_given
 
 
 def test_a_query_that_asks_nothing_may_stay_so() -> None:
     assert not asks("capital of Kenya")
-    assert Check().fault("capital of Kenya", "the capital city of Kenya") is None
-    assert Check(may_state=True).fault(QUERY, "the capital city of Kenya") is None
+    assert RewriteCheck().fault("capital of Kenya", "the capital city of Kenya") is None
+    assert RewriteCheck(may_state=True).fault(QUERY, "the capital city of Kenya") is None
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_quotations_within_a_question_stay() -> None:
 @pytest.mark.parametrize("setting", [{"max_growth": -1.0}, {"max_growth": 1e9}, {"slack": -1}])
 def test_limits_that_cannot_be_are_refused(setting: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(setting))):
-        Check(**setting)  # type: ignore[arg-type]
+        RewriteCheck(**setting)  # type: ignore[arg-type]
 
 
 def test_the_query_is_fenced_and_its_control_tokens_are_defused() -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.trainers
 
 import msgspec  # noqa: E402
 from loopback import INSTANT, loopback, taking  # noqa: E402
+from tiny_model import write_tiny_model  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 from until import until  # noqa: E402
 
@@ -21,7 +22,6 @@ from plaudit.cli import app  # noqa: E402
 from plaudit.mutation.history import History  # noqa: E402
 from plaudit.mutation.questions import builtin_questions  # noqa: E402
 from plaudit.simulator import Fault, Scenario  # noqa: E402
-from plaudit.testing.tiny_model import write_tiny_model  # noqa: E402
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ("--num-processes", "4", "--num-steps", "8", "--num-env-steps", "64", "--num-mini-batch", "2")

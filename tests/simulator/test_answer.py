@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaudit.judges.template import prompt_file
-from plaudit.mutation.ask import Text
+from plaudit.mutation.batch_functions import rewriting
+from plaudit.mutation.completion import Text
 from plaudit.mutation.operators import builtin_operators
-from plaudit.mutation.rewrite import rewriting
 from plaudit.simulator import Fault, Scenario
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask, ask_of

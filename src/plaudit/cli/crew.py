@@ -122,7 +122,7 @@ def _check_limits(settings: Settings, roles: Roles) -> None:
 def _checked(settings: Settings) -> tuple[Endpoint, ...]:
     """The endpoints of a model, each of which has answered once."""
     endpoints = _listed(settings)
-    from plaudit.mutation.ask import Text
+    from plaudit.mutation.completion import Text
 
     for endpoint in endpoints:
         with Engine(endpoints=[endpoint], cache=None, timeout=settings.timeout) as engine:

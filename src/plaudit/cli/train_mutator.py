@@ -28,8 +28,8 @@ from plaudit.setup.engines import check_cache
 from plaudit.types import Sample
 
 if TYPE_CHECKING:
-    from plaudit.mutation.game import Game
     from plaudit.mutation.history import History, Point
+    from plaudit.mutation.task import MutationTask
     from plaudit.mutation.training import Training
 
 HELP = (
@@ -149,7 +149,7 @@ def train_mutator(
     urls = [url.strip() for value in servers or () for url in value.split(",") if url.strip()]
     settings = load({name: given[name] or None for name in SETTINGS} | {"base_url": urls or None})
     check_cache(settings)
-    task = _Task.of(
+    task_options = _TaskOptions.of(
         questions=questions,
         operators=operators,
         max_steps=max_steps,
@@ -159,7 +159,7 @@ def train_mutator(
     )
     roles = Roles(mutate_model, target_model, judge_model, embed_model)
     _require("gymnasium", "stable_baselines3", "tensorboard")
-    run = functools.partial(_run, settings, roles, task, training, output)
+    run = functools.partial(_run, settings, roles, task_options, training, output)
     try:
         status = run(resume=resume, patience=patience, yes=yes, quiet=quiet)
     except BatchFailed as lost:
@@ -182,7 +182,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _TaskOptions:
     """What is to be rewritten, how, and what counts."""
 
     questions: Sequence[Any]
@@ -200,23 +200,22 @@ class _Task:
         drift_weight: float,
         cost_weight: float,
         tokens: tuple[int, int],
-    ) -> _Task:
+    ) -> _TaskOptions:
         from plaudit.mutation.episode import Rules
         from plaudit.mutation.operators import builtin_operators, load_operators
         from plaudit.mutation.questions import builtin_questions, load_questions
 
-        return _Task(
+        return _TaskOptions(
             load_questions(questions) if questions else builtin_questions(),
             load_operators(operators) if operators else builtin_operators(),
             Rules(max_steps, drift_weight, cost_weight),
             tokens,
         )
 
-    def game(self, crew: Crew, deadline: float) -> Game:
-        """The task with the models that play it. ConfigError where the judge cannot judge it."""
-        from plaudit.mutation.chain import Models
+    def build(self, crew: Crew, deadline: float) -> MutationTask:
+        """The task with its models. ConfigError where the judge cannot judge it."""
         from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
-        from plaudit.mutation.game import Game
+        from plaudit.mutation.task import Models, MutationTask
 
         samples = [Sample(item.question, "-", reference=item.reference) for item in self.questions]
         check_samples(crew.judge, enumerate(samples))
@@ -230,13 +229,13 @@ class _Task:
             *self.tokens,
             deadline=deadline,
         )
-        return Game(models, self.questions, self.operators, self.rules)
+        return MutationTask(models, self.questions, self.operators, self.rules)
 
 
 def _run(
     settings: Settings,
     roles: Roles,
-    task: _Task,
+    task_options: _TaskOptions,
     training: Training,
     folder: Path,
     *,
@@ -245,7 +244,7 @@ def _run(
     yes: bool,
     quiet: bool,
 ) -> int:
-    from plaudit.mutation.trainer import train
+    from plaudit.mutation.mutation_trainer import train
 
     with (
         muster(settings, roles, is_agreed=yes) as crew,
@@ -254,7 +253,7 @@ def _run(
     ):
         if crew.notice:
             shown.say(crew.notice)
-        game = task.game(crew, deadline=max(300.0, 2 * settings.timeout))
+        task = task_options.build(crew, deadline=max(300.0, 2 * settings.timeout))
         facts = (
             (
                 "models",
@@ -266,7 +265,7 @@ def _run(
             ("seed", str(training.seed)),
         )
         history = train(
-            game, training, folder, resume=resume, on_progress=shown, patience=patience, facts=facts
+            task, training, folder, resume=resume, on_progress=shown, patience=patience, facts=facts
         )
     _conclude(history, folder)
     if stop.signal is not None:
@@ -335,7 +334,7 @@ class _Shown:
 
 
 def _conclude(history: History, folder: Path) -> None:
-    from plaudit.mutation.report import finding, nothing
+    from plaudit.mutation.training_report import finding, nothing
 
     out = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
     out.print(finding(history.points))

@@ -7,51 +7,50 @@ The batch functions need no extra package but their encoder's; environments and 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from plaudit.mutation.ask import Text
-from plaudit.mutation.batch import (
+from plaudit.mutation.batch_functions import (
     DEFAULT_REPLY,
-    Answer,
+    Mutated,
+    TargetAnswer,
     abatch_encode_queries,
     abatch_mutate_queries,
     abatch_query_target_model,
     batch_encode_queries,
     batch_mutate_queries,
     batch_query_target_model,
+    embedded_engine,
+    offline_engine,
 )
-from plaudit.mutation.chain import Models
-from plaudit.mutation.check import Check
+from plaudit.mutation.completion import Text
 from plaudit.mutation.encoders import Encoded, Encoder, EndpointEncoder, StaticEncoder, default_encoder
 from plaudit.mutation.episode import Rules
-from plaudit.mutation.game import Game
-from plaudit.mutation.offline import embedded_engine, offline_engine
 from plaudit.mutation.operators import KEEP, Operator, builtin_operators, check_operators, load_operators
 from plaudit.mutation.questions import Item, builtin_questions, load_questions
-from plaudit.mutation.rewrite import Mutated
+from plaudit.mutation.rewrite_check import RewriteCheck
+from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Training
 
 if TYPE_CHECKING:
-    from plaudit.mutation.adapter import VectorAdapter
-    from plaudit.mutation.env import QueryMutationEnv
-    from plaudit.mutation.trainer import train
-    from plaudit.mutation.vector_env import BatchedQueryMutationEnv
+    from plaudit.mutation.env import BatchedQueryMutationEnv, QueryMutationEnv
+    from plaudit.mutation.mutation_trainer import train
+    from plaudit.mutation.ppo import VectorAdapter
 
 __all__ = [
     "DEFAULT_REPLY",
     "KEEP",
-    "Answer",
     "BatchedQueryMutationEnv",
-    "Check",
     "Encoded",
     "Encoder",
     "EndpointEncoder",
-    "Game",
     "Item",
     "Models",
     "Mutated",
+    "MutationTask",
     "Operator",
     "QueryMutationEnv",
+    "RewriteCheck",
     "Rules",
     "StaticEncoder",
+    "TargetAnswer",
     "Text",
     "Training",
     "VectorAdapter",
@@ -73,10 +72,10 @@ __all__ = [
 ]
 
 _LATER = {
-    "BatchedQueryMutationEnv": "vector_env",
+    "BatchedQueryMutationEnv": "env",
     "QueryMutationEnv": "env",
-    "VectorAdapter": "adapter",
-    "train": "trainer",
+    "VectorAdapter": "ppo",
+    "train": "mutation_trainer",
 }
 """What needs Gymnasium or torch is imported when it is asked for."""
 

@@ -53,7 +53,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredQuery:
     """A query with what came of it."""
 
     query: str
@@ -64,10 +64,10 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
+class StepResult:
     """What the calls of one step brought."""
 
-    after: Scored | None
+    after: ScoredQuery | None
     """The new query; None where a call failed."""
     characters: int = 0
     """That rewriter and target read and wrote."""
@@ -81,8 +81,8 @@ class Episode:
     """Where one episode stands."""
 
     item: Item
-    start: Scored
-    now: Scored
+    start: ScoredQuery
+    now: ScoredQuery
     step: int = 0
     has_failed: bool = False
     """Whether the last step did."""
@@ -100,7 +100,9 @@ class Transition:
     info: Info
 
 
-def advance(episode: Episode, operator: str, attempt: Attempt, rules: Rules, *, is_last: bool) -> Transition:
+def advance(
+    episode: Episode, operator: str, attempt: StepResult, rules: Rules, *, is_last: bool
+) -> Transition:
     """What a step's calls amount to. `is_last`: the policy wants to leave it at that."""
     after, before = attempt.after, episode.now
     if after is None or after.quality is None or before.quality is None:
@@ -132,7 +134,7 @@ def facts(episode: Episode) -> Info:
     return info
 
 
-def drift(start: Scored, now: Scored) -> float:
+def drift(start: ScoredQuery, now: ScoredQuery) -> float:
     """How far a query is from the original: 0.0 for the same meaning, 1.0 for nothing in common."""
     if now.query == start.query:
         return 0.0

@@ -25,7 +25,7 @@ import msgspec
 from plaudit.errors import ConfigError
 from plaudit.judges.content import has_words
 from plaudit.judges.locator import Key, line_of, toml_lines
-from plaudit.mutation.check import USUAL, Check
+from plaudit.mutation.rewrite_check import USUAL, RewriteCheck
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -37,7 +37,7 @@ class Operator:
     name: str
     instruction: str | None
     """A sentence or a few, about "the question". None leaves the query as it is, without a call."""
-    check: Check = USUAL
+    check: RewriteCheck = USUAL
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -102,7 +102,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
         return Operator(
             self.name,
             " ".join(self.instruction.split()),
-            Check(max_growth=self.max_growth, slack=self.slack, may_state=self.may_state),
+            RewriteCheck(max_growth=self.max_growth, slack=self.slack, may_state=self.may_state),
         )
 
 

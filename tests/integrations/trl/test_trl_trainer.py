@@ -30,8 +30,7 @@ GUIDE = Path(__file__).parents[3] / "docs" / "trl.md"
 @pytest.fixture(scope="session")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> str:
     import torch
-
-    from plaudit.testing.tiny_policy import save_tiny_policy
+    from tiny_policy import save_tiny_policy
 
     torch.set_num_threads(1)  # on something so small, several only wait for each other
     return save_tiny_policy(tmp_path_factory.mktemp("policy"))

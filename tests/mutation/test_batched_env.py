@@ -18,23 +18,26 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 
 from plaudit.errors import ConfigError  # noqa: E402
-from plaudit.mutation.adapter import VectorAdapter, rows_of  # noqa: E402
-from plaudit.mutation.env import ID, QueryMutationEnv  # noqa: E402
-from plaudit.mutation.practice import Practice, Trouble  # noqa: E402
-from plaudit.mutation.vector_env import BatchedQueryMutationEnv  # noqa: E402
+from plaudit.mutation.env import (  # noqa: E402
+    ID,
+    BatchedQueryMutationEnv,
+    QueryMutationEnv,
+)
+from plaudit.mutation.ppo import VectorAdapter, rows_of  # noqa: E402
+from plaudit.testing.simulated_mutation import Faults, SimulatedMutation  # noqa: E402
 
 ENVS = 5
 
 
 @pytest.fixture
-def practice() -> Iterator[Practice]:
-    with Practice(trouble=Trouble(refused=0.05)) as world:
+def practice() -> Iterator[SimulatedMutation]:
+    with SimulatedMutation(trouble=Faults(refused=0.05)) as world:
         yield world
 
 
 @pytest.fixture
-def batched(practice: Practice) -> Iterator[BatchedQueryMutationEnv]:
-    with closing(BatchedQueryMutationEnv(practice.game, num_envs=ENVS)) as env:
+def batched(practice: SimulatedMutation) -> Iterator[BatchedQueryMutationEnv]:
+    with closing(BatchedQueryMutationEnv(practice.task, num_envs=ENVS)) as env:
         yield env
 
 
@@ -43,9 +46,9 @@ def actions(steps: int, seed: int = 1) -> Any:
 
 
 def test_it_gives_the_same_trajectories_as_gymnasiums_own_one_by_one(
-    practice: Practice, batched: BatchedQueryMutationEnv
+    practice: SimulatedMutation, batched: BatchedQueryMutationEnv
 ) -> None:
-    makers = [lambda: QueryMutationEnv(practice.game)] * ENVS
+    makers = [lambda: QueryMutationEnv(practice.task)] * ENVS
     with closing(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)) as one_by_one:
         assert data_equivalence(batched.reset(seed=11), one_by_one.reset(seed=11), exact=True)
         failures = 0
@@ -89,8 +92,8 @@ def test_what_it_returned_is_not_written_over(batched: BatchedQueryMutationEnv) 
     np.testing.assert_array_equal(first, kept)
 
 
-def test_it_is_registered_and_works_under_gymnasiums_wrappers(practice: Practice) -> None:
-    env = gymnasium.make_vec(f"plaudit.mutation.env:{ID}", num_envs=3, game=practice.game)
+def test_it_is_registered_and_works_under_gymnasiums_wrappers(practice: SimulatedMutation) -> None:
+    env = gymnasium.make_vec(f"plaudit.mutation.env:{ID}", num_envs=3, task=practice.task)
     assert isinstance(env.unwrapped, BatchedQueryMutationEnv)
     with closing(RecordEpisodeStatistics(env)) as wrapped:
         wrapped.reset(seed=0)
@@ -100,7 +103,7 @@ def test_it_is_registered_and_works_under_gymnasiums_wrappers(practice: Practice
 
 
 def test_without_a_barrier_each_goes_its_own_way_and_arrives_at_the_same(
-    practice: Practice, batched: BatchedQueryMutationEnv
+    practice: SimulatedMutation, batched: BatchedQueryMutationEnv
 ) -> None:
     plan = actions(9, seed=4)
     batched.reset(seed=2)
@@ -129,14 +132,16 @@ def test_some_can_be_reset_alone(batched: BatchedQueryMutationEnv) -> None:
         batched.reset(options={"reset_mask": ~mask & mask})
 
 
-def test_a_snapshot_brings_everybody_back(practice: Practice, batched: BatchedQueryMutationEnv) -> None:
+def test_a_snapshot_brings_everybody_back(
+    practice: SimulatedMutation, batched: BatchedQueryMutationEnv
+) -> None:
     batched.reset(seed=6)
     for chosen in actions(5):
         batched.step(chosen)
     saved = batched.snapshot()
     plan = actions(8, seed=3)
     first = [batched.step(chosen)[1] for chosen in plan]
-    with closing(BatchedQueryMutationEnv(practice.game, num_envs=ENVS)) as other:
+    with closing(BatchedQueryMutationEnv(practice.task, num_envs=ENVS)) as other:
         other.restore(saved)
         np.testing.assert_array_equal([other.step(chosen)[1] for chosen in plan], first)
 
@@ -175,9 +180,9 @@ def test_plain_stable_baselines3_learns_on_it(batched: BatchedQueryMutationEnv) 
     assert ended["TimeLimit.truncated"] is False
 
 
-def test_the_adapter_wants_a_reset_within_the_step(practice: Practice) -> None:
+def test_the_adapter_wants_a_reset_within_the_step(practice: SimulatedMutation) -> None:
     with (
-        closing(SyncVectorEnv([lambda: QueryMutationEnv(practice.game)])) as late,
+        closing(SyncVectorEnv([lambda: QueryMutationEnv(practice.task)])) as late,
         pytest.raises(ConfigError, match="SAME_STEP"),
     ):
         VectorAdapter(late)

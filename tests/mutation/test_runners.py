@@ -10,23 +10,24 @@ from contextlib import closing, contextmanager
 import pytest
 
 from plaudit.errors import EngineClosed
-from plaudit.mutation.conductor import Conductor, LoopConductor, ThreadConductor
+from plaudit.mutation.async_env import ChainRunner, ThreadRunner
 from plaudit.testing import VirtualLoop
+from plaudit.testing.simulated_mutation import LoopRunner
 
 
 @contextmanager
-def on_a_thread() -> Iterator[Conductor]:
-    conductor = ThreadConductor()
-    with closing(conductor):
-        yield conductor
+def on_a_thread() -> Iterator[ChainRunner]:
+    runner = ThreadRunner()
+    with closing(runner):
+        yield runner
 
 
 @contextmanager
-def on_a_loop() -> Iterator[Conductor]:
+def on_a_loop() -> Iterator[ChainRunner]:
     with closing(VirtualLoop()) as loop:
-        conductor = LoopConductor(loop)
-        with closing(conductor):
-            yield conductor
+        runner = LoopRunner(loop)
+        with closing(runner):
+            yield runner
 
 
 MAKERS = pytest.mark.parametrize("make", [on_a_thread, on_a_loop])
@@ -42,26 +43,26 @@ async def broken() -> None:
 
 
 @MAKERS
-def test_whoever_finishes_first_is_handed_back_first(make: Callable[[], Iterator[Conductor]]) -> None:
-    with make() as conductor:  # type: ignore[attr-defined]
-        conductor.start(0, after(0.03, "slow"))
-        conductor.start(1, after(0.0, "fast"))
-        assert conductor.finished() == (1, "fast")
-        assert conductor.finished() == (0, "slow")
+def test_whoever_finishes_first_is_handed_back_first(make: Callable[[], Iterator[ChainRunner]]) -> None:
+    with make() as runner:  # type: ignore[attr-defined]
+        runner.start(0, after(0.03, "slow"))
+        runner.start(1, after(0.0, "fast"))
+        assert runner.finished() == (1, "fast")
+        assert runner.finished() == (0, "slow")
 
 
 @MAKERS
-def test_a_bug_in_a_chain_reaches_whoever_waits(make: Callable[[], Iterator[Conductor]]) -> None:
-    with make() as conductor:  # type: ignore[attr-defined]
-        conductor.start(0, broken())
+def test_a_bug_in_a_chain_reaches_whoever_waits(make: Callable[[], Iterator[ChainRunner]]) -> None:
+    with make() as runner:  # type: ignore[attr-defined]
+        runner.start(0, broken())
         with pytest.raises(ValueError, match="a bug"):
-            conductor.finished()
-        conductor.start(0, after(0.0, "goes on"))
-        assert conductor.finished() == (0, "goes on")
+            runner.finished()
+        runner.start(0, after(0.0, "goes on"))
+        assert runner.finished() == (0, "goes on")
 
 
 @MAKERS
-def test_closing_calls_off_what_is_under_way(make: Callable[[], Iterator[Conductor]]) -> None:
+def test_closing_calls_off_what_is_under_way(make: Callable[[], Iterator[ChainRunner]]) -> None:
     ended: list[str] = []
 
     async def long() -> None:
@@ -73,12 +74,12 @@ def test_closing_calls_off_what_is_under_way(make: Callable[[], Iterator[Conduct
     async def short() -> None:
         await asyncio.sleep(0)
 
-    with make() as conductor:  # type: ignore[attr-defined]
-        conductor.start(0, long())
-        conductor.start(1, short())
-        assert conductor.finished()[0] == 1
-        conductor.close()
-        conductor.close()
+    with make() as runner:  # type: ignore[attr-defined]
+        runner.start(0, long())
+        runner.start(1, short())
+        assert runner.finished()[0] == 1
+        runner.close()
+        runner.close()
     assert ended == ["called off"]
 
 
@@ -96,9 +97,9 @@ def test_what_a_chain_has_begun_ahead_ends_with_it() -> None:
         begun.append(asyncio.ensure_future(ahead()))
         await asyncio.sleep(0)
 
-    with on_a_thread() as conductor:
-        conductor.start(0, chain())
-        conductor.finished()
+    with on_a_thread() as runner:
+        runner.start(0, chain())
+        runner.finished()
     assert ended == ["called off"] and begun[0].cancelled()
 
 
@@ -108,11 +109,11 @@ def test_on_a_thread_chains_go_on_while_the_caller_computes() -> None:
     async def chain() -> None:
         went_on.set()
 
-    with on_a_thread() as conductor:
-        conductor.start(0, chain())
+    with on_a_thread() as runner:
+        runner.start(0, chain())
         assert went_on.wait(10)  # and nobody has asked for its result
 
 
 def test_on_a_loop_to_wait_for_nothing_is_an_error_and_no_hang() -> None:
-    with on_a_loop() as conductor, pytest.raises(EngineClosed, match="start one first"):
-        conductor.finished()
+    with on_a_loop() as runner, pytest.raises(EngineClosed, match="start one first"):
+        runner.finished()

@@ -1,34 +1,37 @@
-"""A small world to practise in, without any model: which operator is right depends on the kind of question.
+"""A query mutation task without models: which operator is right depends on the kind of question.
 
 Its rewriter, target and judge are programs behind real engines, so everything but the models is the real
 thing. For tests, for benchmarks, and to see whether a change to the trainer still learns.
 
-    with Practice() as practice:
-        history = train(practice.game, Training(num_env_steps=20_000), Path("run"))
+    with SimulatedMutation() as practice:
+        history = train(practice.task, Training(num_env_steps=20_000), Path("run"))
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import TracebackType
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
-from plaudit.errors import RequestRefused, Unreachable
+from plaudit.errors import EngineClosed, RequestRefused, Unreachable
 from plaudit.judges.rubric import Rubric
-from plaudit.mutation.chain import Models
-from plaudit.mutation.encoders.base import Encoded
+from plaudit.mutation.async_env import Work
+from plaudit.mutation.encoders import Encoded
 from plaudit.mutation.episode import Episode, Rules, advance
-from plaudit.mutation.game import DEFAULT_RULES, Game
 from plaudit.mutation.operators import Operator, builtin_operators
 from plaudit.mutation.questions import Item, builtin_questions
+from plaudit.mutation.task import DEFAULT_RULES, Models, MutationTask
 from plaudit.types import ChatRequest, Reply, Request, Usage
 
 RIGHT = {"fact": "keep", "arithmetic": "decompose", "definition": "simplify", "reasoning": "add_context"}
@@ -59,7 +62,7 @@ class WordEncoder:
 
 
 @dataclass(slots=True)
-class Trouble:
+class Faults:
     """What goes wrong in the world. Mutable, so that a test can let a server die in the middle."""
 
     refused: float = 0.0
@@ -69,16 +72,16 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramTransport:
     """A transport whose model is a function from the request's messages to a text."""
 
     answer: Callable[[Sequence[str]], str]
-    troubles: Sequence[Trouble]
+    faults: Sequence[Faults]
 
     async def send(self, request: Request) -> Reply:
         assert isinstance(request, ChatRequest)
         messages = [message["content"] for message in request.messages]
-        for trouble in self.troubles:
+        for trouble in self.faults:
             if trouble.is_down:
                 raise Unreachable("nobody listens at the practice server")
             if _chance("\n".join(messages)) < trouble.refused:
@@ -90,7 +93,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Programs:
     """What the programs know: a query is a question behind the names of the operators applied to it."""
 
     questions: Sequence[Item]
@@ -129,27 +132,27 @@ class World:
 
 
 @dataclass(slots=True)
-class Practice:
+class SimulatedMutation:
     """The world with its engines; a context manager."""
 
     questions: Sequence[Item] = field(default_factory=builtin_questions)
     rules: Rules = DEFAULT_RULES
-    trouble: Trouble = field(default_factory=Trouble)
+    trouble: Faults = field(default_factory=Faults)
     """Of all three programs."""
-    game: Game = field(init=False)
-    _troubles: dict[str, Trouble] = field(init=False, default_factory=dict)
+    task: MutationTask = field(init=False)
+    _faults: dict[str, Faults] = field(init=False, default_factory=dict)
     _engines: list[Engine] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         operators = builtin_operators()
-        world = World(self.questions, operators)
+        world = Programs(self.questions, operators)
         rewriter, target, grader = (
             self._engine(program) for program in (world.rewrite, world.answer, world.grade)
         )
         models = Models(rewriter, target, grader, JUDGE, WordEncoder())
-        self.game = Game(models, self.questions, operators, self.rules)
+        self.task = MutationTask(models, self.questions, operators, self.rules)
 
-    def __enter__(self) -> Practice:
+    def __enter__(self) -> SimulatedMutation:
         return self
 
     def __exit__(
@@ -160,11 +163,11 @@ class Practice:
 
     def break_down(self, program: str) -> None:
         """Let one of `rewrite`, `answer` and `grade` refuse everything from now on."""
-        self._troubles[program].refused = 1.0
+        self._faults[program].refused = 1.0
 
     def _engine(self, program: Callable[[Sequence[str]], str]) -> Engine:
-        own = self._troubles[program.__name__] = Trouble()
-        transport = Program(program, (self.trouble, own))
+        own = self._faults[program.__name__] = Faults()
+        transport = ProgramTransport(program, (self.trouble, own))
         endpoint = Endpoint(f"http://{program.__name__}.invalid/v1", model="practice")
         engine = Engine(endpoints=[endpoint], cache="memory", transport=lambda _: transport, hedge=False)
         self._engines.append(engine)
@@ -183,21 +186,53 @@ def _chance(text: str) -> float:
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big") / 2.0**32
 
 
-def optimum(game: Game) -> float:
+def optimum(task: MutationTask) -> float:
     """The best mean reward of an episode: for each question the best of one rewrite, or none."""
 
     async def best(item: Item) -> float:
-        started = await game.chain.start(item)
+        started = await task.chain.start(item)
         assert started.after is not None
         episode = Episode(item, started.after, started.after)
         rewards = [0.0]
-        for operator in game.operators:
-            attempt = await game.chain.follow(item, episode.now, operator)
-            rewards.append(advance(episode, operator.name, attempt, game.rules, is_last=True).reward)
+        for operator in task.operators:
+            attempt = await task.chain.follow(item, episode.now, operator)
+            rewards.append(advance(episode, operator.name, attempt, task.rules, is_last=True).reward)
         return max(rewards)
 
     async def mean() -> float:
-        found = [await best(item) for item in game.questions]
+        found = [await best(item) for item in task.questions]
         return sum(found) / len(found)
 
     return asyncio.run(mean())
+
+
+class LoopRunner:
+    """Runs chains on a loop that turns only while `finished` waits: for virtual time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._done: deque[tuple[int, asyncio.Task[Any]]] = deque()
+
+    def start(self, number: int, work: Work) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(functools.partial(self._end, number))
+
+    def finished(self) -> tuple[int, Any]:
+        while not self._done:
+            if not self._tasks:
+                raise EngineClosed("no chain is under way, so none will finish; start one first")
+            self.loop.run_until_complete(asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED))
+        number, task = self._done.popleft()
+        return number, task.result()
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks and not self.loop.is_closed():
+            self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+
+    def _end(self, number: int, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self._done.append((number, task))

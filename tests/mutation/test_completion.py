@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from plaudit.errors import ConfigError, Refused, UnreadableVerdict
-from plaudit.mutation.ask import TRUNCATED, Text
-from plaudit.mutation.encoders.embedding import Embedding, vectors_in
+from plaudit.mutation.completion import TRUNCATED, Text
+from plaudit.mutation.encoders import EmbeddingJudge, vectors_in
 from plaudit.types import ChatRequest, EmbedRequest, Reply, Sample, Status
 
 QUESTION = Sample("What is 2 + 2?", "")
-TEXTS = Embedding.of(("one", "two"))
+TEXTS = EmbeddingJudge.of(("one", "two"))
 
 
 def test_a_plain_prompt_becomes_a_users_message() -> None:
@@ -60,8 +60,8 @@ def test_settings_that_cannot_be_are_refused(setting: dict[str, float]) -> None:
 
 
 def test_vectors_come_back_as_they_were() -> None:
-    assert Embedding().render(TEXTS) == EmbedRequest(("one", "two"))
-    verdict = Embedding().parse(Reply("", vectors=((0.5, -1.0, 2.0), (0.1, 0.2, 0.3))), TEXTS)
+    assert EmbeddingJudge().render(TEXTS) == EmbedRequest(("one", "two"))
+    verdict = EmbeddingJudge().parse(Reply("", vectors=((0.5, -1.0, 2.0), (0.1, 0.2, 0.3))), TEXTS)
     expected = np.array([[0.5, -1.0, 2.0], [0.1, 0.2, 0.3]], dtype=np.float32)
     np.testing.assert_array_equal(vectors_in(verdict), expected)
 
@@ -72,4 +72,4 @@ def test_vectors_come_back_as_they_were() -> None:
 )
 def test_vectors_that_are_none_give_no_verdict(vectors: tuple[tuple[float, ...], ...]) -> None:
     with pytest.raises(UnreadableVerdict, match="vector"):
-        Embedding().parse(Reply("", vectors=vectors), TEXTS)
+        EmbeddingJudge().parse(Reply("", vectors=vectors), TEXTS)

@@ -1,7 +1,8 @@
 """Training a query mutator: PPO by stable-baselines3, with checkpoints that give the same curve again.
 
 A training lives in a folder: `checkpoint.zip` after every rollout, TensorBoard's files, and at the end
-`policy.zip` (for `PPO.load`), `history.json` and `report.html`.
+`policy.zip` (for `PPO.load`), `history.json` and `report.html`. A checkpoint holds policy, optimiser,
+environments and history; nothing in it is code: parameters are loaded as tensors only, and the rest is JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import math
 import time
 import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
 from hashlib import sha256
@@ -24,28 +26,28 @@ from stable_baselines3.common.logger import configure
 
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.files import write_whole
-from plaudit.mutation import checkpoint
-from plaudit.mutation.adapter import VectorAdapter
-from plaudit.mutation.conductor import Conductor
+from plaudit.mutation.async_env import ChainRunner
+from plaudit.mutation.env import BatchedQueryMutationEnv
 from plaudit.mutation.episode import REJECTED
-from plaudit.mutation.game import Game
 from plaudit.mutation.history import History, Point, Recorder
-from plaudit.mutation.ppo import PacedPPO
-from plaudit.mutation.report import write_report
+from plaudit.mutation.ppo import PacedPPO, VectorAdapter
+from plaudit.mutation.task import MutationTask
 from plaudit.mutation.training import Training, flag
-from plaudit.mutation.vector_env import BatchedQueryMutationEnv
+from plaudit.mutation.training_report import write_report
 
+CHECKPOINT = "checkpoint.zip"
+VERSION = 1
 LONGEST_PAUSE = 10.0
 """Seconds between two rollouts while the servers are gone."""
 
 
 def train(
-    game: Game,
+    task: MutationTask,
     training: Training,
     folder: Path,
     *,
     resume: bool = False,
-    conductor: Conductor | None = None,
+    runner: ChainRunner | None = None,
     on_progress: Callable[[int, Point | None], bool] = lambda *_: True,
     patience: float = 300.0,
     facts: tuple[tuple[str, str], ...] = (),
@@ -53,24 +55,24 @@ def train(
     """Train a policy, and leave everything about it in a folder.
 
     resume       go on from the folder's checkpoint; the curve is the one it would have been without a stop
-    conductor    runs the calls; by default on a thread of their own
+    runner    runs the calls; by default on a thread of their own
     on_progress  told the steps after every step, and the point after every rollout; False stops the training
     patience     seconds that an outage of the servers may last before BatchFailed is raised; the checkpoint
                  is then the one from before the outage
     facts        names and values that the report is to show
     """
-    started = (folder / checkpoint.NAME).exists()
+    started = (folder / CHECKPOINT).exists()
     if started and not resume:
         raise ConfigError(f"{folder} holds a training already; go on with --resume, or name another folder")
-    saved = checkpoint.load(folder) if resume else None
-    settings = _settings(game, training)
+    saved = load_checkpoint(folder) if resume else None
+    settings = _settings(task, training)
     if saved is not None:
-        checkpoint.check_same(saved[0].settings, settings, folder)
+        check_same(saved[0].settings, settings, folder)
     folder.mkdir(parents=True, exist_ok=True)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for two small layers, more threads only wait for one another
     vector = BatchedQueryMutationEnv(
-        game, training.num_processes, conductor=conductor, one_by_one=training.pace == "one-by-one"
+        task, training.num_processes, runner=runner, one_by_one=training.pace == "one-by-one"
     )
     try:
         model = _model(training, VectorAdapter(vector))
@@ -78,15 +80,15 @@ def train(
         history = saved[0].history if saved else History()
         if saved is not None:
             _restore(model, vector, *saved)
-        keeper = _Keeper(
+        callback = _TrainingCallback(
             folder, settings, vector, Recorder(history), on_progress=on_progress, patience=patience
         )
-        model.on_turn = keeper.recorder.turn
+        model.on_turn = callback.recorder.turn
         remaining = training.steps - model.num_timesteps
         if remaining > 0:
-            model.learn(remaining, callback=keeper, reset_num_timesteps=False)
-        if not keeper.is_stopped:
-            keeper.save()
+            model.learn(remaining, callback=callback, reset_num_timesteps=False)
+        if not callback.is_stopped:
+            callback.save()
             policy = io.BytesIO()
             model.save(policy, exclude=["on_turn"])
             write_whole(folder / "policy.zip", policy.getvalue())
@@ -98,7 +100,7 @@ def train(
     return history
 
 
-class _Keeper(BaseCallback):  # type: ignore[misc]
+class _TrainingCallback(BaseCallback):  # type: ignore[misc]
     """Keeps the history and the checkpoints, and tells how it goes."""
 
     def __init__(
@@ -125,7 +127,7 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
     def save(self) -> None:
         """Write a checkpoint: between two rollouts, when no call is under way."""
         model: PacedPPO = self.model
-        state = checkpoint.State(
+        state = Checkpoint(
             settings=self._settings,
             steps=model.num_timesteps,
             updates=model._n_updates,
@@ -133,7 +135,7 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
             environments=self._vector.snapshot(),
             history=self.recorder.history,
         )
-        checkpoint.save(self._folder, state, model.get_parameters())
+        save_checkpoint(self._folder, state, model.get_parameters())
 
     def _on_rollout_start(self) -> None:
         if self.recorder.history.points and self._lost_at is None:
@@ -162,7 +164,7 @@ class _Keeper(BaseCallback):  # type: ignore[misc]
         self._lost_at = now if self._lost_at is None else self._lost_at
         if now - self._lost_at >= self._patience:
             causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
-            file = self._folder / checkpoint.NAME
+            file = self._folder / CHECKPOINT
             then = (
                 f"go on with --resume: {file} is from before the outage" if file.exists() else "start again"
             )
@@ -197,7 +199,7 @@ def _model(training: Training, env: VectorAdapter) -> PacedPPO:
 
 
 def _restore(
-    model: PacedPPO, vector: BatchedQueryMutationEnv, state: checkpoint.State, parameters: dict[str, Any]
+    model: PacedPPO, vector: BatchedQueryMutationEnv, state: Checkpoint, parameters: dict[str, Any]
 ) -> None:
     model.set_parameters(parameters, exact_match=True, device="cpu")
     model.num_timesteps, model._n_updates = state.steps, state.updates
@@ -205,17 +207,79 @@ def _restore(
     model._last_episode_starts = np.array(state.episode_starts, dtype=bool)
 
 
-def _settings(game: Game, training: Training) -> dict[str, Any]:
+def _settings(task: MutationTask, training: Training) -> dict[str, Any]:
     """What a checkpoint holds a training to; the pace and the number of steps are free to change."""
     kept = {name: value for name, value in asdict(training).items() if name not in ("pace", "num_env_steps")}
     return {
         **{flag(name): value for name, value in kept.items()},
-        "rules": asdict(game.rules),
-        "operators": _digest([(one.name, one.instruction) for one in game.operators]),
-        "questions": _digest(list(game.questions)),
-        "numbers in an observation": game.size,
+        "rules": asdict(task.rules),
+        "operators": _digest([(one.name, one.instruction) for one in task.operators]),
+        "questions": _digest(list(task.questions)),
+        "numbers in an observation": task.size,
     }
 
 
 def _digest(value: Any) -> str:
     return sha256(msgspec.json.encode(value)).hexdigest()[:16]
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------
+
+
+class Checkpoint(msgspec.Struct):
+    """All but the parameters."""
+
+    settings: dict[str, Any]
+    """What must be the same for the training to go on."""
+    steps: int
+    updates: int
+    episode_starts: list[bool]
+    environments: list[dict[str, Any]]
+    history: History
+    version: int = VERSION
+
+
+def save_checkpoint(folder: Path, state: Checkpoint, parameters: dict[str, Any]) -> None:
+    """Write the checkpoint; whoever kills the process finds the old one or the new one, and never half."""
+    tensors = io.BytesIO()
+    torch.save(parameters, tensors)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("state.json", msgspec.json.encode(state))
+        archive.writestr("parameters.pt", tensors.getvalue())
+    write_whole(folder / CHECKPOINT, whole.getvalue())
+
+
+def load_checkpoint(folder: Path) -> tuple[Checkpoint, dict[str, Any]]:
+    """The checkpoint of a folder. ConfigError where there is none to go on from."""
+    path = folder / CHECKPOINT
+    try:
+        with zipfile.ZipFile(path) as archive:
+            state = msgspec.json.decode(archive.read("state.json"), type=Checkpoint)
+            tensors = io.BytesIO(archive.read("parameters.pt"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no training to go on with in {folder}; leave out --resume") from None
+    except (zipfile.BadZipFile, KeyError, msgspec.DecodeError, OSError) as error:
+        raise ConfigError(
+            f"{path} is no checkpoint that can be read: {error}; begin anew elsewhere"
+        ) from None
+    if state.version != VERSION:
+        raise ConfigError(f"{path} was written by another version of plaudit; begin anew in another folder")
+    parameters: dict[str, Any] = torch.load(tensors, weights_only=True, map_location="cpu")
+    return state, parameters
+
+
+def check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
+    """ConfigError where a setting differs from that of the training in the folder."""
+    for name, value in now.items():
+        if saved.get(name) != value:
+            raise ConfigError(
+                f"the training in {folder} has {name}={_short(saved.get(name))}, and this one "
+                f"{_short(value)}; a training goes on with the settings it began with, or begins anew in "
+                "another folder"
+            )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

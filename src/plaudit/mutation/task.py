@@ -1,33 +1,38 @@
-"""From an operator to a judged answer, for one environment: rewrite, answer, judge, each as soon as it can.
+"""The task that environments set: questions, operators, rules, and the models behind a step.
 
-Every environment awaits a chain of its own, so nobody waits for the slowest of a stage: one is being judged
-while another is still being rewritten. What fails ends the chain, and says at which stage and why.
+A step rewrites the query, has it answered and has the answer judged. Every environment awaits its own chain
+of calls, so none waits for the slowest of a stage: one is judged while another is still rewritten.
+A call that fails ends the chain, which says at which stage and why.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
 
 from plaudit.engine import Engine
+from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.jury import scale_of
-from plaudit.mutation.batch import (
+from plaudit.mutation.batch_functions import (
     DEADLINE,
-    Answer,
+    TargetAnswer,
     abatch_encode_queries,
     abatch_mutate_queries,
     abatch_query_target_model,
 )
+from plaudit.mutation.completion import explain, report
 from plaudit.mutation.encoders import Encoder
-from plaudit.mutation.episode import REJECTED, Attempt, Scored
-from plaudit.mutation.operators import Operator
-from plaudit.mutation.questions import Item
-from plaudit.mutation.trouble import explain, report
+from plaudit.mutation.episode import FACTS, REJECTED, Rules, ScoredQuery, StepResult, bound
+from plaudit.mutation.operators import Operator, builtin_operators, check_operators
+from plaudit.mutation.questions import Item, builtin_questions
 from plaudit.types import Sample, Verdict
+
+DEFAULT_RULES = Rules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +57,22 @@ class Chain:
     def __init__(self, models: Models) -> None:
         self._models = models
         self._low, self._high = scale_of(cast(Judge, models.judge))
-        self._starts: dict[Item, Scored] = {}
+        self._starts: dict[Item, ScoredQuery] = {}
 
-    async def start(self, item: Item) -> Attempt:
+    async def start(self, item: Item) -> StepResult:
         """How well the question is answered as it stands: asked once, then remembered."""
         known = self._starts.get(item)
         if known is not None:
-            return Attempt(known)
+            return StepResult(known)
         attempt = await self._scored(item, item.question)
         if attempt.after is not None:
             self._starts[item] = attempt.after
         return attempt
 
-    async def follow(self, item: Item, now: Scored, operator: Operator) -> Attempt:
+    async def follow(self, item: Item, now: ScoredQuery, operator: Operator) -> StepResult:
         """Rewrite the present query, and see how well the target answers it then."""
         if operator.is_keep:
-            return Attempt(now)
+            return StepResult(now)
         models = self._models
         [mutated] = await abatch_mutate_queries(
             [now.query],
@@ -79,13 +84,13 @@ class Chain:
         )
         if mutated.is_fallback:
             stage = REJECTED if mutated.is_rejected else "mutate"
-            return Attempt(None, failed_at=stage, error=mutated.error or "")
+            return StepResult(None, failed_at=stage, error=mutated.error or "")
         written = len(now.query) + len(mutated.query)
         if mutated.query == now.query:
-            return Attempt(now, characters=written)
+            return StepResult(now, characters=written)
         return await self._scored(item, mutated.query, written=written)
 
-    async def _scored(self, item: Item, query: str, *, written: int = 0) -> Attempt:
+    async def _scored(self, item: Item, query: str, *, written: int = 0) -> StepResult:
         """Answer, then judge; the embedding is made meanwhile."""
         encoding = asyncio.ensure_future(abatch_encode_queries([query], self._models.encoder))
         try:
@@ -96,19 +101,21 @@ class Chain:
                 deadline=self._models.deadline,
             )
             if answer.is_fallback:
-                return Attempt(None, failed_at="answer", error=answer.error or "")
+                return StepResult(None, failed_at="answer", error=answer.error or "")
             quality, error = await self._judged(item, answer)
             if error is not None:
-                return Attempt(None, failed_at="judge", error=error)
+                return StepResult(None, failed_at="judge", error=error)
             encoded = await encoding
         finally:
             encoding.cancel()
         if encoded.errors[0] is not None:
-            return Attempt(None, failed_at="encode", error=encoded.errors[0])
+            return StepResult(None, failed_at="encode", error=encoded.errors[0])
         embedding = np.ascontiguousarray(encoded.vectors[0], dtype=np.float32)
-        return Attempt(Scored(query, embedding, quality), characters=written + len(query) + len(answer.text))
+        return StepResult(
+            ScoredQuery(query, embedding, quality), characters=written + len(query) + len(answer.text)
+        )
 
-    async def _judged(self, item: Item, answer: Answer) -> tuple[float, str | None]:
+    async def _judged(self, item: Item, answer: TargetAnswer) -> tuple[float, str | None]:
         """The quality of an answer to the question as it was asked at first, whatever was made of it."""
         sample = Sample(item.question, answer.text, reference=item.reference)
         deadline = self._models.deadline
@@ -123,3 +130,42 @@ class Chain:
             report("judging", [error], "the step earns nothing")
             return 0.0, error
         return (verdict.score - self._low) / (self._high - self._low), None
+
+
+@dataclass(frozen=True, slots=True)
+class MutationTask:
+    """What is to be rewritten, by which operators and rules, with which models. Environments share one.
+
+    MutationTask(Models(engine, engine, engine, judge=Reference(), encoder=StaticEncoder()))
+    """
+
+    models: Models
+    questions: Sequence[Item] = field(default_factory=builtin_questions)
+    operators: Sequence[Operator] = field(default_factory=builtin_operators)
+    rules: Rules = DEFAULT_RULES
+    chain: Chain = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False)
+    """Numbers in an embedding."""
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise ConfigError(
+                "there is no question to rewrite; use builtin_questions(), or a file of your own"
+            )
+        check_operators(self.operators)
+        object.__setattr__(self, "chain", Chain(self.models))
+        object.__setattr__(self, "dim", self.models.encoder.dim)
+
+    def __deepcopy__(self, memo: object) -> MutationTask:
+        """Itself: Gymnasium copies the arguments of environments, and engines cannot be copied."""
+        return self
+
+    @property
+    def size(self) -> int:
+        """Numbers in an observation."""
+        return self.dim + FACTS
+
+    @property
+    def bound(self) -> float:
+        """The largest of them."""
+        return bound(self.dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaudit.mutation.history import History, Point, Rewrite
-from plaudit.mutation.report import finding, report
+from plaudit.mutation.training_report import finding, report
 from plaudit.report.html import page
 
 POINTS = [Point(512 * (number + 1), 0.1 * number, 0.12 * number, 0.0) for number in range(6)]

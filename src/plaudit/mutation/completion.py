@@ -7,7 +7,10 @@ its score is 1.0 where there is a reply, and its reason is that reply.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,11 +19,17 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content, without_reasoning
 from plaudit.judges.parse import check_declined, encodable
-from plaudit.mutation.trouble import explain
 from plaudit.types import ChatRequest, Message, Reply, Sample, Status, Verdict
+
+log = logging.getLogger("plaudit")
 
 TRUNCATED = "truncated"
 """The part of a verdict that tells a reply cut off at its token limit (1.0) from a whole one (absent)."""
+CAUSES_KEPT = 1000
+OVERLOADED = (
+    "give it more slots (OLLAMA_NUM_PARALLEL for Ollama), add a server, use fewer environments, "
+    "or raise the deadline"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +87,16 @@ def _why_empty(reply: Reply, max_tokens: int, *, is_truncated: bool) -> str:
     return "the reply is empty"
 
 
-class Asked(NamedTuple):
+class Completion(NamedTuple):
     """What came of a question: the verdict that carries the reply, or the error, with what to do about it."""
 
     verdict: Verdict
     error: str | None
 
 
-def ask(engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None) -> list[Asked]:
+def complete(
+    engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
+) -> list[Completion]:
     """Put questions to a model and wait for every outcome, in order. Ctrl-C calls the rest off."""
     pending = engine.submit(samples, judge, deadline=deadline)
     try:
@@ -93,12 +104,12 @@ def ask(engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float
     except BaseException:
         pending.cancel()
         raise
-    return [Asked(verdict, explain(verdict, deadline)) for verdict in verdicts]
+    return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
 
 
-async def aask(
+async def acomplete(
     engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
-) -> list[Asked]:
+) -> list[Completion]:
     """The same for callers with an event loop."""
     pending = engine.submit(samples, judge, deadline=deadline)
     try:
@@ -106,4 +117,39 @@ async def aask(
     except BaseException:
         pending.cancel()
         raise
-    return [Asked(verdict, explain(verdict, deadline)) for verdict in verdicts]
+    return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
+
+
+def explain(verdict: Verdict, deadline: float | None) -> str | None:
+    """Why there is no reply in this verdict, and what to do; None where there is one."""
+    if verdict.status is Status.OK:
+        return None
+    if verdict.status is Status.DEADLINE:
+        within = f"within {deadline:g} s" if deadline is not None else "in time"
+        return f"no reply {within}: the server is too slow, or says too many requests; {OVERLOADED}"
+    error = verdict.error or f"the call came to nothing ({verdict.status})"
+    return f"{error}; {OVERLOADED}" if _TURNED_AWAY in error else error
+
+
+def report(what: str, errors: Iterable[str | None], instead: str) -> None:
+    """Log failures, each cause once: a training of a million steps must not fill the disk."""
+    for error, count in Counter(error for error in errors if error).items():
+        cause = (what, _NUMBER.sub("#", error))
+        if cause in _reported:
+            continue
+        if len(_reported) >= CAUSES_KEPT:
+            _reported.clear()  # bounded: better a line too many than memory without end
+        _reported.add(cause)
+        times = f" ({count} times)" if count > 1 else ""
+        log.warning("%s failed%s, and %s: %s", what, times, instead, error)
+
+
+def forget_reports() -> None:
+    """Report every cause anew, as for a new run in the same process."""
+    _reported.clear()
+
+
+_TURNED_AWAY = "it asks us to slow down"
+"""How transports word a 429 or 503 that outlasted the engine's patience."""
+_NUMBER = re.compile(r"\d[\d.,]*")
+_reported: set[tuple[str, str]] = set()

@@ -14,7 +14,7 @@ from plaudit.judges.content import has_words
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RewriteCheck:
     """How far a rewrite may go. It holds for every operator; the limits are the operator's own."""
 
     max_growth: float = 3.0
@@ -56,7 +56,7 @@ class Check:
         return None
 
 
-USUAL = Check()
+USUAL = RewriteCheck()
 """What an operator's output is held to unless it says otherwise."""
 
 

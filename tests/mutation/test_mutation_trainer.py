@@ -14,18 +14,18 @@ from stable_baselines3 import PPO  # noqa: E402
 from plaudit.errors import BatchFailed, ConfigError  # noqa: E402
 from plaudit.mutation.episode import Rules  # noqa: E402
 from plaudit.mutation.history import History, Point  # noqa: E402
-from plaudit.mutation.practice import Practice, Trouble, optimum  # noqa: E402
+from plaudit.mutation.mutation_trainer import train  # noqa: E402
 from plaudit.mutation.questions import builtin_questions  # noqa: E402
-from plaudit.mutation.trainer import train  # noqa: E402
 from plaudit.mutation.training import Training  # noqa: E402
+from plaudit.testing.simulated_mutation import Faults, SimulatedMutation, optimum  # noqa: E402
 
 SMALL = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=3)
 
 
-def small(folder: Path, *, trouble: Trouble | None = None, **changes: object) -> History:
+def small(folder: Path, *, trouble: Faults | None = None, **changes: object) -> History:
     settings = {name: getattr(SMALL, name) for name in Training.__dataclass_fields__} | changes
-    with Practice(trouble=trouble or Trouble()) as practice:
-        return train(practice.game, Training(**settings), folder)
+    with SimulatedMutation(trouble=trouble or Faults()) as practice:
+        return train(practice.task, Training(**settings), folder)
 
 
 def test_one_by_one_together_and_free_give_the_same_training(tmp_path: Path) -> None:
@@ -44,39 +44,39 @@ def test_killed_and_resumed_it_goes_on_as_if_nothing_had_happened(tmp_path: Path
             raise KeyboardInterrupt
         return True
 
-    with Practice() as practice:
+    with SimulatedMutation() as practice:
         with pytest.raises(KeyboardInterrupt):
-            train(practice.game, SMALL, tmp_path / "cut", on_progress=killed)
+            train(practice.task, SMALL, tmp_path / "cut", on_progress=killed)
         with pytest.raises(ConfigError, match="go on with --resume"):
-            train(practice.game, SMALL, tmp_path / "cut")
-        resumed = train(practice.game, SMALL, tmp_path / "cut", resume=True)
+            train(practice.task, SMALL, tmp_path / "cut")
+        resumed = train(practice.task, SMALL, tmp_path / "cut", resume=True)
     assert resumed == whole
 
 
 def test_a_training_can_be_made_longer(tmp_path: Path) -> None:
     whole = small(tmp_path / "whole")
     small(tmp_path / "half", num_env_steps=64)
-    with Practice() as practice:
-        longer = train(practice.game, SMALL, tmp_path / "half", resume=True)
+    with SimulatedMutation() as practice:
+        longer = train(practice.task, SMALL, tmp_path / "half", resume=True)
     assert longer == whole
 
 
 def test_other_settings_do_not_go_on_with_a_training(tmp_path: Path) -> None:
     small(tmp_path)
     other = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=4)
-    with Practice() as practice, pytest.raises(ConfigError, match="--seed=3, and this one 4"):
-        train(practice.game, other, tmp_path, resume=True)
-    with Practice(rules=Rules(max_steps=5)) as practice, pytest.raises(ConfigError, match="rules"):
-        train(practice.game, SMALL, tmp_path, resume=True)
+    with SimulatedMutation() as practice, pytest.raises(ConfigError, match="--seed=3, and this one 4"):
+        train(practice.task, other, tmp_path, resume=True)
+    with SimulatedMutation(rules=Rules(max_steps=5)) as practice, pytest.raises(ConfigError, match="rules"):
+        train(practice.task, SMALL, tmp_path, resume=True)
 
 
 def test_a_checkpoint_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.zip").write_bytes(b"not a zip")
-    with Practice() as practice:
+    with SimulatedMutation() as practice:
         with pytest.raises(ConfigError, match=r"checkpoint\.zip is no checkpoint"):
-            train(practice.game, SMALL, tmp_path, resume=True)
+            train(practice.task, SMALL, tmp_path, resume=True)
         with pytest.raises(ConfigError, match="leave out --resume"):
-            train(practice.game, SMALL, tmp_path / "nowhere", resume=True)
+            train(practice.task, SMALL, tmp_path / "nowhere", resume=True)
 
 
 def test_the_folder_holds_what_it_promises(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_folder_holds_what_it_promises(tmp_path: Path) -> None:
 
 
 def test_with_some_calls_failing_it_goes_on_and_flags_them(tmp_path: Path) -> None:
-    history = small(tmp_path, trouble=Trouble(refused=0.05))
+    history = small(tmp_path, trouble=Faults(refused=0.05))
     assert history.steps == 128
     assert 0 < history.steps_failed() < 64
     assert set(history.failures) <= {"mutate", "answer", "judge"}
@@ -99,14 +99,14 @@ def test_with_some_calls_failing_it_goes_on_and_flags_them(tmp_path: Path) -> No
 
 
 def test_an_outage_that_passes_stops_nothing_and_earns_nothing(tmp_path: Path) -> None:
-    trouble = Trouble()
+    trouble = Faults()
 
     def fails_for_a_while(steps: int, point: Point | None) -> bool:
         trouble.refused = 1.0 if 64 <= steps < 96 else 0.0
         return True
 
-    with Practice(trouble=trouble) as practice:
-        history = train(practice.game, SMALL, tmp_path, on_progress=fails_for_a_while, patience=1.0)
+    with SimulatedMutation(trouble=trouble) as practice:
+        history = train(practice.task, SMALL, tmp_path, on_progress=fails_for_a_while, patience=1.0)
     assert history.steps == 128
     before, during, after = history.points[0], history.points[2], history.points[3]
     assert (before.failed, after.failed < 0.5) == (0.0, True)
@@ -115,25 +115,25 @@ def test_an_outage_that_passes_stops_nothing_and_earns_nothing(tmp_path: Path) -
 
 
 def test_servers_that_stay_away_end_it_and_it_goes_on_from_before(tmp_path: Path) -> None:
-    trouble = Trouble()
+    trouble = Faults()
 
     def dies(steps: int, point: Point | None) -> bool:
         trouble.refused = 1.0 if steps >= 64 else 0.0
         return True
 
-    with Practice(trouble=trouble) as practice:
+    with SimulatedMutation(trouble=trouble) as practice:
         with pytest.raises(BatchFailed, match=r"refuses this request.* go on with --resume"):
-            train(practice.game, SMALL, tmp_path / "cut", on_progress=dies, patience=0.0)
+            train(practice.task, SMALL, tmp_path / "cut", on_progress=dies, patience=0.0)
         trouble.refused = 0.0
-        resumed = train(practice.game, SMALL, tmp_path / "cut", resume=True)
+        resumed = train(practice.task, SMALL, tmp_path / "cut", resume=True)
     assert resumed == small(tmp_path / "whole")
 
 
 def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:
     training = Training(num_env_steps=5000, seed=1, pace="free", lr=3e-3)
-    with Practice(questions=builtin_questions()[::4]) as practice:
-        best = optimum(practice.game)
-        history = train(practice.game, training, tmp_path)
+    with SimulatedMutation(questions=builtin_questions()[::4]) as practice:
+        best = optimum(practice.task)
+        history = train(practice.task, training, tmp_path)
     rewards = [point.reward for point in history.points if point.reward is not None]
     assert rewards[0] < 0.3 * best
     assert np.mean(rewards[-2:]) >= 0.8 * best

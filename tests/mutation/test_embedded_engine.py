@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tiny_model import write_tiny_model
 
 from plaudit.errors import ConfigError
 from plaudit.mutation import (
@@ -13,7 +14,6 @@ from plaudit.mutation import (
     builtin_operators,
     embedded_engine,
 )
-from plaudit.testing.tiny_model import write_tiny_model
 
 QUERIES = ["What is 2 + 2?", "Who wrote Hamlet?", "What is an island?"]
 

@@ -1,0 +1,196 @@
+"""One environment as coroutines, and the runners that drive many of them for callers without an event loop.
+
+On a thread of its own an environment goes on while the trainer computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import queue
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from plaudit.blocking import LoopThread
+from plaudit.errors import ConfigError
+from plaudit.mutation.episode import (
+    Episode,
+    Info,
+    ScoredQuery,
+    StepResult,
+    Transition,
+    Vector,
+    advance,
+    facts,
+    observation,
+)
+from plaudit.mutation.questions import Item
+from plaudit.mutation.task import MutationTask
+
+Work = Coroutine[Any, Any, Any]
+_CLOSE_WITHIN = 10.0
+
+
+class AsyncEnv:
+    """One environment: its own chance, its own episode."""
+
+    def __init__(self, task: MutationTask, random: np.random.Generator, *, looks_ahead: bool = False) -> None:
+        """`looks_ahead`: ask about the next question while the last step of this one is under way."""
+        self.task = task
+        self.random = random
+        self.episode: Episode | None = None
+        self._looks_ahead = looks_ahead
+        self._next: Item | None = None
+        self._ahead: asyncio.Task[StepResult] | None = None
+
+    def reseed(self, random: np.random.Generator) -> None:
+        """Begin anew with another source of chance."""
+        self.random = random
+        self._forget()
+
+    async def reset(self) -> tuple[Vector, Info]:
+        """A new question, answered and judged as it stands: the observation and the facts."""
+        item = self._next or self._draw()
+        ahead = self._ahead or asyncio.ensure_future(self.task.chain.start(item))
+        self._next = self._ahead = None
+        attempt = await ahead
+        start = attempt.after or ScoredQuery(item.question, np.zeros(self.task.dim, np.float32), None)
+        self.episode = Episode(item, start, start, has_failed=attempt.after is None)
+        info = facts(self.episode) | {"error": attempt.error, "failed_at": attempt.failed_at}
+        return self.observe(), info
+
+    async def step(self, action: int) -> Transition:
+        """Apply an operator; the episode moves on."""
+        episode, rules = self._current(), self.task.rules
+        if not 0 <= action < len(self.task.operators):
+            raise ConfigError(f"there is no action {action}; use 0 to {len(self.task.operators) - 1}")
+        operator = self.task.operators[action]
+        if self._looks_ahead and episode.step + 1 >= rules.max_steps:
+            self._next = self._draw()
+            self._ahead = asyncio.ensure_future(self.task.chain.start(self._next))
+        if episode.now.quality is None:  # the calls failed when it began: nothing to compare with yet
+            again = await self.task.chain.start(episode.item)
+            if again.after is not None:
+                episode = replace(episode, start=again.after, now=again.after)
+            attempt = again
+        if episode.now.quality is not None:
+            attempt = await self.task.chain.follow(episode.item, episode.now, operator)
+        moved = advance(episode, operator.name, attempt, rules, is_last=operator.is_keep)
+        self.episode = moved.episode
+        return moved
+
+    def observe(self) -> Vector:
+        """What the policy sees now."""
+        return observation(self._current(), self.task.rules)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next steps depend on, as plain data."""
+        episode = self._current()
+        return {
+            "random": self.random.bit_generator.state,
+            "item": self.task.questions.index(episode.item),
+            "start": _packed(episode.start),
+            "now": _packed(episode.now),
+            "step": episode.step,
+            "has_failed": episode.has_failed,
+            "total": episode.total,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on where a snapshot was taken."""
+        self._forget()
+        self.random.bit_generator.state = saved["random"]
+        self.episode = Episode(
+            self.task.questions[saved["item"]],
+            _unpacked(saved["start"]),
+            _unpacked(saved["now"]),
+            step=saved["step"],
+            has_failed=saved["has_failed"],
+            total=saved["total"],
+        )
+
+    def _current(self) -> Episode:
+        if self.episode is None:
+            raise ConfigError("the environment has no episode yet; call reset() first")
+        return self.episode
+
+    def _draw(self) -> Item:
+        return self.task.questions[int(self.random.integers(len(self.task.questions)))]
+
+    def _forget(self) -> None:
+        self._next = None
+        if self._ahead is not None:
+            self._ahead = None  # it runs to its end, and its result is remembered by the chain
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """A source of chance, as Gymnasium makes it from the same seed."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+
+def _packed(scored: ScoredQuery) -> dict[str, Any]:
+    embedding = base64.b64encode(scored.embedding.tobytes()).decode()
+    return {"query": scored.query, "embedding": embedding, "quality": scored.quality}
+
+
+def _unpacked(saved: dict[str, Any]) -> ScoredQuery:
+    embedding = np.frombuffer(base64.b64decode(saved["embedding"]), dtype=np.float32)
+    return ScoredQuery(saved["query"], embedding, saved["quality"])
+
+
+class ChainRunner(Protocol):
+    """Starts chains under a number, and hands their results back."""
+
+    def start(self, number: int, work: Work) -> None:
+        """Begin a chain; returns at once."""
+        ...
+
+    def finished(self) -> tuple[int, Any]:
+        """The next chain to finish: its number and its result. Waits; raises what the chain raised."""
+        ...
+
+    def close(self) -> None:
+        """Call off what is under way. Safe to call twice."""
+        ...
+
+
+class ThreadRunner:
+    """Runs chains on a thread of its own, which the first of them starts."""
+
+    def __init__(self) -> None:
+        self._thread: LoopThread | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._done: queue.SimpleQueue[tuple[int, asyncio.Task[Any]]] = queue.SimpleQueue()
+
+    def start(self, number: int, work: Work) -> None:
+        if self._thread is None or not self._thread.is_alive:
+            self._thread = LoopThread("plaudit-chains")
+        self._thread.post(functools.partial(self._begin, number, work))
+
+    def finished(self) -> tuple[int, Any]:
+        number, task = self._done.get()
+        return number, task.result()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.end(self._call_off, within=_CLOSE_WITHIN)
+            self._thread = None
+
+    def _begin(self, number: int, work: Work) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(functools.partial(self._end, number))
+
+    def _end(self, number: int, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self._done.put((number, task))
+
+    async def _call_off(self) -> None:
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}  # also what chains have begun ahead
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
