@@ -119,3 +119,34 @@ def test_a_budget_needs_a_price_for_every_endpoint() -> None:
     assert EngineConfig(endpoints=(priced,), budget=1.0).budget == 1.0
     with pytest.raises(ConfigError, match="http://two/v1 has none"):
         EngineConfig(endpoints=(priced, Endpoint("http://two/v1")), budget=1.0)
+
+
+URL = "http://localhost:8000/v1"
+
+
+def config(*endpoints: Endpoint, rpm: int | None = None) -> EngineConfig:
+    return EngineConfig(endpoints=endpoints, rpm=rpm)
+
+
+def test_differences_are_named_and_no_key_is_shown() -> None:
+    there = config(Endpoint(URL, model="m", api_key="sk-one"), rpm=60)
+    assert there.differences(there) == []
+    assert there.differences(config(Endpoint(URL, model="n", api_key="sk-two"), rpm=30)) == [
+        "endpoints[0].model is 'm' there and 'n' here",
+        "endpoints[0].api_key differs",
+        "rpm is 60 there and 30 here",
+    ]
+    keyless = config(Endpoint(URL, model="m"), rpm=60)
+    assert there.differences(keyless) == ["endpoints[0].api_key is set only there"]
+    assert keyless.differences(there) == ["endpoints[0].api_key is set only here"]
+
+
+def test_several_endpoints_differ_by_number() -> None:
+    there = config(Endpoint(URL, model="m"), Endpoint(URL, model="n"))
+    assert there.differences(config(Endpoint(URL, model="m"))) == ["endpoints are 2 there and 1 here"]
+
+
+def test_a_rate_is_limited_for_the_engine_or_for_one_endpoint() -> None:
+    assert not config(Endpoint(URL)).has_rates
+    assert config(Endpoint(URL), rpm=60).has_rates
+    assert config(Endpoint(URL), Endpoint(URL, tpm=1000)).has_rates

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from plaudit.config import Secret
+from plaudit.caches import MemoryCache
+from plaudit.config import UNSET, Endpoint, Price, Secret
 from plaudit.errors import ConfigError
-from plaudit.settings import Settings, load, resolve, unknown_variables
+from plaudit.settings import Settings, engine_config, load, resolve, unknown_variables
 
 TOML = Path("/project/plaudit.toml")
 
@@ -187,3 +188,43 @@ def test_a_key_in_place_of_the_name_of_its_variable_is_refused_without_showing_i
     with pytest.raises(ConfigError, match="takes the name of the variable") as caught:
         settled({"api_key_env": key})
     assert key not in str(caught.value)
+
+
+# -- what an engine is opened with ------------------------------------------------------------------------
+
+URL = "http://localhost:8000/v1"
+
+
+def test_an_option_that_was_given_wins_and_none_is_given() -> None:
+    settings = Settings(base_url=(URL,), rpm=60, tpm=1000, max_concurrent=8)
+    config = engine_config(settings, rpm=None, tpm=500, max_concurrent=UNSET)
+    assert (config.rpm, config.tpm, config.max_concurrent) == (None, 500, 8)
+
+
+def test_an_endpoint_has_the_model_the_key_and_the_price_of_the_settings() -> None:
+    settings = Settings(base_url=(URL,), model="m", api_key=Secret("sk-one"), price=(1.0, 2.0))
+    assert engine_config(settings).endpoints == (Endpoint(URL, "m", "sk-one", price=Price(1.0, 2.0)),)
+    (other,) = engine_config(settings, "http://other/v1", model="n", api_key="sk-two").endpoints
+    assert (other.url, other.model, other.key) == ("http://other/v1", "n", "sk-two")
+
+
+def test_without_an_endpoint_there_is_no_configuration() -> None:
+    with pytest.raises(ConfigError, match="no endpoint"):
+        engine_config(Settings())
+
+
+def test_a_cache_is_named_by_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLAUDIT_HOME", str(tmp_path / "home"))
+    settings = Settings(base_url=(URL,))
+    assert engine_config(settings).cache == str(tmp_path / "home" / "verdicts.sqlite")
+    assert engine_config(settings, cache="here.sqlite").cache == str(tmp_path / "here.sqlite")
+    assert engine_config(settings, cache="memory").cache == "memory"
+    assert engine_config(settings, cache="off").cache is None
+    assert engine_config(settings, cache=None).cache is None
+
+
+def test_a_cache_object_cannot_be_part_of_a_configuration() -> None:
+    with pytest.raises(ConfigError) as caught:
+        engine_config(Settings(base_url=(URL,)), cache=MemoryCache())  # type: ignore[arg-type]
+    assert caught.value.setting == "cache"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from plaudit.errors import ConfigError
@@ -191,6 +192,31 @@ class EngineConfig:
     def model(self) -> str:
         """The models of all endpoints, as cache keys name them."""
         return "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether requests or tokens a minute are limited, for the engine or for an endpoint."""
+        return bool(self.rpm or self.tpm or any(one.rpm or one.tpm for one in self.endpoints))
+
+    def differences(self, other: EngineConfig) -> list[str]:
+        """What another configuration has otherwise: `rpm is 60 there and 30 here`. Never a key's value."""
+        return list(_differences("", self, other))
+
+
+def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
+    for item in fields(there):
+        name, one, other = prefix + item.name, getattr(there, item.name), getattr(here, item.name)
+        if one == other:
+            continue
+        if item.name == "endpoints" and len(one) == len(other):
+            for number, pair in enumerate(zip(one, other, strict=True)):
+                yield from _differences(f"endpoints[{number}].", *pair)
+        elif item.name == "endpoints":
+            yield f"endpoints are {len(one)} there and {len(other)} here"
+        elif item.name == "api_key":
+            yield f"{name} differs" if one and other else f"{name} is set only {'there' if one else 'here'}"
+        else:
+            yield f"{name} is {one!r} there and {other!r} here"
 
 
 def _check_limits(config: Endpoint | EngineConfig) -> None:

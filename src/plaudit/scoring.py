@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plaudit.caches import default_path
-from plaudit.config import Endpoint
+from plaudit.config import UNSET, Endpoint
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer
@@ -21,7 +20,7 @@ from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
-from plaudit.settings import DEFAULT, Settings
+from plaudit.settings import DEFAULT, Settings, engine_config
 from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.rows import NO_TASK, SOURCE
@@ -239,8 +238,8 @@ def open_engine(settings: Settings) -> Engine:
     if not all(endpoint.model for endpoint in endpoints):
         with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
             endpoints = aside.submit(with_models, endpoints, settings).result()
-    cache = (settings.cache or default_path()) if settings.monitor_cache else None
-    return Engine(endpoints=endpoints, cache=cache, observers=[_log_of_batches(Log())])
+    config = engine_config(settings, endpoints=endpoints, cache=UNSET if settings.monitor_cache else None)
+    return Engine.from_config(config, observers=[_log_of_batches(Log())])
 
 
 def _log_of_batches(log_event: Observer) -> Observer:

@@ -181,6 +181,12 @@ def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:
     """A cache by its full path, which means the same in every working directory."""
     if cache is None or cache == "off":
         return None
+    if not isinstance(cache, str | os.PathLike):
+        raise ConfigError(
+            "lives in one process and cannot be part of a configuration; give the path of its file",
+            setting="cache",
+            value=cache,
+        )
     return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plaudit.cli.convene import asker
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
@@ -125,7 +125,7 @@ def _checked(settings: Settings) -> tuple[Endpoint, ...]:
     from plaudit.mutation.completion import Text
 
     for endpoint in endpoints:
-        with Engine(endpoints=[endpoint], cache=None, timeout=settings.timeout) as engine:
+        with Engine.from_config(EngineConfig(endpoints=(endpoint,), timeout=settings.timeout)) as engine:
             [verdict] = engine.score([TRIAL], Text(max_tokens=16), deadline=PATIENCE)
         if verdict.status is Status.FAILED:
             raise ConfigError(f"{endpoint.url} does not answer: {verdict.error}")

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from plaudit.caches import SqliteCache
 from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.events import Observer
-from plaudit.settings import Settings
+from plaudit.settings import Settings, engine_config
 
 
 def engine_for(settings: Settings, endpoints: tuple[Endpoint, ...], observers: Sequence[Observer]) -> Engine:
     """The engine that the settings describe."""
-    cache: dict[str, Any] = {"cache": settings.cache} if settings.cache else {}
-    return Engine(
-        endpoints=endpoints,
-        max_concurrent=settings.max_concurrent,
-        rpm=settings.rpm,
-        tpm=settings.tpm,
-        budget=settings.budget,
-        timeout=settings.timeout,
-        client=settings.client,
-        observers=observers,
-        **cache,
-    )
+    return Engine.from_config(engine_config(settings, endpoints=endpoints), observers=observers)
 
 
 def check_cache(settings: Settings) -> None:

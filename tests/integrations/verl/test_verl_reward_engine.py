@@ -12,10 +12,11 @@ import pytest
 from loopback import JUDGE, loopback, samples
 
 from plaudit import Group, Rubric
+from plaudit.config import EngineConfig
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.reward_engine import (
     LocalEngine,
-    engine_arguments,
+    config_for,
     judge_for,
     open_reward_engine,
     resolve,
@@ -25,9 +26,9 @@ from plaudit.integrations.verl.reward_settings import read_settings
 URL = "http://localhost:9/v1"
 
 
-def arguments(**table: Any) -> dict[str, Any]:
+def config(**table: Any) -> EngineConfig:
     settings = read_settings(table)
-    return engine_arguments(settings, resolve(settings))
+    return config_for(settings, resolve(settings))
 
 
 def judge(**table: Any) -> Any:
@@ -36,30 +37,30 @@ def judge(**table: Any) -> Any:
 
 
 def test_limits_of_the_configuration_reach_the_engine() -> None:
-    given = arguments(base_url=URL, model="m", rpm=60, tpm=9000, max_concurrent=4, timeout=7, cache="memory")
-    assert (given["rpm"], given["tpm"], given["max_concurrent"], given["timeout"]) == (60, 9000, 4, 7.0)
-    assert given["cache"] == "memory"
-    (endpoint,) = given["endpoints"]
+    given = config(base_url=URL, model="m", rpm=60, tpm=9000, max_concurrent=4, timeout=7, cache="memory")
+    assert (given.rpm, given.tpm, given.max_concurrent, given.timeout) == (60, 9000, 4, 7.0)
+    assert given.cache == "memory"
+    (endpoint,) = given.endpoints
     assert (endpoint.url, endpoint.model) == (URL, "m")
 
 
 @pytest.mark.parametrize("off", ["off", False])
 def test_the_cache_can_be_turned_off(off: str | bool) -> None:
-    assert arguments(base_url=URL, model="m", cache=off)["cache"] is None
+    assert config(base_url=URL, model="m", cache=off).cache is None
 
 
 def test_what_the_configuration_leaves_out_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", URL)
     monkeypatch.setenv("PLAUDIT_MODEL", "m")
     monkeypatch.setenv("PLAUDIT_RPM", "30")
-    assert arguments()["rpm"] == 30
-    assert arguments(rpm=60)["rpm"] == 60
+    assert config().rpm == 30
+    assert config(rpm=60).rpm == 60
 
 
 def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTHER_KEY", "sk-other")
     tables = [{"url": URL, "model": "a"}, {"url": URL, "model": "b", "rpm": 5, "api_key_env": "OTHER_KEY"}]
-    first, second = arguments(endpoints=tables)["endpoints"]
+    first, second = config(endpoints=tables).endpoints
     assert (first.model, first.key) == ("a", None)
     assert (second.model, second.rpm, second.key) == ("b", 5, "sk-other")
 
@@ -81,7 +82,7 @@ def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.Monkey
 def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         judge(**table)
-        arguments(**table)
+        config(**table)
 
 
 def test_a_judge_is_a_name_a_file_or_a_table(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ engine_server  the actor's side: many processes, one engine, one place for group
 messages       what travels between the two
 actor          the Ray actor, and the connection to it
 ledger         what outlives an engine that dies: what it spent, and when it last called
-terms          the settings that all processes agree on
 
 Only `shared_engine` and `actor` import Ray.
 """

@@ -7,12 +7,11 @@ after it has died. It belongs to the process that started it, and ends with that
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import os
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -20,12 +19,13 @@ from ray.exceptions import RayError, RayTaskError
 from ray.experimental import internal_kv
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from plaudit.config import EngineConfig
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
-from plaudit.events import Summary
+from plaudit.events import Observer, Summary
 from plaudit.integrations.ray.engine_server import LONG_POLL, EngineServer
 from plaudit.integrations.ray.ledger import EVERY, Ledger
 from plaudit.integrations.ray.messages import Message, Results
-from plaudit.integrations.ray.terms import Terms
 
 log = logging.getLogger("plaudit")
 NAMESPACE = "plaudit"
@@ -51,9 +51,9 @@ class ConnectReply:
 class EngineActor:
     """The engine of all processes that know its name. A method that waits blocks no other."""
 
-    def __init__(self, name: str, terms: Terms, started_by: str) -> None:
+    def __init__(self, name: str, config: EngineConfig, started_by: str) -> None:
         self._name = name
-        self._terms = terms
+        self._config = config
         self._started_by = started_by
         self._server: EngineServer | None = None
         self._ledger: Ledger | None = None
@@ -63,12 +63,16 @@ class EngineActor:
     def __repr__(self) -> str:
         return "plaudit"  # how Ray marks the lines this actor logs
 
-    async def hello(self, terms: Terms) -> ConnectReply:
-        """Whether these terms are those the engine runs on. Raises what is wrong with its own."""
+    async def hello(self, config: EngineConfig) -> ConnectReply:
+        """Compare a configuration with that of the engine. Raises what is wrong with the engine's own."""
         if self._is_stopping:
             raise EngineClosed("the shared engine is stopping")
         self._opened()
-        return ConnectReply(tuple(self._terms.differences(terms)), self._started_by)
+        return ConnectReply(tuple(self._config.differences(config)), self._started_by)
+
+    async def config(self) -> EngineConfig:
+        """What the engine runs with."""
+        return self._opened().config
 
     async def receive(self, client_id: str, messages: Sequence[Message], is_all: bool) -> bool:
         return self._opened().receive(client_id, messages, is_all=is_all)
@@ -93,17 +97,22 @@ class EngineActor:
 
     def _opened(self) -> EngineServer:
         if self._server is None:  # not in __init__, which has no event loop
-            terms = self._terms
-            if terms.budget is None and not terms.is_limited:
-                self._server = EngineServer(terms.open)
+            config = self._config
+            if config.budget is None and not config.has_rates:
+                self._server = EngineServer(lambda watch: Engine.from_config(config, observers=[watch]))
             else:
                 ledger = self._ledger = Ledger(ClusterValue(self._name))
-                open_engine = functools.partial(
-                    terms.open, ledger, spent=ledger.entry.spent, ledger=ledger.reserve
-                )
-                self._server = EngineServer(open_engine, hold=ledger.hold if terms.is_limited else 0.0)
+                hold = ledger.hold if config.has_rates else 0.0
+                self._server = EngineServer(lambda watch: _open_engine(config, ledger, watch), hold=hold)
                 self._writing = asyncio.get_running_loop().create_task(_write(ledger))
         return self._server
+
+
+def _open_engine(config: EngineConfig, ledger: Ledger, watch: Observer) -> Engine:
+    """An engine that goes on where the ledger says: what an earlier one has spent is gone."""
+    if config.budget is not None:
+        config = replace(config, budget=max(0.0, config.budget - ledger.entry.spent))
+    return Engine.from_config(config, observers=[watch, ledger], ledger=ledger.reserve)
 
 
 class ClusterValue:
@@ -139,9 +148,9 @@ class EngineLost(PlauditError):
 class ActorConnection:
     """The connection from this process to the actor of that name."""
 
-    def __init__(self, name: str, terms: Terms, *, node: str | None, is_detached: bool) -> None:
+    def __init__(self, name: str, config: EngineConfig, *, node: str | None, is_detached: bool) -> None:
         self._name = name
-        self._terms = terms
+        self._config = config
         self._node = node
         self._is_detached = is_detached
         self._me = uuid.uuid4().hex
@@ -157,7 +166,7 @@ class ActorConnection:
             check_running()
             try:
                 actor = self._find()
-                hello: ConnectReply = await _reply(actor.hello.remote(self._terms))
+                hello: ConnectReply = await _reply(actor.hello.remote(self._config))
                 break
             except ConfigError:
                 raise
@@ -225,7 +234,7 @@ class ActorConnection:
                     max_concurrency=MAX_CALLS,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(_node_for(self._node), soft=False),
                 )
-                .remote(self._name, self._terms, self._me)
+                .remote(self._name, self._config, self._me)
             )
             return self._own
 

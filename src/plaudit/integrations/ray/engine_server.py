@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from plaudit.config import EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import EngineClosed, PlauditError
 from plaudit.events import Event, Observer, Summary, VerdictsReady
@@ -51,6 +52,11 @@ class EngineServer:
         self._judges: dict[bytes, tuple[Judge | Panel, bool]] = {}
         self._is_publish_due = False
         self._is_closing = False
+
+    @property
+    def config(self) -> EngineConfig:
+        """What the engine runs with."""
+        return self._engine.config
 
     # -- what the processes call --------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, Unpack, cast
 
 import ray.cloudpickle
 
+from plaudit.config import EngineConfig
+from plaudit.engine import Engine
 from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.actor import ActorConnection, check_node, check_running, default_name
@@ -22,13 +24,12 @@ from plaudit.integrations.ray.engine_client import (
     pickle_judge,
     split_batch,
 )
-from plaudit.integrations.ray.terms import Terms
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
-from plaudit.settings import EngineOptions
+from plaudit.settings import EngineOptions, engine_config, load
 from plaudit.submits import Submits, checked_deadline
 from plaudit.types import Sample
 
@@ -61,17 +62,34 @@ class SharedEngine(Submits):
 
         Raises ConfigError where Ray is not running, or the engine runs already with other settings.
         """
-        terms = Terms.of(url, **options)
+        self._join(engine_config(load({}), url, **options), share, node, detached)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: EngineConfig,
+        *,
+        share: str | None = None,
+        node: str | None = None,
+        detached: bool = False,
+    ) -> SharedEngine:
+        """The shared engine with exactly this configuration; see `plaudit.Engine.from_config`."""
+        engine = cls.__new__(cls)
+        engine._join(config, share, node, detached)
+        return engine
+
+    def _join(self, config: EngineConfig, share: str | None, node: str | None, detached: bool) -> None:
+        Engine.from_config(config)  # says here what the actor would say: it checks everything, starts nothing
         check_running()
         check_node(node)
-        self._set_up(default_name(share), terms, node, detached)
+        self._set_up(default_name(share), config, node, detached)
         self._client_at_work().connect()
 
-    def _set_up(self, name: str, terms: Terms, node: str | None, detached: bool) -> None:
+    def _set_up(self, name: str, config: EngineConfig, node: str | None, detached: bool) -> None:
         self.name = name
-        self.endpoints = terms.endpoints
-        self.model = "+".join(sorted({endpoint.model for endpoint in terms.endpoints}))
-        self._terms = terms
+        self.config = config
+        self.endpoints = config.endpoints
+        self.model = config.model
         self._node = node
         self._is_detached = detached
         self._pickled_judge: PickledJudge | None = None
@@ -84,7 +102,7 @@ class SharedEngine(Submits):
         return f"SharedEngine({', '.join(e.url for e in self.endpoints)}, model={self.model!r}, {self.name})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _copy_of, (self.name, self._terms, self._node, self._is_detached)
+        return _copy_of, (self.name, self.config, self._node, self._is_detached)
 
     # -- scoring ------------------------------------------------------------------------------------------
 
@@ -159,14 +177,14 @@ class SharedEngine(Submits):
                 raise EngineClosed("the engine is closed; open a new one")
             if self._client is None or not self._client.is_alive:
                 self._connection = ActorConnection(
-                    self.name, self._terms, node=self._node, is_detached=self._is_detached
+                    self.name, self.config, node=self._node, is_detached=self._is_detached
                 )
                 self._client = EngineClient(self._connection)
             return self._client
 
 
-def _copy_of(name: str, terms: Terms, node: str | None, detached: bool) -> SharedEngine:
+def _copy_of(name: str, config: EngineConfig, node: str | None, detached: bool) -> SharedEngine:
     """A SharedEngine from what was pickled of another."""
     copy = SharedEngine.__new__(SharedEngine)
-    copy._set_up(name, terms, node, detached)
+    copy._set_up(name, config, node, detached)
     return copy

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
-from plaudit.config import Endpoint, Price, Secret
+from plaudit.config import Endpoint, EngineConfig, Price, Secret
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.integrations.rendezvous import Rendezvous
@@ -19,7 +19,7 @@ from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
 from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
-from plaudit.settings import Settings, load
+from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
 from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Verdict
@@ -30,7 +30,7 @@ P = ParamSpec("P")
 
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
-    "timeout", "client",
+    "timeout", "hedge", "client",
 )  # fmt: skip
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 
@@ -57,34 +57,22 @@ def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
 
 def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngine:
     """The engine that all workers share. Without Ray, one of this process, whose limits hold here only."""
-    arguments = engine_arguments(settings, plain)
+    config = config_for(settings, plain)
     if _is_ray_running():
         from plaudit.integrations.ray import SharedEngine
 
-        return SharedEngine(**arguments, share=settings.share)
+        return SharedEngine.from_config(config, share=settings.share)
     log.warning(
         "Ray is not running here, so %s.rpm, .tpm, .max_concurrent, .budget and groups hold in this process "
         "only; call ray.init() first to share one engine between processes",
         PLACE,
     )
-    return LocalEngine(Engine(**arguments))
+    return LocalEngine(Engine.from_config(config))
 
 
-def engine_arguments(settings: RewardSettings, plain: Settings) -> dict[str, Any]:
-    """What an Engine is opened with."""
-    endpoints = _endpoints(settings, plain)
-    cache = plain.cache or None
-    return {
-        "endpoints": endpoints,
-        "max_concurrent": plain.max_concurrent,
-        "rpm": plain.rpm,
-        "tpm": plain.tpm,
-        "budget": plain.budget,
-        "timeout": plain.timeout,
-        "hedge": settings.hedge,
-        "client": plain.client,
-        **({} if cache is None else {"cache": None if cache == "off" else cache}),
-    }
+def config_for(settings: RewardSettings, plain: Settings) -> EngineConfig:
+    """What the engine is opened with, wherever it runs."""
+    return _told(engine_config, plain, endpoints=_endpoints(settings, plain))
 
 
 class LocalEngine:

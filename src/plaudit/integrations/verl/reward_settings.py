@@ -80,8 +80,8 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For one attempt of one call; left out: 120."""
     deadline: float = 600.0
     """For the verdict on one row, from when it is handed over; past it the row fails as `deadline`."""
-    hedge: bool = True
-    """Whether a call that takes far too long gets a twin."""
+    hedge: bool | None = None
+    """Whether a call that takes far too long is sent a second time; left out: yes."""
     cache: str | bool | None = None
     """A file, `memory`, or `off`; left out: the user's own verdict file, where the engine runs."""
     client: Literal["httptools", "aiohttp", "pyreqwest"] | None = None
