@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections import Counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from plaudit import Endpoint, Engine
 from plaudit.errors import ConfigError, PlauditError, TransportFailed
 from plaudit.judges import Pairwise
 from plaudit.simulator import Fault, Latency, Scenario, SimulatedTransport
-from plaudit.types import ChatRequest, Reply, Sample, Source, Status
+from plaudit.types import ChatRequest, Message, Reply, Sample, Source, Status
 
 CRITERIA = "Which one is correct and brief?"
 VERSUS = Pairwise(CRITERIA)
@@ -150,6 +151,48 @@ def test_an_empty_response_gets_the_worst_score_and_is_nobodys_opponent() -> Non
 def test_a_groups_reference_is_shown_to_the_judge() -> None:
     (request, _) = requests_of(AMONG, group("42", "41", reference="forty-two"))
     assert blocks(request)["reference"] == "forty-two"
+
+
+def test_answers_that_are_shown_alike_are_one_answer() -> None:
+    short = Pairwise(CRITERIA, against="group", max_chars=4)
+    for judge, texts in ((AMONG, ("a\r\nb", "a\nb", "ccc ccc")), (short, ("aaxxbb", "aayybb", "ccc ccc"))):
+        samples = group(*texts)
+        assert len(requests_of(judge, samples)) == 2
+        one, other, _ = scores(decide(judge, samples, longer))
+        assert one is not None and one == other
+    assert requests_of(VERSUS, versus("four\r\n", reference="four\n")) == []
+
+
+def test_the_same_answers_from_elsewhere_share_the_calls_and_find_their_points() -> None:
+    messages: list[Message] = [{"role": "user", "content": "6 x\n7?"}]
+    twins = [
+        *(Sample("6 x\n7?", text, group="text") for text in ("a\nb", "ccccc")),
+        *(Sample("6 x\r\n7?", text, group="breaks") for text in ("a\r\nb", "ccccc")),
+        *(Sample(messages, text, group="messages") for text in ("a\nb", "ccccc\u200b")),
+        Sample("6 x\n7?", "a\nb", group="mixed"),
+        Sample(messages, "ccccc", group="mixed"),
+    ]
+    instant = Latency(seconds_per_token=0.0, first_token=0.0, round_trip=0.0)
+    with Engine(
+        endpoints=[Endpoint("http://simulated/v1", model="m")],
+        transport=lambda _: SimulatedTransport(Scenario(latency=instant)),
+        cache="memory",
+        hedge=False,
+    ) as engine:
+        for _ in range(2):
+            verdicts = engine.submit(twins, AMONG).result(timeout=20)
+            assert all(verdict.is_valid for verdict in verdicts), [verdict.error for verdict in verdicts]
+
+
+def test_the_judge_is_told_where_reasoning_is_not_shown() -> None:
+    samples = group("<think>hm</think>42", "41")
+    for request in requests_of(AMONG, samples):
+        text = request.messages[1]["content"]
+        assert (
+            len(re.findall(r'<(?:first|second)-[A-Z]{12} note="its reasoning is not shown">\n42\n', text))
+            == 1
+        )
+        assert text.count("not shown") == 1
 
 
 # -- failure is data ---------------------------------------------------------------------------------------

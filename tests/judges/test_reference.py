@@ -84,6 +84,11 @@ def test_a_sample_with_a_reference_passes_the_check() -> None:
     Reference().check(SAMPLE)
 
 
+@pytest.mark.parametrize("sign", ["[]", "{}", "#", "*", "%", "()", "."])
+def test_an_answer_of_signs_is_compared_with_a_reference_of_signs(sign: str) -> None:
+    assert isinstance(Reference().render(Sample("The empty list?", sign, reference=sign)), ChatRequest)
+
+
 @pytest.mark.parametrize("nothing", ["", "</s>", "<think>42</think>"])
 def test_a_response_that_says_nothing_is_not_equivalent_without_a_call(nothing: str) -> None:
     verdict = Reference().render(Sample("6 x 7?", nothing, reference="42"))

@@ -15,7 +15,7 @@ MAX_TOKENS = 3
 """Chat-template tokens that an honest text may contain: an end of text, a pair of `<think>` tags."""
 MAX_INVISIBLE = 8
 """Invisible characters that any text may contain; a long one, one in a hundred."""
-_FENCE = re.compile(r"</?(?:task|reference|response|turn)-[A-Z]{12}\b")
+_FENCE = re.compile(r"</?(?:task|reference|response|first|second|turn|cut)-[A-Z]{12}\b")
 
 
 def signs_of_attack(text: str) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-TURN = "\x00"
-"""The one control character that passes: the fence takes it out of the content and marks turns with it."""
+TURN, CUT = "\x00", "\x01"
+"""The control characters that pass: the fence takes them out of the content, and marks turns and cuts."""
 
 
 class Cleaned(NamedTuple):
@@ -91,7 +91,7 @@ _USUAL = bytes([*b"\t\n", *range(0x20, 0x7F)])
 """Bytes that hide nothing. Deleting them leaves the few characters of a text that are worth a look."""
 _LINE_BREAKS = ("\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029")
 _INVISIBLE = (
-    "\x01-\x08\x0b-\x1f\x7f-\x9f"  # control characters; tab and line feed stay
+    "\x02-\x08\x0b-\x1f\x7f-\x9f"  # control characters; tab and line feed stay
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, joiners and fillers
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # zero-width space, bidirectional controls
     "\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"

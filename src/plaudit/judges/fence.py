@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from plaudit.errors import ConfigError
-from plaudit.judges.clean import TURN, clean, is_plain
+from plaudit.judges.clean import CUT, TURN, clean, is_plain
 from plaudit.types import Message
 
 MAX_CHARS = 200_000
@@ -22,71 +22,79 @@ MAX_CHARS = 200_000
 Content = str | Sequence[Message]
 
 
-def fence(contents: Mapping[str, Content], *, salt: bytes, max_chars: int = MAX_CHARS) -> str:
+def fence(
+    contents: Mapping[str, Content],
+    *,
+    salt: bytes,
+    max_chars: int = MAX_CHARS,
+    notes: Mapping[str, str] | None = None,
+) -> str:
     """Each content in its own block, under its label, in order.
 
-        <response-KFAGBCOPLMHA>
+        <response-KFAGBCOPLMHA note="14 invisible characters removed">
         ...
         </response-KFAGBCOPLMHA>
 
-    The opening tag says what was done to the content (`note="14 invisible characters removed"`). A content
-    longer than `max_chars` keeps its head and its tail around a marker. Labels are the judge's own words.
+    The opening tag says what was done to the content, after what `notes` has to say of it. A content longer
+    than `max_chars` keeps its head and its tail, around a tag with the code. Labels and notes are the
+    judge's own words.
     """
-    texts, everything, notes = _shown(contents, max_chars)
+    blocks = _shown(contents, max_chars)
+    everything = "\n".join([text for text, _ in blocks])
     digest = sha256(salt)
-    blocks = []
-    for label, text, note in zip(contents, texts, notes, strict=True):
+    fenced = []
+    for label, (text, note) in zip(contents, blocks, strict=True):
         digest.update(text.encode())
         code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
         while code in everything:
             digest.update(b"again")
             code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
-        if TURN in text:
-            text = text.replace(TURN, f"<turn-{code} ")  # noqa: PLW2901
-        blocks.append(f"<{label}-{code}{note}>\n{text}\n</{label}-{code}>")
-    return "\n\n".join(blocks)
+        for mark, tag in ((TURN, "turn"), (CUT, "cut")):
+            if mark in text:
+                text = text.replace(mark, f"<{tag}-{code} ")  # noqa: PLW2901
+        said = "; ".join(filter(None, ((notes or {}).get(label), note)))
+        fenced.append(
+            f"<{label}-{code}" + (f' note="{said}"' if said else "") + f">\n{text}\n</{label}-{code}>"
+        )
+    return "\n\n".join(fenced)
 
 
-def cut(text: str, max_chars: int) -> str:
-    """The text, or its head and tail around a marker that says how much is missing."""
-    if len(text) <= max_chars:
-        return text
-    head = (max_chars + 1) // 2
-    tail = max_chars - head
+def shown(label: str, content: Content, max_chars: int = MAX_CHARS) -> tuple[str, str]:
+    """What a judge sees of a content, and the note that says what was done to it.
+
+    Contents that are shown alike are the same to every judge. Turns and cuts are opened by marks that no
+    content can hold, and that become tags with a code once the code is known.
+    """
+    text = _transcript(label, content) if not isinstance(content, str) else _without_marks(content)
     missing = len(text) - max_chars
-    return f"{text[:head]}\n[... {missing:,} characters left out ...]\n{text[len(text) - tail :]}"
+    if missing > 0:
+        head = (max_chars + 1) // 2
+        tail = len(text) - (max_chars - head)
+        text = f"{text[:head]}\n{CUT}{missing:,} characters left out>\n{text[tail:]}"
+    cleaned = clean(text)
+    return cleaned.text, _note(missing, cleaned.tokens, cleaned.invisible)
 
 
 # Letters alone: no digit of a code can be taken for a score. Capitals: rare in prose, so looking for the
 # code in the contents costs next to nothing.
 _LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 _CODE_LENGTH = 12
+_NO_MARKS = str.maketrans({TURN: "\x02", CUT: "\x02"})  # another invisible character, removed and counted
 _ROLE = re.compile(r"[a-z]{1,16}")
 
 
-def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[str], str, list[str]]:
-    """What is shown of each content, all of it joined, and the note for each opening tag."""
-    texts = []
-    for content in contents.values():
-        if not isinstance(content, str):
-            break
-        texts.append(content)
-    else:
+def _shown(contents: Mapping[str, Content], max_chars: int) -> list[tuple[str, str]]:
+    """Text and note of each content; most of them are plain text, as one look at all of them tells."""
+    texts = [content for content in contents.values() if isinstance(content, str)]
+    if len(texts) == len(contents):
         everything = "\n".join(texts)
         if len(everything) <= max_chars and is_plain(everything):
-            return texts, everything, [""] * len(texts)
-    cleaned = [clean(_flat(label, content, max_chars)) for label, content in contents.items()]
-    texts = [part.text for part in cleaned]
-    return texts, "\n".join(texts), [_note(part.tokens, part.invisible) for part in cleaned]
+            return [(text, "") for text in texts]
+    return [shown(label, content, max_chars) for label, content in contents.items()]
 
 
-def _flat(label: str, content: Content, max_chars: int) -> str:
-    """The content as one text, each turn of a conversation opened by the mark that no content can hold."""
-    if not isinstance(content, str):
-        content = _transcript(label, content)
-    elif TURN in content:
-        content = content.replace(TURN, "\x01")
-    return content if len(content) <= max_chars else cut(content, max_chars)
+def _without_marks(text: str) -> str:
+    return text.translate(_NO_MARKS) if TURN in text or CUT in text else text
 
 
 def _transcript(label: str, messages: object) -> str:
@@ -108,13 +116,15 @@ def _checked(label: str, message: Message) -> tuple[str, str]:
             f"the {label} has a message whose content is {type(text).__name__}, not text; "
             "join its text parts into one string"
         )
-    return (role if _ROLE.fullmatch(str(role)) else "other"), text.replace(TURN, "\x01")
+    return (role if _ROLE.fullmatch(str(role)) else "other"), _without_marks(text)
 
 
-def _note(tokens: int, invisible: int) -> str:
+def _note(missing: int, tokens: int, invisible: int) -> str:
     notes = []
+    if missing > 0:
+        notes.append(f"{missing:,} character{'s' * (missing > 1)} left out of the middle")
     if tokens:
         notes.append(f"{tokens:,} control token{'s' * (tokens > 1)} rewritten with ‹ ›")
     if invisible:
         notes.append(f"{invisible:,} invisible character{'s' * (invisible > 1)} removed")
-    return f' note="{"; ".join(notes)}"' if notes else ""
+    return "; ".join(notes)

@@ -14,7 +14,7 @@ from plaudit.judges import parse
 from plaudit.judges.base import Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
-from plaudit.judges.grouping import ID_LENGTH, AnswerGroup, alias, answer_groups
+from plaudit.judges.grouping import HIDDEN, ID_LENGTH, AnswerGroup, alias, answer_groups
 from plaudit.judges.listing import VERSION, single_list
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
@@ -98,10 +98,15 @@ class Group:
         """One question for each group, or several where it is too long for one."""
         call = self._call
         for group in answer_groups(
-            samples, salt=call.version, show_thinking=self.show_thinking, shuffle=self.shuffle
+            samples,
+            salt=call.version,
+            max_chars=self.max_chars,
+            show_thinking=self.show_thinking,
+            shuffle=self.shuffle,
         ):
             for answers in self._runs(group):
-                shown = Sample(group.prompt, "", group.reference, group.name, {RESPONSES: answers})
+                extra = {RESPONSES: answers, HIDDEN: group.hidden.intersection(answers)}
+                shown = Sample(group.prompt, "", group.reference, group.name, extra)
                 serves = sorted(index for answer in answers for index in group.answers[answer])
                 yield Question(call, shown, tuple(serves))
 
@@ -157,7 +162,8 @@ class _Call:
             contents["reference"] = sample.reference
         answers = self._answers(sample)
         contents |= {f"response-{name}": answer for name, answer in answers.items()}
-        return self.prompt.about(contents, verdicts=len(answers))
+        hidden = [f"response-{name}" for name, answer in answers.items() if answer in sample.extra[HIDDEN]]
+        return self.prompt.about(contents, verdicts=len(answers), hidden=hidden)
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         is_complete = verdict.parts.keys() == self._answers(sample).keys()
@@ -196,14 +202,17 @@ class _Call:
     def alias(self, sample: Sample) -> str:
         """The id under which a group showed this sample's answer."""
         answer = answer_of(sample, with_reasoning=self.prompt.show_thinking)
-        return alias(sample.prompt, answer, salt=self.version)
+        return self._id(sample.prompt, answer)
 
     def _answers(self, sample: Sample) -> Mapping[str, str]:
         """What the judge sees, in order: from id to answer."""
         shown = sample.extra[RESPONSES]
-        answers = {alias(sample.prompt, answer, salt=self.version): answer for answer in shown}
+        answers = {self._id(sample.prompt, answer): answer for answer in shown}
         if len(answers) < len(shown):
             raise ConfigError(
                 f"two responses of group {sample.group!r} have the same id; reword the criteria"
             )
         return answers
+
+    def _id(self, prompt: Content, answer: str) -> str:
+        return alias(prompt, answer, salt=self.version, max_chars=self.prompt.max_chars)

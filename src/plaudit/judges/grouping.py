@@ -6,17 +6,20 @@ same group again, and no response can know its own place or name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from plaudit.errors import ConfigError
 from plaudit.judges.content import answer_of, has_content
-from plaudit.judges.fence import Content
+from plaudit.judges.fence import MAX_CHARS, Content, shown
 from plaudit.types import Sample
 
 ID_LENGTH = 8
 """Letters: two answers of a group of 64 have the same id once in a hundred million groups."""
+
+HIDDEN = "hidden"
+"""Where a question's sample says which of its answers came after reasoning that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,17 @@ class AnswerGroup:
     reference: str | None
     answers: Mapping[str, tuple[int, ...]]
     """From answer to samples, by index. Answers without content are left out."""
+    hidden: frozenset[str]
+    """The answers that some sample gave after reasoning that is not shown."""
 
 
 def answer_groups(
-    samples: Sequence[Sample], *, salt: str, show_thinking: bool = False, shuffle: bool = True
+    samples: Sequence[Sample],
+    *,
+    salt: str,
+    max_chars: int = MAX_CHARS,
+    show_thinking: bool = False,
+    shuffle: bool = True,
 ) -> list[AnswerGroup]:
     """The groups of a batch. Raises ConfigError, naming the group, where there is nothing to compare."""
     groups: dict[str, list[int]] = {}
@@ -41,33 +51,46 @@ def answer_groups(
                 f"sample {index} has no group; give the samples to be compared the same `group`"
             )
         groups.setdefault(sample.group, []).append(index)
-    return [
-        _answer_group(name, indices, samples, salt, show_thinking=show_thinking, shuffle=shuffle)
-        for name, indices in groups.items()
-    ]
+    made = []
+    for name, indices in groups.items():
+        distinct = _answers(name, indices, samples, max_chars, show_thinking=show_thinking)
+        first = samples[indices[0]]
+        answers = {answer: tuple(owners) for answer, owners, _ in distinct.values()}
+        hidden = frozenset(answer for answer, _, is_hidden in distinct.values() if is_hidden)
+        if shuffle:
+            own = {answer: _digest("answer", text).hex() for text, (answer, *_) in distinct.items()}
+            whole = _digest("group", salt, _text(first.prompt, max_chars), *sorted(own.values())).hex()
+            order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
+            answers = {answer: answers[answer] for answer in order}
+        made.append(AnswerGroup(name, first.prompt, first.reference, answers, hidden))
+    return made
 
 
-def alias(prompt: Content, answer: str, *, salt: str) -> str:
-    """The id of an answer to a prompt: capital letters, so that none of it can be taken for a score."""
-    digest = _digest("id", salt, _canonical(prompt), answer)
+def alias(prompt: Content, answer: str, *, salt: str, max_chars: int = MAX_CHARS) -> str:
+    """The id of an answer to a prompt: capital letters, so that none of it can be taken for a score.
+
+    A hash of what the judge is shown, so that what looks the same in a request has the same id.
+    """
+    digest = _digest("id", salt, _text(prompt, max_chars), shown("response", answer, max_chars)[0])
     return "".join(chr(ord("A") + byte % 26) for byte in digest[:ID_LENGTH])
 
 
-def _answer_group(
-    name: str, indices: list[int], samples: Sequence[Sample], salt: str, *, show_thinking: bool, shuffle: bool
-) -> AnswerGroup:
+def _answers(
+    name: str, indices: list[int], samples: Sequence[Sample], max_chars: int, *, show_thinking: bool
+) -> dict[str, tuple[str, list[int], bool]]:
+    """From each answer as it is shown to its words, its samples, and whether their reasoning is hidden."""
     if len(indices) < 2:
         raise ConfigError(
             f"group {name!r} has one sample, and there is nothing to compare it with; "
             "use groups of two or more, or a judge of single responses"
         )
     first = samples[indices[0]]
-    task = _canonical(first.prompt)
-    answers: dict[str, list[int]] = {}
+    task = _text(first.prompt, max_chars)
+    distinct: dict[str, tuple[str, list[int], bool]] = {}
     for index in indices:
         sample = samples[index]
         for field, same in (
-            ("prompt", sample.prompt is first.prompt or _canonical(sample.prompt) == task),
+            ("prompt", sample.prompt is first.prompt or _text(sample.prompt, max_chars) == task),
             ("reference", sample.reference == first.reference),
         ):
             if not same:
@@ -77,24 +100,18 @@ def _answer_group(
                 )
         answer = answer_of(sample, with_reasoning=show_thinking)
         if has_content(answer):
-            answers.setdefault(answer, []).append(index)
-    order: Iterable[str] = answers
-    if shuffle:
-        own = {answer: _digest("answer", answer).hex() for answer in answers}
-        whole = _digest("group", salt, task, *sorted(own.values())).hex()
-        order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
-    return AnswerGroup(
-        name, first.prompt, first.reference, {answer: tuple(answers[answer]) for answer in order}
-    )
+            text, _ = shown("response", answer, max_chars)
+            known, owners, is_hidden = distinct.setdefault(text, (answer, [], False))
+            owners.append(index)
+            distinct[text] = min(known, answer), owners, is_hidden or answer != sample.response
+    return distinct
 
 
-def _canonical(prompt: Content) -> str:
-    """The prompt as one text, the same for equal prompts; whether it makes sense is for the fence to say."""
-    if isinstance(prompt, str):
-        return prompt
+def _text(prompt: Content, max_chars: int) -> str:
+    """The prompt as it is shown; whether it can be shown at all is for the fence to say."""
     try:
-        return repr([sorted(message.items()) for message in prompt])
-    except (AttributeError, TypeError):
+        return shown("task", prompt, max_chars)[0]
+    except ConfigError:
         return repr(prompt)
 
 

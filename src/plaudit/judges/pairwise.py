@@ -12,8 +12,8 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Question
 from plaudit.judges.content import answer_of, has_content
-from plaudit.judges.fence import MAX_CHARS, Content
-from plaudit.judges.grouping import alias, answer_groups
+from plaudit.judges.fence import MAX_CHARS, Content, shown
+from plaudit.judges.grouping import HIDDEN, alias, answer_groups
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
@@ -71,7 +71,9 @@ class Pairwise:
         made = build_prompt(
             "pairwise",
             {"criteria": criteria, "form": '{"reason": "...", "winner": "first" | "second" | "tie"}'},
-            schema=object_schema({"reason": {"type": "string"}, "winner": {"enum": list(POINTS)}}),
+            schema=object_schema(
+                {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(POINTS)}}
+            ),
             reading=(parse.VERSION,),
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
@@ -100,7 +102,7 @@ class Pairwise:
         if not verdicts:
             reason = "a tie: there is no other answer to compare it with"
             return Verdict(0.5, Status.OK, reason, source=Source.RULE)
-        own = alias(sample.prompt, self._answer(sample), salt=self._match.version)
+        own = self._match.id(sample.prompt, self._answer(sample))
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         points = [
             (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
@@ -132,14 +134,22 @@ class Pairwise:
         for index, sample in enumerate(samples):
             answer = self._answer(sample)
             assert sample.reference is not None
-            if has_content(answer) and answer != sample.reference:
-                yield from self._both_orders(sample.prompt, None, answer, sample.reference, (index,))
+            if has_content(answer) and self._shown(answer) != self._shown(sample.reference):
+                hidden = frozenset({answer} if answer != sample.response else ())
+                pair = (answer, sample.reference)
+                yield from self._both_orders(sample.prompt, None, pair, hidden, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
-        for group in answer_groups(samples, salt=self._match.version, show_thinking=self.show_thinking):
+        for group in answer_groups(
+            samples,
+            salt=self._match.version,
+            max_chars=self.max_chars,
+            show_thinking=self.show_thinking,
+        ):
             for one, other in self._pairs(list(group.answers)):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
-                yield from self._both_orders(group.prompt, group.reference, one, other, serves)
+                hidden = group.hidden.intersection((one, other))
+                yield from self._both_orders(group.prompt, group.reference, (one, other), hidden, serves)
 
     def _pairs(self, answers: list[str]) -> Iterator[tuple[str, str]]:
         if self.opponents is None or self.opponents >= len(answers) - 1:
@@ -150,10 +160,19 @@ class Pairwise:
                 yield answer, answers[(place + step) % len(answers)]
 
     def _both_orders(
-        self, prompt: Content, reference: str | None, one: str, other: str, serves: tuple[int, ...]
+        self,
+        prompt: Content,
+        reference: str | None,
+        pair: tuple[str, str],
+        hidden: frozenset[str],
+        serves: tuple[int, ...],
     ) -> Iterator[Question]:
-        for first, second in ((one, other), (other, one)):
-            yield Question(self._match, Sample(prompt, first, reference, extra={OTHER: second}), serves)
+        for first, second in (pair, pair[::-1]):
+            extra = {OTHER: second, HIDDEN: hidden}
+            yield Question(self._match, Sample(prompt, first, reference, extra=extra), serves)
+
+    def _shown(self, answer: str) -> str:
+        return shown("response", answer, self.max_chars)[0]
 
     def _answer(self, sample: Sample) -> str:
         return answer_of(sample, with_reasoning=self.show_thinking)
@@ -173,7 +192,9 @@ class _Match:
         contents: dict[str, Content] = {"task": sample.prompt}
         if sample.reference is not None:
             contents["reference"] = sample.reference
-        return self.prompt.about(contents | {"first": sample.response, "second": sample.extra[OTHER]})
+        pair = {"first": sample.response, "second": sample.extra[OTHER]}
+        hidden = [place for place, answer in pair.items() if answer in sample.extra[HIDDEN]]
+        return self.prompt.about(contents | pair, hidden=hidden)
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         points = verdict.score
@@ -200,5 +221,9 @@ class _Match:
 
     def _parts(self, sample: Sample, points: float) -> dict[str, float]:
         answers = sample.response, sample.extra[OTHER]
-        one, other = (alias(sample.prompt, answer, salt=self.version) for answer in answers)
+        one, other = (self.id(sample.prompt, answer) for answer in answers)
         return {one: points, other: 1.0 - points}
+
+    def id(self, prompt: Content, answer: str) -> str:
+        """Under which the points of an answer are found."""
+        return alias(prompt, answer, salt=self.version, max_chars=self.prompt.max_chars)

@@ -7,7 +7,7 @@ Between them stand the fenced blocks: the task, the reference where there is one
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +42,19 @@ class Prompt:
         if sample.reference is not None:
             contents["reference"] = sample.reference
         contents["response"] = answer
-        return self.about(contents)
+        hidden = () if answer == sample.response else ("response",)
+        return self.about(contents, hidden=hidden)
 
-    def about(self, contents: Mapping[str, Content], *, verdicts: int = 1) -> ChatRequest:
-        """The request that shows these contents, fenced, with room for so many verdicts."""
-        user = fence(contents, salt=self.version.encode(), max_chars=self.max_chars) + self.after
-        messages: tuple[Message, ...] = (self.system, {"role": "user", "content": user})
+    def about(
+        self, contents: Mapping[str, Content], *, verdicts: int = 1, hidden: Iterable[str] = ()
+    ) -> ChatRequest:
+        """The request that shows these contents, fenced, with room for so many verdicts.
+
+        `hidden` names those whose reasoning was taken out.
+        """
+        notes = dict.fromkeys(hidden, "its reasoning is not shown")
+        fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
+        messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
         return ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
 
 
