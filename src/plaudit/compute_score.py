@@ -21,7 +21,7 @@ from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
-    from plaudit.rewards.neutral import Neutral
+    from plaudit.rewards.failure import Neutral
     from plaudit.scoring import Scoring
 
 TASK_KEYS = ("question", "prompt", "raw_prompt", "problem", "query", "instruction")
@@ -184,8 +184,7 @@ def _group(extra: Mapping[str, Any], source: str) -> tuple[str, str | None]:
 
 def _one(sample: Sample, row: RewardRow, neutral: Neutral, limit: float) -> float:
     """The score of a sample that came alone; the nearest mean known where it has none."""
-    from plaudit.rewards.failure import SCREENED
-    from plaudit.rewards.neutral import WINDOW
+    from plaudit.rewards.failure import SCREENED, WINDOW
 
     source = str(sample.extra.get(SOURCE, ""))
     if row.reward is not None:
@@ -210,7 +209,7 @@ if hasattr(os, "register_at_fork"):
 def current() -> tuple[Scoring, Neutral]:
     """The process's own scoring, as the environment asks for it; made anew when that changes."""
     global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
-    from plaudit.rewards.neutral import Neutral
+    from plaudit.rewards.failure import Neutral
     from plaudit.scoring import Scoring
     from plaudit.settings import load
 

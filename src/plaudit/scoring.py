@@ -161,7 +161,7 @@ class Scoring:
 
     def _has_rule(self, sample: Sample) -> bool:
         """Whether a rule scores it; a judge that was passed in judges all samples, mathematics too."""
-        from plaudit.rewards.data_source import is_mathematical
+        from plaudit.rewards.rules import is_mathematical
 
         return self._given is None and is_mathematical(str(sample.extra.get(SOURCE, "")))
 

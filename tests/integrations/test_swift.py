@@ -25,7 +25,7 @@ documented("swift.rewards", AsyncORM=AsyncORM, orms={})
 
 from swift.rewards import orms  # noqa: E402
 
-from plaudit.integrations.swift import JudgedReward, register  # noqa: E402
+from plaudit.integrations.swift import SwiftReward, register  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def columns(completions: list[str], **more: Any) -> dict[str, Any]:
 
 
 def test_it_is_registered_under_its_name() -> None:
-    assert issubclass(orms["plaudit"], JudgedReward)
+    assert issubclass(orms["plaudit"], SwiftReward)
 
 
 def test_it_is_asynchronous_in_the_eyes_of_ms_swift() -> None:

@@ -17,8 +17,7 @@ from plaudit.engine import Engine
 from plaudit.errors import BatchFailed, JudgeError
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Rewards
-from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP
-from plaudit.rewards.neutral import WINDOW, Neutral
+from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, Neutral
 from plaudit.scoring import Scoring
 from plaudit.settings import load
 from plaudit.setup.rows import SOURCE, read_response, read_sample

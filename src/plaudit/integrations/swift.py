@@ -29,7 +29,7 @@ REFERENCE = "solution"
 """The column of the data set that holds the ground truth, by ms-swift's custom."""
 
 
-class JudgedReward(AsyncORM):  # type: ignore[misc, unused-ignore]
+class SwiftReward(AsyncORM):  # type: ignore[misc, unused-ignore]
     """Scores the completions of a step. `register` makes it with another judge."""
 
     scored = Scored()
@@ -61,9 +61,9 @@ class JudgedReward(AsyncORM):  # type: ignore[misc, unused-ignore]
         return [float(score) for score in await self.scored.arewards(samples)]
 
 
-def register(name: str = "plaudit", judge: Judge | Panel | None = None, **options: Any) -> type[JudgedReward]:
+def register(name: str = "plaudit", judge: Judge | Panel | None = None, **options: Any) -> type[SwiftReward]:
     """Make `--reward_funcs NAME` mean this judge; `options` are those of plaudit.Engine."""
-    chosen = type("JudgedReward", (JudgedReward,), {"scored": Scored(judge, **options)})
+    chosen = type("SwiftReward", (SwiftReward,), {"scored": Scored(judge, **options)})
     orms[name] = chosen
     return chosen
 

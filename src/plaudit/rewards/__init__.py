@@ -1,15 +1,10 @@
 """Rewards: verdicts, rules and length penalties combined, and what a failure becomes."""
 
-from plaudit.rewards.advantage import advantages
-from plaudit.rewards.base import Rows, Source
-from plaudit.rewards.combine import Reward
-from plaudit.rewards.component import Component
-from plaudit.rewards.form import FormatReward
-from plaudit.rewards.kimi import KimiLength
-from plaudit.rewards.length import LengthPenalty
-from plaudit.rewards.overlong import SoftOverlong
-from plaudit.rewards.row import RewardRow, Rewards
-from plaudit.rewards.rule import RuleReward
+from plaudit.rewards.base import RewardSource, Rows
+from plaudit.rewards.combine import Component, Reward, RewardRow, Rewards
+from plaudit.rewards.groups import advantages
+from plaudit.rewards.length import KimiLength, LengthPenalty, SoftOverlong
+from plaudit.rewards.rules import FormatReward, RuleReward
 
 __all__ = [
     "Component",
@@ -18,10 +13,10 @@ __all__ = [
     "LengthPenalty",
     "Reward",
     "RewardRow",
+    "RewardSource",
     "Rewards",
     "Rows",
     "RuleReward",
     "SoftOverlong",
-    "Source",
     "advantages",
 ]

@@ -31,7 +31,7 @@ class Rows:
         return self.lengths
 
 
-class Source(Protocol):
+class RewardSource(Protocol):
     """Puts a number on each row, or None where it has none. A penalty is a negative number."""
 
     @property

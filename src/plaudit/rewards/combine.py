@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.rewards.base import Group, Rows
-from plaudit.rewards.component import Component
+from plaudit.rewards.base import Group, RewardSource, Rows
 from plaudit.rewards.failure import (
     CONTENT,
     OK,
@@ -30,11 +30,114 @@ from plaudit.rewards.failure import (
     OnFailure,
     settle,
 )
-from plaudit.rewards.grouping import Flags, Grouping, Numbers, check_length, with_nan, with_none
-from plaudit.rewards.row import RewardRow, Rewards
+from plaudit.rewards.groups import Flags, Grouping, Numbers, check_finite, check_length, with_nan, with_none
 from plaudit.types import Sample, Status, Verdict
 
 Verdicts = Mapping[str, Sequence[Verdict]]
+Use = Literal["add", "penalise", "screen", "observe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a reward: where its value comes from, and what is done with it."""
+
+    name: str
+    source: str | RewardSource | None = None
+    """A RewardSource, or the name of a list of verdicts; None: the list of the component's own name."""
+    weight: float = 1.0
+    use: Use = "add"
+    """add: weight x value is added. penalise: it is subtracted (a monitor's verdict). screen: a row whose
+    value reaches the threshold is left out. observe: a metric only; its failures harm nobody."""
+    threshold: float = 0.5
+    """For use="screen"."""
+    floor: float | None = None
+    """The lowest value there is; what a failure that the response brought about is worth under
+    on_content_failure="floor"."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ConfigError(
+                "names no component; it becomes part of a metric's name", setting="name", value=self.name
+            )
+        for name in ("weight", "threshold"):
+            check_finite(f"{name} of {self.name!r}", getattr(self, name))
+        if self.floor is not None:
+            check_finite(f"floor of {self.name!r}", self.floor)
+        if self.use not in get_args(Use):
+            raise ConfigError(
+                f"of {self.name!r} is unknown; use {', '.join(get_args(Use))}", setting="use", value=self.use
+            )
+        if isinstance(self.source, type) or not (
+            self.source is None or isinstance(self.source, str) or hasattr(self.source, "values")
+        ):
+            raise ConfigError(
+                f"source of {self.name!r} is {self.source!r}; give a RewardSource like RuleReward(fn), "
+                "or the name of a list of verdicts"
+            )
+
+    @property
+    def column(self) -> str | None:
+        """The list of verdicts that it reads, if it reads one."""
+        return self.source if isinstance(self.source, str) else self.name if self.source is None else None
+
+    @property
+    def sign(self) -> float:
+        return {"add": self.weight, "penalise": -self.weight}.get(self.use, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RewardRow:
+    """What one sample earned, and by what. Every row of a batch has the same components."""
+
+    reward: float | None
+    """What the trainer gets; None: nothing to train on."""
+    valid: bool
+    """Whether there is a reward to train on; 0 advantage is meant for the others."""
+    status: str
+    """`ok`; the status of the verdict that is missing; `screened`; or `thin_group`: masked with its group."""
+    raw: Mapping[str, float | None]
+    """Each component's own value."""
+    weights: Mapping[str, float]
+    """What each value is multiplied by: 0.0 for a component that is only observed or screens."""
+
+    @property
+    def weighted(self) -> dict[str, float | None]:
+        """What each component adds to the reward."""
+        return {
+            name: None if value is None else self.weights[name] * value + 0.0  # never -0.0
+            for name, value in self.raw.items()
+        }
+
+    def flat(self) -> dict[str, float]:
+        """Numbers only, under the same keys on every row, as verl's extra information has to be.
+
+        A missing value is 0.0 beside a validity of 0.0: sum the values and divide by the summed validity.
+        """
+        numbers = {"reward_valid": float(self.valid)}
+        for name, value in self.weighted.items():
+            numbers[f"{name}_valid"] = float(value is not None)
+            numbers[name] = self.raw[name] or 0.0
+            numbers[f"{name}_weighted"] = value or 0.0
+        return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """A batch of rewards, in the order of the samples."""
+
+    rows: tuple[RewardRow, ...]
+    groups: tuple[Group, ...]
+    groups_masked: int = 0
+    """Groups in which too few rewards were there."""
+    groups_zero_spread: int = 0
+    """Groups of two rewards or more, all alike: they teach nothing."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Rows with a verdict missing, by its status."""
+
+    @property
+    def values(self) -> list[float | None]:
+        """What a trainer takes."""
+        return [row.reward for row in self.rows]
 
 
 class Reward:

@@ -6,13 +6,16 @@ best answer the worst, and with all the others at -1 it makes the failure the be
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from plaudit.errors import ConfigError
-from plaudit.rewards.grouping import Codes, Flags, Grouping, Numbers, check_finite, with_none
+from plaudit.rewards.base import Group
+from plaudit.rewards.groups import Codes, Flags, Grouping, Numbers, check_finite, with_none
 from plaudit.types import Status
 
 Word = Literal["mask", "group_mean", "raise"]
@@ -26,6 +29,9 @@ SCREENED = "screened"
 """The monitor saw what it watches for, and the row is left out."""
 THIN_GROUP = "thin_group"
 """The row has a reward, but too few of its group have one."""
+GROUPS_KEPT = 10_000
+WINDOW = 200
+"""Scores over which the share of missing ones is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +109,44 @@ def _neutral(values: Numbers, is_there: Flags, counts: Codes, means: Numbers) ->
     """A reward that makes no advantage: the mean of the group, else of the batch, else 0 for all alike."""
     batch_mean = float(values[is_there].mean()) if is_there.any() else 0.0
     return np.where(counts > 0, means, batch_mean)
+
+
+class Neutral:
+    """A stand-in for one missing score, for callers that take no gap and show no group. For any thread.
+
+    Only a whole group can make a failed row's advantage exactly zero. A caller that scores one sample at a
+    time gets the nearest mean known, which says openly that it is a stand-in.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: OrderedDict[Group, tuple[int, float]] = OrderedDict()
+        self._sources: dict[str, tuple[int, float]] = {}
+        self._last: deque[bool] = deque(maxlen=WINDOW)
+
+    def add(self, score: float, *, group: Group, source: str) -> None:
+        """Remember a score that is there."""
+        with self._lock:
+            self._last.append(False)
+            self._sources[source] = _with(self._sources.get(source), score)
+            if group is not None:
+                self._groups[group] = _with(self._groups.pop(group, None), score)
+                if len(self._groups) > GROUPS_KEPT:
+                    self._groups.popitem(last=False)
+
+    def miss(self) -> int:
+        """Remember that a score is missing; how many of the last WINDOW were."""
+        with self._lock:
+            self._last.append(True)
+            return sum(self._last)
+
+    def value(self, *, group: Group, source: str) -> float:
+        """The mean of the group so far, else of the data source, else 0.5, the middle of all scales."""
+        with self._lock:
+            count, total = self._groups.get(group) or self._sources.get(source) or (2, 1.0)
+        return total / count
+
+
+def _with(known: tuple[int, float] | None, score: float) -> tuple[int, float]:
+    count, total = known or (0, 0.0)
+    return count + 1, total + score

@@ -1,10 +1,15 @@
-"""The length penalty: nothing near the reference length, then a straight line up to the full penalty.
+"""What the length of a response costs: our penalty, DAPO's soft overlong punishment, Kimi k1.5's reward.
+
+LengthPenalty: nothing near the reference length, then a straight line up to the full penalty.
 
     d = |L - R| / R        over: max(0, L - R) / R        under: max(0, R - L) / R
     penalty = penalty_scale * max_penalty * clip((d - peak_ratio) / (outer_ratio - peak_ratio), 0, 1)
 
 L is a response's length, R the reference: the median of its group, a target, or what makes the penalty full
 exactly at a budget.
+
+KimiLength: lambda = 0.5 - (L - min) / (max - min) over the group; correct answers get lambda, others
+min(0, lambda).
 """
 
 from __future__ import annotations
@@ -17,10 +22,10 @@ import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group, Rows
-from plaudit.rewards.grouping import Flags, Grouping, Numbers, check_finite, check_length, gaps_of, numbers_of
+from plaudit.rewards.groups import Flags, Grouping, Numbers, check_finite, check_length, gaps_of, numbers_of
 
 Side = Literal["both", "over", "under"]
-Reference = Literal["group_median", "target", "budget"]
+LengthReference = Literal["group_median", "target", "budget"]
 Gate = Literal["none", "positive"]
 
 
@@ -40,7 +45,7 @@ class LengthPenalty:
     outer_ratio: float = 0.5
     """Relative distance from which on everything is charged."""
     side: Side = "both"
-    reference: Reference = "group_median"
+    reference: LengthReference = "group_median"
     target: float | None = None
     """Tokens; for reference="target"."""
     budget: float | None = None
@@ -61,7 +66,7 @@ class LengthPenalty:
                 setting="outer_ratio",
                 value=self.outer_ratio,
             )
-        for name, kind in (("side", Side), ("reference", Reference), ("gate", Gate)):
+        for name, kind in (("side", Side), ("reference", LengthReference), ("gate", Gate)):
             if getattr(self, name) not in get_args(kind):
                 raise ConfigError(
                     f"is unknown; use {' or '.join(get_args(kind))}", setting=name, value=getattr(self, name)
@@ -126,3 +131,70 @@ class LengthPenalty:
         check_length("base", base, rows)
         rewards, is_known = gaps_of("base", base)
         return np.asarray(is_known & (rewards > self.gate_threshold), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftOverlong:
+    """DAPO's: 0 up to max_length - cache, (max_length - cache - L) / cache up to max_length, -1 beyond."""
+
+    max_length: float
+    cache: float
+    """The last so many tokens before the limit, over which the punishment grows."""
+
+    def __post_init__(self) -> None:
+        check_finite("max_length", self.max_length, at_least=1.0)
+        check_finite("cache", self.cache)
+        if not 0 < self.cache <= self.max_length:
+            raise ConfigError(
+                f"should be above 0 and at most max_length={self.max_length}",
+                setting="cache",
+                value=self.cache,
+            )
+
+    @property
+    def needs_base(self) -> bool:
+        return False
+
+    def rewards(self, lengths: Sequence[float]) -> list[float]:
+        """What each row gets added, from -1 to 0."""
+        tokens = numbers_of("lengths", lengths, at_least=0.0)
+        free = self.max_length - self.cache
+        result: list[float] = np.clip((free - tokens) / self.cache, -1.0, 0.0).tolist()
+        return result
+
+    def values(self, rows: Rows) -> list[float | None]:
+        return list(self.rewards(rows.known_lengths("SoftOverlong")))
+
+
+@dataclass(frozen=True, slots=True)
+class KimiLength:
+    """Kimi k1.5's: -0.5 for the longest of a group, 0.5 for its shortest correct answer; else 0."""
+
+    correct_above: float = 0.0
+    """A row counts as correct when its base reward is above this; unknown counts as wrong."""
+
+    def __post_init__(self) -> None:
+        check_finite("correct_above", self.correct_above)
+
+    @property
+    def needs_base(self) -> bool:
+        return True
+
+    def rewards(
+        self, lengths: Sequence[float], groups: Sequence[Group], base: Sequence[float | None]
+    ) -> list[float]:
+        """What each row gets added."""
+        tokens = numbers_of("lengths", lengths, at_least=0.0)  # (rows,)
+        check_length("groups", groups, len(tokens))
+        check_length("base", base, len(tokens))
+        known, is_known = gaps_of("base", base)
+        grouping, everybody = Grouping(groups), np.ones(len(tokens), dtype=np.bool_)
+        spread = grouping.spreads(tokens, everybody)[grouping.codes]
+        shortest = -grouping.highest(-tokens, everybody)[grouping.codes]
+        share = 0.5 - (tokens - shortest) / np.where(spread > 0, spread, 1.0)
+        gained = np.where(is_known & (known > self.correct_above), share, np.minimum(0.0, share))
+        result: list[float] = np.where(spread > 0, gained, 0.0).tolist()
+        return result
+
+    def values(self, rows: Rows) -> list[float | None]:
+        return list(self.rewards(rows.known_lengths("KimiLength"), rows.groups, rows.base))

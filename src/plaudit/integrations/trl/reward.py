@@ -18,14 +18,14 @@ from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.file import load_judge
-from plaudit.rewards import Component, Reward, Source
+from plaudit.rewards import Component, Reward, RewardSource
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 
 
 def reward_function(
     judge: Judge | Panel | str | os.PathLike[str],
     *,
-    penalty: Source | None = None,
+    penalty: RewardSource | None = None,
     rules: Sequence[Rule | Component] = (),
     rule_weights: Sequence[float] | None = None,
     monitor: Monitor | None = None,

@@ -21,7 +21,7 @@ from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, pen
 from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
 from plaudit.judges import Group, Monitor, Pairwise, Rubric
 from plaudit.judges.base import Judge, Panel
-from plaudit.rewards.neutral import Neutral
+from plaudit.rewards.failure import Neutral
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")

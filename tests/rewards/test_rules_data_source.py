@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaudit.rewards.data_source import is_mathematical
+from plaudit.rewards.rules import is_mathematical
 
 
 @pytest.mark.parametrize(

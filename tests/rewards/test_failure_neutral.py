@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaudit.rewards.neutral import GROUPS_KEPT, WINDOW, Neutral
+from plaudit.rewards.failure import GROUPS_KEPT, WINDOW, Neutral
 
 
 def test_it_is_the_mean_of_the_group_else_of_the_source_else_the_middle() -> None:

@@ -1,11 +1,52 @@
-"""The format reward: 1.0 for a response of the asked form, else 0.0, in time linear in its length."""
+"""Rewards by rule: any function of a sample, the form of a response, and which data sources have a rule."""
 
 from __future__ import annotations
 
+import logging
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Rows
+from plaudit.types import Sample
+
+log = logging.getLogger("plaudit")
+
+MATH = frozenset({
+    "openai/gsm8k", "gsm8k",
+    "lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500", "MATH", "math",
+    "math500", "amc23", "minerva_math", "olympiadbench", "hiyouga/geometry3k", "hiyouga/math12k",
+    "BytedTsinghua-SIA/DAPO-Math-17k", "agentica-org/DeepScaleR-Preview-Dataset",
+})  # fmt: skip
+MATH_PREFIXES = ("aime", "math_dapo", "numina_", "AI-MO/", "Maxwell-Jia/AIME")
+"""The names that public training sets of mathematics go by."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReward:
+    """Scores each sample by a function: a number, True or False, or None where the rule cannot say.
+
+    An exception or a NaN costs its own sample only: it has no value, and the reward's failure policy decides.
+    """
+
+    fn: Callable[[Sample], float | bool | None]
+
+    @property
+    def needs_base(self) -> bool:
+        return False
+
+    def values(self, rows: Rows) -> list[float | None]:
+        return [self._value(sample) for sample in rows.samples]
+
+    def _value(self, sample: Sample) -> float | None:
+        try:
+            value = self.fn(sample)
+            number = None if value is None else float(value)
+        except Exception:  # user code, as a judge's is
+            log.exception("the rule %s failed on a sample", getattr(self.fn, "__name__", self.fn))
+            return None
+        return number if number is not None and math.isfinite(number) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +123,8 @@ def _fits_tags(text: str, tags: tuple[str, ...]) -> bool:
             return False
         rest = rest.lstrip()
     return not rest
+
+
+def is_mathematical(data_source: str) -> bool:
+    """Whether answers of this data source are checked as mathematics."""
+    return data_source in MATH or data_source.lower().startswith(tuple(p.lower() for p in MATH_PREFIXES))
