@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -37,6 +37,8 @@ from plaudit.config import (
 from plaudit.errors import ConfigError
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
+T = TypeVar("T")
+
 DEFAULT = "default"
 
 OWN_VARIABLES: dict[str, tuple[str, ...]] = {
@@ -52,58 +54,115 @@ OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDI
 """Variables of ours that are no settings of this table."""
 
 
+def _setting(default: T, text: str, *, metavar: str = "", section: str = "") -> T:
+    """A setting, with the text and the section under which `--help` shows it."""
+    found: T = field(default=default, metadata={"help": text, "metavar": metavar, "section": section})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, typed and checked. `origins` says for each name where its value came from."""
+    """Every setting, typed and checked. `origins` says for each name where its value came from.
 
-    base_url: tuple[str, ...] = ()
-    """URLs of the endpoints; none: the embedded judge. As a variable: separated by commas or blanks."""
-    model: str = ""
-    """Model to ask; empty: the endpoint's only one."""
-    api_key_env: str = ""
-    """Variable that holds the key; empty: PLAUDIT_API_KEY, else OPENAI_API_KEY."""
-    judge: str = "rubric"
-    """Name of a judge, or a file that describes one."""
-    rubric: str = ""
-    """What to judge by, in words, or a file that holds them; empty: the judge's own."""
-    scale: tuple[float, float] | None = None
-    """Lowest and highest score; none: the judge's own."""
-    max_concurrent: int | None = None
-    """Ceiling on calls at once, over all endpoints; none: the engine finds what they bear."""
-    rpm: int | None = None
-    """Requests a minute, over all endpoints; none: no limit of ours."""
-    tpm: int | None = None
-    """Tokens a minute, over all endpoints; none: no limit of ours."""
-    budget: float | None = None
-    """US dollars a run may spend; none: no limit."""
-    price: tuple[float, float] | None = None
-    """US dollars for a million prompt tokens and a million completion tokens."""
-    timeout: float = 120.0
-    """Seconds one call may take."""
-    deadline: float | None = None
-    """Seconds the whole run may take; none: no limit."""
-    hedge: bool = True
-    """Whether a call that takes far too long is sent a second time."""
-    cache: str = ""
-    """Cache file, or `off`; empty: the one in plaudit's home."""
-    on_failure: str = "null"
-    """What a sample without a verdict gets: null, group-mean, raise or a number."""
-    client: Literal["httptools", "aiohttp", "pyreqwest"] = "httptools"
-    """HTTP client: httptools, aiohttp, or pyreqwest where it is installed."""
-    local_model: str = ""
-    """GGUF file for the embedded judge; empty: the packaged model."""
-    train_with_monitor: bool = False
-    """Whether compute_score adds the monitor's verdict."""
-    monitor_cache: bool = True
-    """Whether compute_score keeps verdicts for repeated responses."""
-    monitor: str = ""
-    """Behaviour that compute_score's monitor looks for, in words, or a file; empty: gaming the score."""
-    monitor_use: Literal["penalise", "screen", "observe"] = "penalise"
-    """What compute_score does with the monitor's verdict: subtract it, leave the row out, or report it."""
-    monitor_weight: float = 1.0
-    """What a response that the monitor is sure about loses."""
-    max_failure_rate: float = 0.2
-    """Share of samples without a verdict past which compute_score raises."""
+    A new setting is a new field here: its variable, its key in plaudit.toml and its option follow from it.
+    """
+
+    base_url: tuple[str, ...] = _setting(
+        (),
+        "Endpoint, like http://localhost:8000/v1; several: the option again, or with commas in a variable "
+        "(default: a model on this machine)",
+        metavar="URL",
+        section="Judge",
+    )
+    model: str = _setting(
+        "", "Model to ask (default: the only one that the endpoint has)", metavar="M", section="Judge"
+    )
+    api_key_env: str = _setting(
+        "",
+        "Variable that holds the key (default: PLAUDIT_API_KEY, else OPENAI_API_KEY)",
+        metavar="NAME",
+        section="Judge",
+    )
+    judge: str = _setting(
+        "rubric",
+        "A kind of judge (rubric, yes, reference, ...), or a file that describes one (default: rubric)",
+        metavar="NAME|FILE",
+        section="Judge",
+    )
+    rubric: str = _setting(
+        "",
+        "What to judge by, in words, or a file that holds them (default: the judge's own)",
+        metavar="TEXT|FILE",
+        section="Judge",
+    )
+    scale: tuple[float, float] | None = _setting(
+        None, "Lowest and highest score (default: the judge's own)", metavar="LO HI", section="Judge"
+    )
+    local_model: str = _setting(
+        "",
+        "GGUF file to judge with on this machine (default: the packaged model)",
+        metavar="FILE.gguf",
+        section="Judge",
+    )
+    max_concurrent: int | None = _setting(
+        None,
+        "Ceiling on calls at once, over all endpoints (default: adaptive concurrency)",
+        metavar="N",
+        section="Limits",
+    )
+    rpm: int | None = _setting(
+        None, "Requests a minute, over all endpoints (default: no limit)", metavar="N", section="Limits"
+    )
+    tpm: int | None = _setting(
+        None, "Tokens a minute, over all endpoints (default: no limit)", metavar="N", section="Limits"
+    )
+    budget: float | None = _setting(
+        None, "US dollars that a run may spend; needs a price", metavar="USD", section="Limits"
+    )
+    price: tuple[float, float] | None = _setting(
+        None,
+        "US dollars for a million prompt tokens, and for a million completion tokens",
+        metavar="IN OUT",
+        section="Limits",
+    )
+    timeout: float = _setting(
+        120.0, "Seconds one call may take (default: 120)", metavar="S", section="Limits"
+    )
+    deadline: float | None = _setting(
+        None, "Seconds the whole run may take (default: no limit)", metavar="S", section="Limits"
+    )
+    hedge: bool = _setting(
+        True, "Whether a call that takes far too long is sent a second time (default: yes)", section="Limits"
+    )
+    cache: str = _setting(
+        "",
+        "File that keeps the verdicts, or off (default: verdicts.sqlite in plaudit's home)",
+        metavar="PATH|off",
+        section="Output",
+    )
+    on_failure: str = _setting(
+        "null",
+        "Score of a line without a verdict; raise names the first such line (default: null)",
+        metavar="null|group-mean|VALUE|raise",
+        section="Output",
+    )
+    client: Literal["httptools", "aiohttp", "pyreqwest"] = _setting(
+        "httptools", "HTTP client; pyreqwest where it is installed (default: httptools)", section="Limits"
+    )
+    train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
+    monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
+    monitor: str = _setting(
+        "",
+        "Behaviour that compute_score's monitor looks for, in words, or a file (default: gaming the score)",
+    )
+    monitor_use: Literal["penalise", "screen", "observe"] = _setting(
+        "penalise",
+        "What compute_score does with the monitor's verdict: subtract it, leave the row out, or report it",
+    )
+    monitor_weight: float = _setting(1.0, "What a response that the monitor is sure about loses")
+    max_failure_rate: float = _setting(
+        0.2, "Share of samples without a verdict past which compute_score raises"
+    )
     api_key: Secret | None = None
     """The key itself; it comes from a variable only, never from a file or an argument."""
     origins: Mapping[str, str] = field(default_factory=dict)
