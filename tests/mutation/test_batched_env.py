@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,13 +19,14 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 
 from plaudit.errors import ConfigError  # noqa: E402
+from plaudit.mutation.encoders import Encoded  # noqa: E402
 from plaudit.mutation.env import (  # noqa: E402
     ID,
     BatchedQueryMutationEnv,
     QueryMutationEnv,
 )
 from plaudit.mutation.ppo import VectorAdapter, rows_of  # noqa: E402
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation  # noqa: E402
+from plaudit.testing.simulated_mutation import Faults, SimulatedMutation, WordEncoder  # noqa: E402
 
 ENVS = 5
 
@@ -144,6 +146,41 @@ def test_a_snapshot_brings_everybody_back(
     with closing(BatchedQueryMutationEnv(practice.task, num_envs=ENVS)) as other:
         other.restore(saved)
         np.testing.assert_array_equal([other.step(chosen)[1] for chosen in plan], first)
+
+
+@pytest.mark.parametrize(("chosen", "env_id"), [([0, 9, 0, 0, 0], None), ([-1], [2]), ([0], [5])])
+def test_an_action_out_of_range_begins_nothing_and_the_next_reset_goes_on(
+    practice: SimulatedMutation, batched: BatchedQueryMutationEnv, chosen: list[int], env_id: list[int] | None
+) -> None:
+    batched.reset(seed=1)
+    with pytest.raises(ConfigError, match="there is no"):
+        batched.send(chosen, env_id)
+    with pytest.raises(ConfigError, match="0 environments are under way"):
+        batched.recv()
+    again, _ = batched.reset(seed=1)
+    with closing(BatchedQueryMutationEnv(practice.task, 5)) as fresh:
+        assert (again == fresh.reset(seed=1)[0]).all()
+
+
+def test_a_bug_in_one_environment_leaves_the_others_usable(practice: SimulatedMutation) -> None:
+    class Broken(WordEncoder):
+        is_broken = False
+
+        async def aencode(self, texts: Sequence[str]) -> Encoded:
+            if self.is_broken:
+                raise ValueError("a bug in the encoder")
+            return self.encode(texts)
+
+    encoder = Broken()
+    task = replace(practice.task, models=replace(practice.task.models, encoder=encoder))
+    with closing(BatchedQueryMutationEnv(task, 3)) as env:
+        env.reset(seed=1)
+        encoder.is_broken = True
+        with pytest.raises(ValueError, match="a bug in the encoder"):
+            env.step([1, 1, 1])
+        encoder.is_broken = False
+        env.reset(seed=1)
+        env.step([1, 1, 1])
 
 
 def test_misuse_is_named_and_hangs_nobody(batched: BatchedQueryMutationEnv) -> None:

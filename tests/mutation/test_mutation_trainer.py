@@ -61,6 +61,17 @@ def test_a_training_can_be_made_longer(tmp_path: Path) -> None:
     assert longer == whole
 
 
+def test_a_finished_training_has_nothing_left_to_resume(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = small(tmp_path)
+    (tmp_path / "policy.zip").unlink()  # as if killed just before it was written
+    with SimulatedMutation() as practice:
+        assert train(practice.task, SMALL, tmp_path, resume=True) == whole
+    assert (tmp_path / "policy.zip").exists()
+    assert "raise --num-env-steps" in caplog.text
+
+
 def test_other_settings_do_not_go_on_with_a_training(tmp_path: Path) -> None:
     small(tmp_path)
     other = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=4)

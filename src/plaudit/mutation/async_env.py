@@ -32,6 +32,7 @@ from plaudit.mutation.questions import Item
 from plaudit.mutation.task import MutationTask
 
 Work = Coroutine[Any, Any, Any]
+Outcome = asyncio.Future[Any]
 _CLOSE_WITHIN = 10.0
 
 
@@ -66,9 +67,7 @@ class AsyncEnv:
     async def step(self, action: int) -> Transition:
         """Apply an operator; the episode moves on."""
         episode, rules = self._current(), self.task.rules
-        if not 0 <= action < len(self.task.operators):
-            raise ConfigError(f"there is no action {action}; use 0 to {len(self.task.operators) - 1}")
-        operator = self.task.operators[action]
+        operator = self.task.operators[self.checked(action)]
         if self._looks_ahead and episode.step + 1 >= rules.max_steps:
             self._next = self._draw()
             self._ahead = asyncio.ensure_future(self.task.chain.start(self._next))
@@ -82,6 +81,13 @@ class AsyncEnv:
         moved = advance(episode, operator.name, attempt, rules, is_last=operator.is_keep)
         self.episode = moved.episode
         return moved
+
+    def checked(self, action: int) -> int:
+        """The action. Raises ConfigError where there is no such operator, or no episode to apply it to."""
+        self._current()
+        if not 0 <= action < len(self.task.operators):
+            raise ConfigError(f"there is no action {action}; use 0 to {len(self.task.operators) - 1}")
+        return action
 
     def observe(self) -> Vector:
         """What the policy sees now."""
@@ -149,8 +155,8 @@ class ChainRunner(Protocol):
         """Begin a chain; returns at once."""
         ...
 
-    def finished(self) -> tuple[int, Any]:
-        """The next chain to finish: its number and its result. Waits; raises what the chain raised."""
+    def finished(self) -> tuple[int, Outcome]:
+        """Wait for the next chain to finish: its number, and the future that holds its result or error."""
         ...
 
     def close(self) -> None:
@@ -164,16 +170,15 @@ class ThreadRunner:
     def __init__(self) -> None:
         self._thread: LoopThread | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._done: queue.SimpleQueue[tuple[int, asyncio.Task[Any]]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
 
     def start(self, number: int, work: Work) -> None:
         if self._thread is None or not self._thread.is_alive:
             self._thread = LoopThread("plaudit-chains")
         self._thread.post(functools.partial(self._begin, number, work))
 
-    def finished(self) -> tuple[int, Any]:
-        number, task = self._done.get()
-        return number, task.result()
+    def finished(self) -> tuple[int, Outcome]:
+        return self._done.get()
 
     def close(self) -> None:
         if self._thread is not None:

@@ -20,7 +20,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from plaudit.errors import ConfigError
-from plaudit.mutation.async_env import AsyncEnv, ChainRunner, ThreadRunner, generator
+from plaudit.mutation.async_env import AsyncEnv, ChainRunner, Outcome, ThreadRunner, generator
 from plaudit.mutation.episode import Info, Transition, Vector
 from plaudit.mutation.task import MutationTask
 
@@ -60,14 +60,14 @@ class QueryMutationEnv(gymnasium.Env[Vector, np.int64]):  # type: ignore[misc]
         if self._env.random is not self.np_random:
             self._env.reseed(self.np_random)
         self._runner.start(0, self._env.reset())
-        _, (observation, info) = self._runner.finished()
+        observation: Vector
+        observation, info = self._runner.finished()[1].result()
         return observation, info
 
     def step(self, action: np.int64 | int) -> tuple[Vector, float, bool, bool, Info]:
         """Apply an operator to the query. Episodes end, they are never truncated."""
-        self._runner.start(0, self._env.step(int(action)))
-        moved: Transition
-        _, moved = self._runner.finished()
+        self._runner.start(0, self._env.step(self._env.checked(int(action))))
+        moved: Transition = self._runner.finished()[1].result()
         return self._env.observe(), moved.reward, moved.is_over, False, moved.info
 
     def render(self) -> str | None:
@@ -136,7 +136,9 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         """Begin an episode in every environment, or in those of `options["reset_mask"]`."""
         chosen = self._chosen(options)
         seeds = self._seeds(seed)
-        self._collect(len(self._in_flight))  # what was sent and never received
+        while self._in_flight:  # what was sent and never received
+            _, outcome = self._next_finished()
+            outcome.cancelled() or outcome.exception()  # looked at, so that asyncio does not log it
         turns: dict[int, Turn] = {}
         for number in chosen:
             if seeds[number] is not None:
@@ -171,10 +173,15 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
             raise ConfigError(
                 f"there are {len(actions)} actions for {len(numbers)} environments; give one each"
             )
-        for number, action in zip(numbers, actions, strict=True):
+        checked = []
+        for number, action in zip(numbers, actions, strict=True):  # all of them, before any begins
+            if not 0 <= number < self.num_envs:
+                raise ConfigError(f"there is no environment {number}; use 0 to {self.num_envs - 1}")
             if number in self._in_flight:
                 raise ConfigError(f"environment {number} is still under way; send again once recv() gave it")
-            self._begin(number, self._turn(self._envs[number], int(action)))
+            checked.append(self._envs[number].checked(int(action)))
+        for number, action in zip(numbers, checked, strict=True):
+            self._begin(number, self._turn(self._envs[number], action))
 
     def recv(self, at_least: int = 1) -> Result:
         """Wait for so many environments to finish; their rows, in the order of `infos["env_id"]`."""
@@ -231,12 +238,17 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         self._runner.start(number, work)
 
     def _collect(self, count: int) -> dict[int, Turn]:
+        """Wait for so many environments. Raises what the first of them raised; the others stay under way."""
         turns: dict[int, Turn] = {}
         while len(turns) < count:
-            number, turn = self._runner.finished()
-            self._in_flight.discard(number)
-            turns[number] = turn
+            number, outcome = self._next_finished()
+            turns[number] = outcome.result()
         return turns
+
+    def _next_finished(self) -> tuple[int, Outcome]:
+        number, outcome = self._runner.finished()
+        self._in_flight.discard(number)
+        return number, outcome
 
     def _infos(self, turns: dict[int, Turn]) -> Info:
         """Arrays over all environments, each with a mask `_key`: Gymnasium's form."""

@@ -8,6 +8,7 @@ environments and history; nothing in it is code: parameters are loaded as tensor
 from __future__ import annotations
 
 import io
+import logging
 import math
 import time
 import warnings
@@ -34,6 +35,8 @@ from plaudit.mutation.ppo import PacedPPO, VectorAdapter
 from plaudit.mutation.task import MutationTask
 from plaudit.mutation.training import Training, flag
 from plaudit.mutation.training_report import write_report
+
+log = logging.getLogger("plaudit")
 
 CHECKPOINT = "checkpoint.zip"
 VERSION = 1
@@ -87,8 +90,15 @@ def train(
         remaining = training.steps - model.num_timesteps
         if remaining > 0:
             model.learn(remaining, callback=callback, reset_num_timesteps=False)
+            if not callback.is_stopped:
+                callback.save()
+        else:
+            log.warning(
+                "the training in %s has its %s steps: nothing is left to do; raise --num-env-steps to go on",
+                folder,
+                f"{model.num_timesteps:,}",
+            )
         if not callback.is_stopped:
-            callback.save()
             policy = io.BytesIO()
             model.save(policy, exclude=["on_turn"])
             write_whole(folder / "policy.zip", policy.getvalue())

@@ -26,7 +26,7 @@ from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.errors import EngineClosed, RequestRefused, Unreachable
 from plaudit.judges.rubric import Rubric
-from plaudit.mutation.async_env import Work
+from plaudit.mutation.async_env import Outcome, Work
 from plaudit.mutation.encoders import Encoded
 from plaudit.mutation.episode import Episode, Rules, advance
 from plaudit.mutation.operators import Operator, builtin_operators
@@ -212,20 +212,19 @@ class LoopRunner:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._done: deque[tuple[int, asyncio.Task[Any]]] = deque()
+        self._done: deque[tuple[int, Outcome]] = deque()
 
     def start(self, number: int, work: Work) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(functools.partial(self._end, number))
 
-    def finished(self) -> tuple[int, Any]:
+    def finished(self) -> tuple[int, Outcome]:
         while not self._done:
             if not self._tasks:
                 raise EngineClosed("no chain is under way, so none will finish; start one first")
             self.loop.run_until_complete(asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED))
-        number, task = self._done.popleft()
-        return number, task.result()
+        return self._done.popleft()
 
     def close(self) -> None:
         for task in self._tasks:
