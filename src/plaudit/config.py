@@ -168,8 +168,12 @@ class EngineConfig:
     """A file, `memory`, or None for no cache."""
     client: str = "httptools"
     """HTTP client: `httptools`, `aiohttp` or `pyreqwest`."""
+    observers: tuple[str, ...] = ()
+    """Import paths of observers, like `package.module:name`; they are loaded where the engine runs."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoints", tuple(self.endpoints))
+        object.__setattr__(self, "observers", tuple(self.observers))
         _check_limits(self)
         if not isinstance(self.timeout, int | float) or not self.timeout > 0:
             raise ConfigError(

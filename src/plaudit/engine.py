@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Endpoint, EngineConfig, Secret, Unset, home
@@ -18,11 +18,12 @@ from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_samples
+from plaudit.observers.named import load_observers
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.session import Plan, Session
-from plaudit.settings import engine_config, load
+from plaudit.settings import Settings, engine_config, load
 from plaudit.submits import Submits, checked_deadline
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Sample
@@ -49,7 +50,7 @@ class Engine(Submits):
         hedge: bool | Unset = UNSET,
         cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
         client: str | Unset = UNSET,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[Observer | str] = (),
         transport: Callable[[Endpoint], Transport] | None = None,
         ledger: Callable[[float], None] | None = None,
     ) -> None:
@@ -72,7 +73,8 @@ class Engine(Submits):
             cache: A file, `memory`, a Cache (which stays open), or None for none; left out: the user's own
                 verdict file.
             client: `httptools`, `aiohttp` or `pyreqwest`.
-            observers: Called with every event, on the engine's thread.
+            observers: Called with every event, on the engine's thread; each a function, or its import path
+                like `package.module:name`.
             transport: How to reach an endpoint, in place of HTTP.
             ledger: With a budget: called with the sum of dollars that this engine may have spent, before it
                 is spent. Keep the last one, and nothing is spent twice after a crash. It raises BudgetSpent
@@ -81,10 +83,7 @@ class Engine(Submits):
         Raises:
             ConfigError: there is no endpoint, or a value makes no sense.
         """
-        live: Cache | Unset = UNSET
-        if not (cache is None or isinstance(cache, str | os.PathLike | Unset)):
-            live, cache = cache, None
-        config = engine_config(
+        config, live = configure(
             load({}),
             url,
             model=model,
@@ -98,8 +97,11 @@ class Engine(Submits):
             hedge=hedge,
             cache=cache,
             client=client,
+            observers=observers,
+            transport=transport,
+            ledger=ledger,
         )
-        self._set_up(config, observers=observers, transport=transport, ledger=ledger, cache=live)
+        self._set_up(config, **live)
 
     @classmethod
     def from_config(
@@ -115,7 +117,7 @@ class Engine(Submits):
 
         Args:
             config: What the engine works with.
-            observers: Called with every event, on the engine's thread.
+            observers: Called with every event, on the engine's thread, as are those of the configuration.
             transport: How to reach an endpoint, in place of HTTP.
             ledger: As for `Engine`.
             cache: An open cache, in place of the one that the configuration names. It stays open.
@@ -131,10 +133,10 @@ class Engine(Submits):
         self,
         config: EngineConfig,
         *,
-        observers: Sequence[Observer],
-        transport: Callable[[Endpoint], Transport] | None,
-        ledger: Callable[[float], None] | None,
-        cache: Cache | Unset,
+        observers: Sequence[Observer] = (),
+        transport: Callable[[Endpoint], Transport] | None = None,
+        ledger: Callable[[float], None] | None = None,
+        cache: Cache | Unset = UNSET,
     ) -> None:
         if not config.endpoints:
             raise ConfigError("no endpoint: give the configuration one, like Endpoint('http://host:8000/v1')")
@@ -146,7 +148,7 @@ class Engine(Submits):
         self._plan = Plan(
             config,
             config.cache if cache is UNSET else cache,
-            tuple(observers),
+            (*observers, *load_observers(config.observers)),
             home() / "limits.json",
             transport,
             ledger,
@@ -213,6 +215,25 @@ class Engine(Submits):
         if self._session is None or not self._session.is_alive:
             self._session = Session(self._plan)
         return self._session
+
+
+def configure(
+    settings: Settings, url: str | None = None, **options: Any
+) -> tuple[EngineConfig, dict[str, Any]]:
+    """Options of `Engine` as a configuration, and what is alive among them, for `Engine.from_config`.
+
+    Raises:
+        ConfigError: there is no endpoint or no such option, or a value makes no sense.
+    """
+    live: dict[str, Any] = {name: options.pop(name) for name in ("transport", "ledger") if name in options}
+    observers = options.pop("observers", ())
+    live["observers"] = tuple(one for one in observers if not isinstance(one, str))
+    if named := tuple(one for one in observers if isinstance(one, str)):
+        options["observers"] = named
+    cache = options.get("cache")
+    if not (cache is None or isinstance(cache, str | os.PathLike | Unset)):
+        live["cache"], options["cache"] = cache, None
+    return engine_config(settings, url, **options), live
 
 
 # Held for microseconds at a time, and across a fork: no child finds an engine half started.

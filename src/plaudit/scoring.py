@@ -58,11 +58,25 @@ class Scoring:
     """Scores samples as the settings say. Nothing is opened before a sample needs it."""
 
     def __init__(
-        self, settings: Settings, *, engine: Engine | None = None, judge: Judge | Panel | None = None
+        self,
+        settings: Settings,
+        *,
+        engine: Engine | None = None,
+        judge: Judge | Panel | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
+        """Nothing is read but the settings.
+
+        Args:
+            settings: Resolved settings.
+            engine: An engine of the caller's; by default one is opened as the settings say.
+            judge: A judge for every sample; by default the one that the settings name.
+            observers: Called with every event of the engine that is opened here.
+        """
         self.settings = settings
         self._engine = engine
         self._given = judge
+        self._observers = tuple(observers)
         self._judges: dict[bool, Judge | Panel] = {}
         self._reported: set[str] = set()
 
@@ -118,7 +132,7 @@ class Scoring:
     def _submit(self, samples: Sequence[Sample], judge: Judge | Panel) -> Pending:
         with _gate:  # several threads may ask for their first sample at once
             if self._engine is None:
-                self._engine = open_engine(self.settings)
+                self._engine = open_engine(self.settings, self._observers)
         return self._engine.submit(samples, judge, deadline=self.settings.deadline)
 
     def _judge(self, has_reference: bool) -> Judge | Panel:
@@ -220,7 +234,7 @@ class Scoring:
         )
 
 
-def open_engine(settings: Settings) -> Engine:
+def open_engine(settings: Settings, observers: Sequence[Observer] = ()) -> Engine:
     """An engine for the judge that the settings name; with only a key, OpenAI's."""
     if not settings.base_url:
         if settings.api_key is None:
@@ -239,7 +253,7 @@ def open_engine(settings: Settings) -> Engine:
         with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
             endpoints = aside.submit(with_models, endpoints, settings).result()
     config = engine_config(settings, endpoints=endpoints, cache=UNSET if settings.monitor_cache else None)
-    return Engine.from_config(config, observers=[_log_of_batches(Log())])
+    return Engine.from_config(config, observers=[_log_of_batches(Log()), *observers])
 
 
 def _log_of_batches(log_event: Observer) -> Observer:

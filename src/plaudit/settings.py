@@ -149,6 +149,13 @@ class Settings:
     client: Literal["httptools", "aiohttp", "pyreqwest"] = _setting(
         "httptools", "HTTP client; pyreqwest where it is installed (default: httptools)", section="Limits"
     )
+    observers: tuple[str, ...] = _setting(
+        (),
+        "What is called with every event, by its import path; several: the option again, or with commas in a "
+        "variable (default: none)",
+        metavar="MODULE:NAME",
+        section="Output",
+    )
     train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
     monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
     monitor: str = _setting(
@@ -192,9 +199,10 @@ class EngineOptions(TypedDict, total=False):
     hedge: bool | Unset
     cache: str | os.PathLike[str] | Unset | None
     client: str | Unset
+    observers: Sequence[str]
 
 
-_SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client")
+_SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client", "observers")
 """Settings that an EngineConfig has under the same names."""
 
 
@@ -211,6 +219,12 @@ def engine_config(
     Raises:
         ConfigError: there is no endpoint, or a value makes no sense.
     """
+    known = tuple(EngineOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            near = _closest(name, known)
+            hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}"
+            raise ConfigError(f"an engine has no option {name!r}; {hint}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
     endpoints = given.get("endpoints") or ()
     named = {name: given[name] for name in ("model", "api_key") if given.get(name)}
@@ -386,6 +400,11 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
         raise ConfigError(
             f"{where}: a key does not belong in a shared file; remove api_key and set OPENAI_API_KEY, "
             "or name another variable with api_key_env"
+        )
+    if "observers" in table:
+        raise ConfigError(
+            f"{where}: observers are code to run, which no file of a project may name; "
+            "set PLAUDIT_OBSERVERS, or use --observers"
         )
     for key in table:
         if key not in NAMES:

@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from plaudit.compute_score import Score, current
-from plaudit.engine import Engine
+from plaudit.config import EngineConfig
+from plaudit.engine import Engine, configure
 from plaudit.errors import BatchFailed, JudgeError
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Rewards
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, Neutral
 from plaudit.scoring import Scoring
-from plaudit.settings import load
+from plaudit.settings import Settings, load
 from plaudit.setup.rows import SOURCE, read_response, read_sample
 from plaudit.types import Sample
 
@@ -31,7 +32,7 @@ ENDS_OF_TEXT = (
 
 
 class Scored:
-    """Scores rows, from any thread and event loop. Opens nothing early; crosses processes as its arguments.
+    """Scores rows, from any thread and event loop. Opens nothing early; can be pickled.
 
     judge             by default what the settings name: PLAUDIT_JUDGE, PLAUDIT_RUBRIC, plaudit.toml
     max_failure_rate  share of the last 200 rows without a verdict past which BatchFailed is raised; 0.2
@@ -41,12 +42,23 @@ class Scored:
     def __init__(
         self, judge: Judge | Panel | None = None, *, max_failure_rate: float | None = None, **options: Any
     ) -> None:
-        self._arguments = {"judge": judge, "max_failure_rate": max_failure_rate, **options}
         self._limit = max_failure_rate
         self._own: tuple[Scoring, Neutral] | None = None
         if judge is not None or options:
-            engine = Engine(**options) if options else None
-            self._own = Scoring(load({}), engine=engine, judge=judge), Neutral()
+            settings = load({})
+            self._begin(judge, settings, *(configure(settings, **options) if options else (None, {})))
+
+    def _begin(
+        self,
+        judge: Judge | Panel | None,
+        settings: Settings,
+        config: EngineConfig | None,
+        live: dict[str, Any],
+    ) -> None:
+        """Score by settings of its own, which go with it to other processes."""
+        self._given = judge, settings, config, live
+        engine = None if config is None else Engine.from_config(config, **live)
+        self._own = Scoring(settings, engine=engine, judge=judge), Neutral()
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""
@@ -68,7 +80,7 @@ class Scored:
         return float(score)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self._arguments,)
+        return _remade, (self._limit, self._given if self._own else None)
 
     def _scores(
         self, samples: Sequence[Sample], found: Rewards, scoring: Scoring, neutral: Neutral
@@ -138,5 +150,8 @@ def without_end(response: str) -> str:
         end = bare - len(token)
 
 
-def _remade(arguments: dict[str, Any]) -> Scored:
-    return Scored(**arguments)
+def _remade(limit: float | None, given: Any) -> Scored:
+    scored = Scored(max_failure_rate=limit)
+    if given is not None:
+        scored._begin(*given)
+    return scored

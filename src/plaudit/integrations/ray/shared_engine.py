@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack, cast
 
 import ray.cloudpickle
@@ -79,7 +80,8 @@ class SharedEngine(Submits):
         return engine
 
     def _join(self, config: EngineConfig, share: str | None, node: str | None, detached: bool) -> None:
-        Engine.from_config(config)  # says here what the actor would say: it checks everything, starts nothing
+        # Says here what the actor would say: it checks everything, starts nothing. Observers live there.
+        Engine.from_config(replace(config, observers=()))
         check_running()
         check_node(node)
         self._set_up(default_name(share), config, node, detached)

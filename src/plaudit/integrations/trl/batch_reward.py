@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from plaudit.engine import Engine
+from plaudit.engine import Engine, configure
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
 from plaudit.integrations.trl.samples import samples_of
@@ -22,6 +22,7 @@ from plaudit.judges.check import Demanding
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
 from plaudit.rewards import Reward, Rewards
+from plaudit.settings import load
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -74,8 +75,8 @@ class BatchReward:
         self._num_generations = num_generations
         self._deadline = deadline
         self._max_failure_rate = max_failure_rate
-        self._options = options
         self._given = engine
+        self._configured = None if engine is not None else configure(load({}), **options)
         self._has_penalty = any(component.name == LENGTH for component in reward.components)
         self._needs_groups = self._has_penalty or any(
             isinstance(judge, Group | Pairwise) for judge in judges.values()
@@ -84,7 +85,10 @@ class BatchReward:
 
     def _start(self) -> None:
         """What belongs to this process alone."""
-        self._engine = self._given or shared_engine(self._options)
+        if self._configured is not None:
+            self._engine = shared_engine(*self._configured)
+        elif self._given is not None:
+            self._engine = self._given
         self._watch = FailureWatch(self._max_failure_rate)
         self._early: SubmittedBatch | None = None
         self._has_begun = False

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from plaudit.config import EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
@@ -17,7 +18,7 @@ log = logging.getLogger("plaudit")
 
 CEILINGS = ("max_concurrent", "rpm", "tpm", "budget")
 ENGINE_OPTIONS = tuple(name for name in inspect.signature(Engine).parameters if name != "self")
-_engines: list[tuple[dict[str, Any], Engine]] = []
+_engines: list[tuple[tuple[EngineConfig, dict[str, Any]], Engine]] = []
 
 
 def check_options(options: Mapping[str, Any], *, own: Callable[..., Any]) -> None:
@@ -35,28 +36,29 @@ def check_options(options: Mapping[str, Any], *, own: Callable[..., Any]) -> Non
             raise ConfigError(f"{own.__name__} has no option {name!r}; {hint}")
 
 
-def shared_engine(options: Mapping[str, Any]) -> Engine:
+def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:
     """The process's engine for these options. It starts with its first batch, and is closed at exit."""
-    wanted = dict(options)
+    wanted = config, dict(live)
     for known, engine in _engines:
         if known == wanted:
             return engine
-    _warn_of_processes(wanted)
-    engine = Engine(**{"observers": [Log()], **wanted})
+    _warn_of_processes(config)
+    engine = Engine.from_config(config, **{**live, "observers": live["observers"] or [Log()]})
     _engines.append((wanted, engine))
     return engine
 
 
-def _warn_of_processes(options: Mapping[str, Any]) -> None:
+def _warn_of_processes(config: EngineConfig) -> None:
     """A ceiling holds in each process, and a trainer may have several."""
     count = int(os.environ.get("WORLD_SIZE") or 1)
     for name in CEILINGS:
-        if count > 1 and options.get(name) is not None:
+        limit = getattr(config, name)
+        if count > 1 and limit is not None:
             log.warning(
                 "%s=%s holds in each of the %d training processes, which makes %s in all; divide it by %d",
                 name,
-                options[name],
+                limit,
                 count,
-                options[name] * count,
+                limit * count,
                 count,
             )

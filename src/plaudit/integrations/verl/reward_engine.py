@@ -30,7 +30,7 @@ P = ParamSpec("P")
 
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
-    "timeout", "hedge", "client",
+    "timeout", "hedge", "client", "observers",
 )  # fmt: skip
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 
@@ -38,8 +38,9 @@ SHARED = (
 def resolve(settings: RewardSettings) -> Settings:
     """Plaudit's settings, as the configuration and this process's environment say."""
     given: dict[str, Any] = {name: getattr(settings, name) for name in SHARED}
-    if isinstance(settings.base_url, str):
-        given["base_url"] = (settings.base_url,)
+    for name in ("base_url", "observers"):
+        if isinstance(given[name], str):
+            given[name] = (given[name],)
     if isinstance(settings.judge, str):
         given["judge"] = settings.judge
     if settings.cache is not None and settings.cache is not True:

@@ -86,6 +86,8 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A file, `memory`, or `off`; left out: the user's own verdict file, where the engine runs."""
     client: Literal["httptools", "aiohttp", "pyreqwest"] | None = None
     """HTTP client."""
+    observers: str | tuple[str, ...] | None = None
+    """Import paths of what is called with every event, like package.module:name, where the engine runs."""
     share: str | None = None
     """Name of an engine to share with other trainings of the cluster; left out: this training's own."""
 

@@ -1,0 +1,46 @@
+"""Observers by their import path, for front ends that can only pass text: `package.module:name`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+
+from plaudit.errors import ConfigError
+from plaudit.events import Observer
+
+
+def load_observers(paths: Sequence[str]) -> list[Observer]:
+    """The observers that these paths name.
+
+    Args:
+        paths: Each like `package.module:name`. A class is called without arguments to make one.
+
+    Raises:
+        ConfigError: one cannot be imported, or is not callable.
+    """
+    return [_load(path) for path in paths]
+
+
+def _load(path: str) -> Observer:
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise ConfigError("names no observer; write package.module:name", setting="observers", value=path)
+    try:
+        found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"cannot be imported ({error}); write package.module:name, with the module's folder in "
+            "PYTHONPATH where the engine runs",
+            setting="observers",
+            value=path,
+        ) from error
+    made = found() if isinstance(found, type) else found
+    if not callable(made):
+        raise ConfigError(
+            "cannot be called; an observer is a function that takes an event, or a class that makes one",
+            setting="observers",
+            value=path,
+        )
+    observer: Observer = made
+    return observer
