@@ -1,18 +1,18 @@
-"""A judge of one's own: a class with two methods. Runs offline, against a simulated model.
+"""A judge of one's own: a class with a version, a scale and two methods. Offline, with a simulated model.
 
 python examples/own_judge.py
 """
 
 from __future__ import annotations
 
-from plaudit import ChatRequest, Engine, Reply, Sample, Status, Verdict
+from plaudit import ChatRequest, Engine, Judge, Reply, Sample, Status, Verdict
 from plaudit.judges.fence import fence
 from plaudit.judges.parse import single_object
 from plaudit.judges.scale import Scale
 from plaudit.simulator import Latency, Scenario, SimulatedTransport
 
 
-class Tone:
+class Tone(Judge):
     """How well does the response keep the tone that its sample asks for?"""
 
     version = "tone-1"  # part of every cache key: change it with the prompt or the reading

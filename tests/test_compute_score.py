@@ -11,7 +11,6 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -343,16 +342,6 @@ def test_no_key_says_how_to_set_it() -> None:
 def test_a_setting_that_is_none_is_refused_by_name(judge: Loopback) -> None:
     with pytest.raises(ConfigError, match="'monitor_wieght'"):
         compute_score("It scatters.", None, ESSAYS, QUESTION, monitor_wieght=2)
-
-
-def test_a_monitor_is_no_judge_to_be_rewarded_by(
-    judge: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    file = tmp_path / "judge.toml"
-    file.write_text('kind = "monitor"\nbehaviour = "It cheats."\n', encoding="utf-8")
-    monkeypatch.setenv("PLAUDIT_JUDGE", str(file))
-    with pytest.raises(ConfigError, match="suspicion"):
-        compute_score("It scatters.", None, ESSAYS, QUESTION)
 
 
 @pytest.mark.parametrize("name", ["data_sources", "ground_truths", "extra_infos"])

@@ -24,6 +24,7 @@ from plaudit.caches import SqliteCache
 from plaudit.config import EngineConfig, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import BatchFinished, BatchStarted, BreakerChanged, CallStarted, Event, VerdictsReady
+from plaudit.judges import Judge
 from plaudit.simulator import Fault, Reject, SimulatedServer, SimulatedTransport
 from plaudit.testing import ScriptedTransport
 from plaudit.types import ChatRequest, Reply
@@ -107,8 +108,9 @@ def test_submit_only_copies_the_list() -> None:
     go_on = threading.Event()
     rendered = 0
 
-    class Counting:
+    class Counting(Judge):
         version = "1"
+        scale = (0.0, 1.0)
 
         def render(self, sample: Sample) -> ChatRequest | Verdict:
             nonlocal rendered
@@ -678,8 +680,9 @@ def test_a_large_batch_that_needs_no_call_does_not_hold_up_a_small_one() -> None
 
 
 def test_a_judge_that_exits_costs_its_own_sample_only(caplog: pytest.LogCaptureFixture) -> None:
-    class Exiting:
+    class Exiting(Judge):
         version = "1"
+        scale = (0.0, 10.0)
 
         def render(self, sample: Sample) -> ChatRequest | Verdict:
             if sample.response == "Paris 1":

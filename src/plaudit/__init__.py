@@ -16,9 +16,12 @@ if TYPE_CHECKING:
         Criterion,
         Expected,
         Group,
+        Judge,
         Jury,
         Monitor,
         Pairwise,
+        Panel,
+        Question,
         Reference,
         Rubric,
         SplitChecklist,
@@ -42,12 +45,15 @@ __all__ = [
     "Engine",
     "Expected",
     "Group",
+    "Judge",
     "Jury",
     "Monitor",
     "Pairwise",
+    "Panel",
     "Pending",
     "PlauditError",
     "Price",
+    "Question",
     "Reference",
     "Reply",
     "Rubric",
@@ -72,7 +78,8 @@ _HOMES = {
     "plaudit.errors": "BatchFailed ConfigError PlauditError",
     "plaudit.events": "Summary",
     "plaudit.judges": (
-        "Cascade Checklist Criterion Expected Group Jury Monitor Pairwise Reference Rubric SplitChecklist Yes"
+        "Cascade Checklist Criterion Expected Group Judge Jury Monitor Pairwise Panel Question Reference "
+        "Rubric SplitChecklist Yes"
     ),
     "plaudit.judges.file": "load_judge",
     "plaudit.openai_manager": "AsyncOpenAIManager",

@@ -10,14 +10,14 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Endpoint, EngineConfig, Secret, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
-from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_samples
+from plaudit.judges.base import Judge, Panel, is_panel
+from plaudit.judges.check import check_judge, check_samples
 from plaudit.observers.named import load_observers
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
@@ -183,11 +183,12 @@ class Engine(Submits):
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
         deadline = checked_deadline(deadline)
         samples = list(samples)
+        check_judge(judge)
         check_samples(judge, enumerate(samples))
-        if isinstance(judge, Panel):
+        if is_panel(judge):
             batch = panel_batch(samples, judge, model=self.model, deadline=deadline)
         else:
-            batch = Batch(samples, judge, model=self.model, deadline=deadline)
+            batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
         with _gate:  # so that no batch arrives after `close` has counted those it has to end
             session = self._started()
             session.start(batch)

@@ -18,6 +18,8 @@ from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_judge
+from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.settings import DEFAULT, Settings, engine_config
@@ -41,17 +43,16 @@ BEHAVIOUR = (
 )
 TASK, MONITOR = "task", "monitor"
 """Components of the score."""
-UNIT = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Verdicts on their way: for this component of these rows, on this scale."""
+    """Verdicts on their way: for this component of these rows, by this judge."""
 
     component: str
     rows: Sequence[int]
     pending: Pending
-    scale: tuple[float, float]
+    judge: Judge | Panel
 
 
 class Scoring:
@@ -73,6 +74,8 @@ class Scoring:
             judge: A judge for every sample; by default the one that the settings name.
             observers: Called with every event of the engine that is opened here.
         """
+        if judge is not None:
+            check_judge(judge, for_rewards=True)
         self.settings = settings
         self._engine = engine
         self._given = judge
@@ -121,10 +124,10 @@ class Scoring:
         asked = []
         for has_reference, rows in by_judge.items():
             judge = self._judge(has_reference)
-            scale = getattr(judge, "scale", UNIT)
-            asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), scale))
+            asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), judge))
         if self.settings.train_with_monitor:
-            asked.append(_Asked(MONITOR, range(len(samples)), self._submit(samples, self._monitor), UNIT))
+            monitor = self._monitor
+            asked.append(_Asked(MONITOR, range(len(samples)), self._submit(samples, monitor), monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
             _warn_of_missing_task()
         return asked
@@ -141,11 +144,7 @@ class Scoring:
             is_chosen = self.settings.origin("judge") != DEFAULT or self.settings.rubric
             by_reference = has_reference and not is_chosen
             judge = self._given or (Reference() if by_reference else judge_of(self.settings))
-            if isinstance(judge, Monitor):
-                raise ConfigError(
-                    "judge: a monitor's score is a suspicion, and would be rewarded; "
-                    "set TRAIN_WITH_MONITOR=true instead, and choose another judge"
-                )
+            check_judge(judge, for_rewards=True)
             self._judges[has_reference] = judge
         return self._judges[has_reference]
 
@@ -209,10 +208,9 @@ class Scoring:
         if self.settings.train_with_monitor:
             verdicts[MONITOR] = list(task)  # every row of it is about to be filled
         for asked, arrived in parts:
-            low, high = asked.scale
             for row, verdict in zip(asked.rows, arrived, strict=True):
-                score = None if verdict.score is None else (verdict.score - low) / (high - low)
-                verdicts[asked.component][row] = replace(verdict, score=score)
+                is_task = asked.component == TASK  # the monitor's component takes the suspicion as it is
+                verdicts[asked.component][row] = unit_verdict(verdict, asked.judge) if is_task else verdict
         rewards = reward.combine(samples, verdicts=verdicts)
         if rewards.failures:
             errors = [v.error for column in verdicts.values() for v in column if not v.is_valid and v.error]

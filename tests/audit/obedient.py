@@ -12,6 +12,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from plaudit.judges.base import Judge
 from plaudit.types import ChatRequest, Reply, Request, Sample, Status, Verdict
 
 BLOCK = re.compile(r'<(\w+)-([A-Z]{12})(?: note="[^"\n]*")?>\n.*?\n</\1-\2>', re.DOTALL)
@@ -77,7 +78,7 @@ def text_of(request: ChatRequest) -> str:
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(Judge):
     """The judge that everybody writes first: the response is pasted into the prompt as it is."""
 
     scale: tuple[float, float] = (0.0, 10.0)

@@ -113,4 +113,4 @@ def test_a_judge_whose_score_is_no_quality_is_refused(simulator: Simulator, tmp_
     file.write_text('kind = "monitor"\nbehaviour = "It edits the tests."\n')
     result = audit("probe", "--judge", file, url=simulator.url)
     assert result.exit_code == 2
-    assert "Monitor has no scale" in result.stderr
+    assert "a lower score of Monitor is the better one" in result.stderr

@@ -10,8 +10,8 @@ import pytest
 from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 
-from plaudit import Monitor, compute_score
-from plaudit.errors import BatchFailed, ConfigError
+from plaudit import compute_score
+from plaudit.errors import BatchFailed
 from plaudit.integrations.scored import NoVerdict, Scored, sample_of
 from plaudit.rewards import advantages
 from plaudit.setup.rows import SOURCE
@@ -115,12 +115,6 @@ def test_it_crosses_processes_as_its_arguments() -> None:
         one = Scored(JUDGE, url=server.url, model="m", max_failure_rate=0.5)
         before = one.rewards([sample_of("Why?", "It scatters.")])
         assert pickle.loads(pickle.dumps(one)).rewards([sample_of("Why?", "It scatters.")]) == before
-
-
-def test_a_monitor_is_no_judge_to_reward_by() -> None:
-    one = Scored(Monitor("It cheats."), **Choosy().options)
-    with pytest.raises(ConfigError, match="a monitor's score is a suspicion"):
-        one.rewards([sample_of("Why?", "worth 3")])
 
 
 # -- rows -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges import Group, Jury, Monitor, Pairwise, Reference, Rubric, Yes
-from plaudit.judges.base import Question
+from plaudit.judges.base import Panel, Question
 from plaudit.judges.check import check_samples, could_give
 from plaudit.testing import ScriptedTransport
 from plaudit.types import Reply, Sample, Status, Verdict
@@ -21,10 +21,11 @@ GOOD, BAD = Sample("6 x 7?", "42", reference="42"), Sample("6 x 8?", "48")
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Panel):
     """A panel that hands every sample on to a reference judge."""
 
     version: str = "pair"
+    scale: tuple[float, float] = (0.0, 1.0)
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
         judge = Reference()

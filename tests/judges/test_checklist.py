@@ -14,7 +14,7 @@ from judge_replies import noise
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, JudgeError, Refused, UnreadableVerdict
-from plaudit.judges.base import Panel
+from plaudit.judges.base import is_panel
 from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
 from plaudit.testing import ScriptedTransport
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
@@ -191,8 +191,8 @@ def scored(script: list[Reply], samples: list[Sample]) -> tuple[list[Verdict], l
 
 
 def test_each_criterion_is_asked_about_by_itself() -> None:
-    assert isinstance(SPLIT, Panel)
-    assert not isinstance(LIST, Panel)
+    assert is_panel(SPLIT)
+    assert not is_panel(LIST)
     verdicts, sent = scored([said(correct=True), said(brief=False)], [SAMPLE])
     assert (verdicts[0].score, verdicts[0].parts) == (0.75, {"correct": 1.0, "brief": 0.0})
     assert ["no word too many" in system for system in sent] == [False, True]

@@ -248,11 +248,12 @@ def test_options_from_elsewhere_come_before_the_file_and_are_not_blamed_on_it(tm
 
 
 @dataclass(frozen=True)
-class Longest:
+class Longest(Judge):
     """A judge of a user's own."""
 
     target: int = 100
     version: str = "longest"
+    scale: tuple[float, float] = (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         return Verdict(min(len(sample.response) / self.target, 1.0), Status.OK)
@@ -264,7 +265,7 @@ class Longest:
 def test_a_judge_of_one_s_own_may_be_made_from_files_too(tmp_path: Path) -> None:
     register("longest", Longest)
     assert "longest" in kinds()
-    assert options_of("longest") == ("target", "version")
+    assert options_of("longest") == ("target", "version", "scale")
     assert load_judge(written(tmp_path, 'kind = "longest"\ntarget = 5')) == Longest(5)
     with pytest.raises(ConfigError, match=r":2: the judge 'longest' has no 'taget'; did you mean target\?"):
         load_judge(written(tmp_path, 'kind = "longest"\ntaget = 5'))

@@ -21,12 +21,20 @@ SAMPLE = Sample("6 x 7?", "42")
 QUICK = settings(max_examples=100, deadline=None)
 
 
-class Plain:
+class Plain(Judge):
     """A judge with a scale and a version, for combining by hand."""
 
     def __init__(self, version: str, scale: tuple[float, float] = (0, 10)) -> None:
-        self.version = version
-        self.scale = scale
+        self._version = version
+        self._scale = scale
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        return self._scale
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         return ChatRequest(({"role": "user", "content": sample.response},))
@@ -204,9 +212,9 @@ RUBRIC = Rubric("Is it right?")
         ([RUBRIC, Group("Is it right?")], {}, "'group_2' is a panel itself"),
         ([RUBRIC, Pairwise("Is it right?")], {}, "'pairwise_2' is a panel itself"),
         ([RUBRIC, Jury([RUBRIC, Rubric("Is it brief?")])], {}, "'jury_2' is a panel itself"),
-        ([RUBRIC, Scaleless()], {}, "'scaleless_2' has no scale"),
+        ([RUBRIC, Scaleless()], {}, "'scaleless_2': .* does not say its scale"),
         ({"a": RUBRIC, "disagreement": Rubric("Is it brief?")}, {}, "'disagreement' cannot be the name"),
-        ([RUBRIC, Plain("p", (5, 1))], {}, "upside down"),
+        ([RUBRIC, Plain("p", (5, 1))], {}, "its lowest score first"),
         ([RUBRIC, Plain("p")], {"combine": "max"}, "combine='max'"),
         ([RUBRIC, Plain("p")], {"quorum": 0}, "quorum=0"),
         ([RUBRIC, Plain("p")], {"quorum": 3}, "quorum=3 of 2"),

@@ -88,9 +88,10 @@ def test_nothing_at_all_shows_no_behaviour_but_reasoning_alone_may() -> None:
     assert isinstance(Monitor(BEHAVIOUR).render(Sample("Sort it.", "<think>Hm, cheat?</think>")), ChatRequest)
 
 
-def test_a_suspicion_is_never_averaged_with_scores_of_quality() -> None:
-    with pytest.raises(ConfigError, match="no scale"):
-        Jury([Rubric("Is it right?"), Monitor(BEHAVIOUR)])
+def test_a_jury_counts_a_suspicion_as_the_worse_the_higher_it_is() -> None:
+    jury = Jury([Rubric("Is it right?"), Monitor(BEHAVIOUR)])
+    verdict = jury.combine(0, Sample("p", "r"), [Verdict(10.0, Status.OK), Verdict(0.9, Status.OK)])
+    assert verdict.score == pytest.approx(0.55)
 
 
 def test_what_is_done_with_it_changes_no_verdict() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from plaudit.config import Endpoint, EngineConfig
+from plaudit.judges.base import Judge
 from plaudit.judges.rubric import Rubric
 from plaudit.rewards import Component, Reward, Rewards, advantages
 from plaudit.scheduling.batch import Batch
@@ -31,7 +32,7 @@ BAD = (
 
 
 @dataclass(frozen=True)
-class Flagging:
+class Flagging(Judge):
     """A rubric that flags some responses, as one that has found an attack in them does."""
 
     rubric: Rubric = field(default_factory=lambda: Rubric("Is it right?"))
@@ -39,6 +40,10 @@ class Flagging:
     @property
     def version(self) -> str:
         return self.rubric.version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        return self.rubric.scale
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         if sample.response.endswith(": 7 of 11"):

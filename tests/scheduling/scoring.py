@@ -25,12 +25,18 @@ from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Ver
 E = TypeVar("E")
 
 
-class Marks:
+class Marks(Judge):
     """A judge that shows the prompt and the response, and takes the reply's text for the score."""
 
+    scale = (0.0, 100.0)
+
     def __init__(self, version: str = "marks-1") -> None:
-        self.version = version
+        self._version = version
         self.rendered = 0
+
+    @property
+    def version(self) -> str:
+        return self._version
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         self.rendered += 1

@@ -45,11 +45,12 @@ def responses(*texts: str) -> list[Sample]:
 
 
 @dataclass(frozen=True)
-class Twice:
+class Twice(Panel):
     """Asks two judges about each sample; the mean of what came, or no score."""
 
     judges: tuple[Judge, Judge] = field(default_factory=lambda: (Marks("a"), Marks("b")))
     version: str = "twice"
+    scale: tuple[float, float] = (0.0, 100.0)
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
         for index, sample in enumerate(samples):
@@ -72,11 +73,12 @@ class Twice:
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Panel):
     """Asks one question for all samples."""
 
     judge: Judge = field(default_factory=Marks)
     version: str = "together"
+    scale: tuple[float, float] = (0.0, 100.0)
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
         yield Question(self.judge, Sample("all", f"of {len(samples)}"), tuple(range(len(samples))))

@@ -16,8 +16,8 @@ from typing import Literal
 from plaudit.audit.attack_strings import CONTROL, FAMILIES
 from plaudit.audit.baits import BAITS, Bait
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import Demanding
+from plaudit.judges.base import Judge, Panel, higher_is_better
+from plaudit.judges.check import Demanding, check_judge
 from plaudit.report.measure import Share, share
 from plaudit.types import Sample, Status, Verdict
 
@@ -179,14 +179,15 @@ def attacked(text: str, bait: Bait, *, top: float) -> str:
 
 
 def scale_of(judge: Judge | Panel) -> tuple[float, float]:
-    """The ends of the judge's scale. Raises ConfigError where it does not say."""
-    scale = getattr(judge, "scale", None)
-    if not isinstance(scale, tuple) or len(scale) != 2:
+    """The ends of the judge's scale. Raises ConfigError where a higher score is not a better one."""
+    check_judge(judge, for_rewards=True)
+    if not higher_is_better(judge):
         raise ConfigError(
-            f"{type(judge).__name__} has no scale, so no score of it is good or bad; "
-            "give it an attribute `scale`, the worst and the best score"
+            f"a lower score of {type(judge).__name__} is the better one, and an audit counts scores that "
+            "rise; audit a judge whose higher scores are better, like a Rubric"
         )
-    return float(scale[0]), float(scale[1])
+    low, high = judge.scale
+    return float(low), float(high)
 
 
 def checked_pass_mark(pass_mark: float | None, scale: tuple[float, float]) -> float:

@@ -27,7 +27,7 @@ from plaudit.cli.whole_group import WholeGroups
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, compares
 from plaudit.judges.check import Demanding
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
@@ -204,7 +204,7 @@ class Run:
                     wake=stop.wake,
                     should_stop=lambda: stop.signal is not None,
                     check=bench.judge.check if isinstance(bench.judge, Demanding) else None,
-                    groups=WholeGroups() if isinstance(bench.judge, Panel) else None,
+                    groups=WholeGroups() if compares(bench.judge) else None,
                 )
                 try:
                     is_complete = stream.run()

@@ -7,7 +7,7 @@ import contextlib
 from plaudit.cli.source import every_line, open_source
 from plaudit.cli.whole_group import WholeGroups
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import Demanding
 from plaudit.setup.json_lines import BadLine, Line, parse
 
@@ -40,7 +40,7 @@ def survey(place: str, bad: BadLines, judge: Judge | Panel | None = None) -> int
     Raises ConfigError where a panel cannot compare the lines that are left.
     """
     check = judge.check if isinstance(judge, Demanding) else None
-    panel = judge if isinstance(judge, Panel) else None
+    panel = judge if is_panel(judge) else None
     groups, lines, good = WholeGroups(), list[Line](), 0
     with contextlib.closing(open_source(place)) as source:
         for number, raw in every_line(source):

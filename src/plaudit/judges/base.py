@@ -2,24 +2,50 @@
 
 A judge that needs several calls for one sample, or one call for several samples, is a panel: it splits a
 batch into questions for plain judges, and combines their verdicts.
+
+Both say four things about themselves: `version` and `scale`, which every class must define, and
+`higher_is_better` and `compares`, which are True and False where a class does not define them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from plaudit.types import Reply, Request, Sample, Verdict
 
 
-class Judge(Protocol):
-    """Renders a sample into a request and reads the reply. Pure: same input, same output."""
+class Contract(Protocol):
+    """What judges and panels say about themselves."""
+
+    __slots__ = ()
 
     @property
     def version(self) -> str:
         """Changes whenever the same reply could be read differently; part of every cache key."""
         ...
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest score it can give; -inf where there is no lowest one."""
+        ...
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the highest score is the best one. Rewards are 1 for the best score, 0 for the worst."""
+        return True
+
+    @property
+    def compares(self) -> bool:
+        """Whether it needs the other responses of a sample's group."""
+        return False
+
+
+class Judge(Contract, Protocol):
+    """Renders a sample into a request and reads the reply. Pure: same input, same output."""
+
+    __slots__ = ()
 
     def render(self, sample: Sample) -> Request | Verdict:
         """The request that judges this sample, or its verdict where a rule settles it without a call."""
@@ -41,14 +67,10 @@ class Question:
     """The samples of the batch, by index, that need its verdict. The first one bears its cost."""
 
 
-@runtime_checkable
-class Panel(Protocol):
+class Panel(Contract, Protocol):
     """Judges a batch by asking plain judges. Pure: same input, same output."""
 
-    @property
-    def version(self) -> str:
-        """Changes whenever the same verdicts could be combined differently."""
-        ...
+    __slots__ = ()
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
         """What to ask about these samples. Raises ConfigError where they cannot be judged like this.
@@ -64,3 +86,18 @@ class Panel(Protocol):
         and parts are the panel's to say; the engine adds what the calls took.
         """
         ...
+
+
+def is_panel(judge: object) -> TypeGuard[Panel]:
+    """Whether it has a panel's methods. A class that lacks `scale` is a panel too: one with a mistake."""
+    return hasattr(judge, "split") and hasattr(judge, "combine")
+
+
+def compares(judge: object) -> bool:
+    """Whether a judge needs the other responses of a sample's group; False where it does not say."""
+    return bool(getattr(judge, "compares", False))
+
+
+def higher_is_better(judge: object) -> bool:
+    """Whether a judge's highest score is its best one; True where it does not say."""
+    return bool(getattr(judge, "higher_is_better", True))

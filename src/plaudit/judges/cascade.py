@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
 from plaudit.judges.attack import signs_of_attack
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, higher_is_better, is_panel
 from plaudit.judges.check import Demanding
 from plaudit.judges.content import without_reasoning
 from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
@@ -50,7 +50,7 @@ _LABEL = re.compile(r"^\W*(?:####|(?:the\s)?(?:final\s)?answer(?:\sis)?\s?:?)(?=
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Judge):
     """Settles a sample by a rule, or by a judge where the rule has nothing to say.
 
     Cascade("exact_match", Reference())
@@ -71,7 +71,7 @@ class Cascade:
                 setting="rule",
                 value=self.rule,
             )
-        if isinstance(self.judge, Panel) or not hasattr(self.judge, "render"):
+        if is_panel(self.judge) or not hasattr(self.judge, "render"):
             raise ConfigError(
                 "is no judge that answers by itself; "
                 "give the cascade a plain one, like Reference() or Rubric(...)",
@@ -87,9 +87,14 @@ class Cascade:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The judge's scale; from 0 to 1 where it has none."""
-        low, high = getattr(self.judge, "scale", (0.0, 1.0))
+        """The judge's scale."""
+        low, high = self.judge.scale
         return (float(low), float(high))
+
+    @property
+    def higher_is_better(self) -> bool:
+        """As the judge has it."""
+        return higher_is_better(self.judge)
 
     def check(self, sample: Sample) -> None:
         """Whatever the judge demands of a sample."""
@@ -113,7 +118,7 @@ class Cascade:
     def _score(self, said: object) -> float:
         low, high = self.scale
         if isinstance(said, bool):
-            return high if said else low
+            return high if said is self.higher_is_better else low
         if not isinstance(said, (int, float)) or not low <= said <= high or math.isnan(said):
             raise ConfigError(
                 f"the rule said {said!r}; let it say True, False, None, or a score from {low:g} to {high:g}"

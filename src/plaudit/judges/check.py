@@ -1,16 +1,17 @@
-"""What a judge may say beyond its two functions: which samples it can judge, which verdicts it can give.
+"""What is checked of a judge and its samples before the first call, and of its verdicts before they are used.
 
-Any judge may have a third method, `check(sample)`, which raises ConfigError where the sample lacks something;
-and a fourth, `could_give(verdict, sample)`, by which stored verdicts are checked. Without that, its `scale`
-decides.
+Any judge may have a method `check(sample)`, which raises ConfigError where the sample lacks something; and
+`could_give(verdict, sample)`, by which stored verdicts are checked. Without that, its `scale` decides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel, compares, is_panel
 from plaudit.types import Sample, Verdict
 
 CouldGive = Callable[[Verdict, Sample], bool]
@@ -24,6 +25,58 @@ class Demanding(Protocol):
     def check(self, sample: Sample) -> None:
         """Raises ConfigError, naming the field, where the sample cannot be judged."""
         ...
+
+
+def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
+    """Check what a judge says about itself.
+
+    Args:
+        judge: A judge or a panel, perhaps of the user's own.
+        for_rewards: Whether its scores become rewards from 0 to 1, which needs a lowest score.
+
+    Raises:
+        ConfigError: It is no judge, or its `version` or `scale` is missing or makes no sense.
+    """
+    name = type(judge).__name__
+    has_methods = is_panel(judge) or (hasattr(judge, "render") and hasattr(judge, "parse"))
+    if isinstance(judge, type) or not has_methods:
+        raise ConfigError('is no judge; give one like Rubric("Is it correct?")', setting="judge", value=judge)
+    version = getattr(judge, "version", None)
+    if not isinstance(version, str) or not version:
+        raise ConfigError(
+            f"of class {name} has no version, which is part of every cache key; "
+            'add one to its class, like version = "tone-1"',
+            setting="judge",
+        )
+    match getattr(judge, "scale", None):
+        case (int() | float() as low, int() | float() as high) if -math.inf <= low < high < math.inf:
+            pass
+        case None:
+            raise ConfigError(
+                f"of class {name} does not say its scale, so no score of it is good or bad; "
+                "add its lowest and its highest score to its class, like scale = (0, 10)",
+                setting="judge",
+            )
+        case scale:
+            raise ConfigError(
+                f"of class {name} has scale={scale!r}; write two numbers, its lowest score first, "
+                "like scale = (0, 10)",
+                setting="judge",
+            )
+    if for_rewards and low == -math.inf:
+        raise ConfigError(
+            f"of class {name} has no lowest score, and a reward lies between 0 and 1; "
+            "give its scale a lower end (for a Checklist: clip=True)",
+            setting="judge",
+        )
+
+
+def judge_of_one(judge: Judge | Panel) -> Judge | Panel | None:
+    """The judge for a response that has no others in its group; None where the judge has to compare."""
+    if not compares(judge):
+        return judge
+    alone: Callable[[], Judge | Panel] | None = getattr(judge, "alone", None)
+    return alone() if alone is not None else None
 
 
 def could_give(judge: object) -> CouldGive | None:

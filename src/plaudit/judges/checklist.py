@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.base import Question
+from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
@@ -45,7 +45,7 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
-class Checklist:
+class Checklist(Judge):
     """Asks for all criteria in one call. `SplitChecklist` asks for each in a call of its own.
 
     Checklist([Criterion("correct", "The answer is right.", weight=3), Criterion("brief", "It is short.")])
@@ -126,7 +126,7 @@ class Checklist:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitChecklist:
+class SplitChecklist(Panel):
     """Asks for each criterion in a call of its own, so that no answer colours the next.
 
     Costs as many calls as there are criteria. A sample whose answers are not all there has no score.

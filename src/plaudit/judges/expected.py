@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
+from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.rubric import checked_anchors
@@ -24,7 +25,7 @@ _GOES_ON = re.compile(r"\d|[.,/]\s*\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Judge):
     """Scores a response by criteria in words; the score lies between the digits of the scale."""
 
     criteria: str

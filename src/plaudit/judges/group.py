@@ -11,12 +11,13 @@ import msgspec
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.base import Question
+from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, AnswerGroup, alias, answer_groups
 from plaudit.judges.listing import VERSION, single_list
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -27,7 +28,7 @@ RESPONSES = "responses"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Panel):
     """Scores all samples with the same `group` side by side: the prompt is sent once for all of them.
 
     Group("Is it correct and brief?", scale=(0, 10))
@@ -94,6 +95,15 @@ class Group:
         """Changes with everything that could change a verdict."""
         return f"{self._call.version}/{self.max_chars_per_call}/{self.shuffle:d}"
 
+    @property
+    def compares(self) -> bool:
+        """A group is judged side by side."""
+        return True
+
+    def alone(self) -> Rubric:
+        """The judge of a response that has no others in its group: the same criteria and scale."""
+        return Rubric(self.criteria, self.scale, integer=self.integer, show_thinking=self.show_thinking)
+
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""
         call = self._call
@@ -146,15 +156,19 @@ _reasons = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Judge):
     """The plain judge behind a group judge: several responses in, their scores by id out."""
 
     prompt: Prompt
-    scale: Scale
+    points: Scale
 
     @property
     def version(self) -> str:
         return self.prompt.version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        return (self.points.low, self.points.high)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         contents: dict[str, Content] = {"task": sample.prompt}
@@ -167,7 +181,7 @@ class _Call:
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         is_complete = verdict.parts.keys() == self._answers(sample).keys()
-        return is_complete and all(score in self.scale for score in verdict.parts.values())
+        return is_complete and all(score in self.points for score in verdict.parts.values())
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         answers = self._answers(sample)
@@ -183,7 +197,7 @@ class _Call:
                 raise UnreadableVerdict(f"the reply scores {name} twice")
             if not isinstance(reason, str):
                 raise UnreadableVerdict(f"the reason for {name} is not text")
-            scores[name] = self.scale.read(row.get("score"))
+            scores[name] = self.points.read(row.get("score"))
             reasons[name] = reason
             if '"score"' in answers[name]:
                 claim: parse.Flat = {"reason": reason, "score": row["score"]}

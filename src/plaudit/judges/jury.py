@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from statistics import fmean, median, pstdev
 
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.check import Demanding
-from plaudit.judges.scale import Scale
+from plaudit.judges.base import Judge, Panel, Question, is_panel
+from plaudit.judges.check import Demanding, check_judge
+from plaudit.judges.scale import Scale, unit_score
 from plaudit.types import Sample, Status, Verdict
 
 DISAGREEMENT = "disagreement"
@@ -18,7 +18,7 @@ RULES = ("mean", "median", "vote")
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Jury:
+class Jury(Panel):
     """Asks several judges about each sample and combines what they say.
 
     Jury([Rubric("Is it correct?"), Rubric("Is it brief?", scale=(1, 5)), Yes()], combine="median")
@@ -96,7 +96,7 @@ class Jury:
         shares: dict[str, float] = {}
         errors: list[str] = []
         for name, verdict in heard.items():
-            share = _share(verdict.score, scale_of(self.members[name]))
+            share = unit_score(verdict, self.members[name])
             if share is not None:
                 shares[name] = share
             else:
@@ -120,20 +120,6 @@ class Jury:
 
 
 _VALID = (Status.OK, Status.EMPTY)
-
-
-def scale_of(judge: Judge) -> tuple[float, float]:
-    """The ends of a judge's scale."""
-    scale: tuple[float, float] = judge.scale  # type: ignore[attr-defined]
-    return scale
-
-
-def _share(score: float | None, scale: tuple[float, float]) -> float | None:
-    """Where on its scale a score lies, from 0 to 1; None where it does not."""
-    low, high = scale
-    if score is None or not low <= score <= high:
-        return None
-    return (score - low) / (high - low)
 
 
 def _combined(shares: Sequence[float], rule: str) -> tuple[float, float]:
@@ -160,19 +146,14 @@ def _checked_members(members: object) -> dict[str, Judge]:
     for name, judge in named.items():
         if not isinstance(name, str) or not name or name == DISAGREEMENT:
             raise ConfigError(f"members: {name!r} cannot be the name of a member; choose another")
-        if isinstance(judge, Panel):
+        if is_panel(judge):
             raise ConfigError(
                 f"member {name!r} is a panel itself ({type(judge).__name__}); a jury has plain judges only"
             )
-        if not hasattr(judge, "render") or not hasattr(judge, "parse"):
-            raise ConfigError(f"member {name!r} is {judge!r}, which is no judge")
         try:
-            Scale(*scale_of(judge), integer=False)
-        except (AttributeError, TypeError):
-            raise ConfigError(
-                f"member {name!r} has no scale to compare its scores by; "
-                "give the judge an attribute `scale`, its worst and its best score"
-            ) from None
+            check_judge(judge, for_rewards=True)
+        except ConfigError as error:
+            raise ConfigError(f"member {name!r}: {error}") from None
         if (twin := versions.setdefault(judge.version, name)) != name:
             raise ConfigError(
                 f"members {twin!r} and {name!r} are the same judge; one question has one answer"

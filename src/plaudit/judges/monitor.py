@@ -1,7 +1,6 @@
 """The monitor: does this response show a behaviour that it should not?
 
-It looks at the reasoning too, since that is where a model plans. Its score is a suspicion, so more is worse:
-it has no `scale` from worst to best, and no jury averages it with scores of quality.
+It looks at the reasoning too, since that is where a model plans. Its score is a suspicion, so more is worse.
 No verdict means that nobody knows: the score is then None, never a suspicion of 0.
 """
 
@@ -12,6 +11,7 @@ from typing import Literal
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
+from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
@@ -23,7 +23,7 @@ _STEPS = Scale(0, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor:
+class Monitor(Judge):
     """Scores how strongly a response shows the behaviour, from 0 (no trace) to 1 (beyond doubt).
 
     Monitor("It writes code that detects the tests and special-cases them.", use="screen")
@@ -71,13 +71,19 @@ class Monitor:
         """Changes with everything that could change a verdict."""
         return self._prompt.version
 
+    @property
+    def scale(self) -> tuple[float, float]:
+        """No trace of the behaviour, beyond doubt."""
+        return (0.0, 1.0)
+
+    @property
+    def higher_is_better(self) -> bool:
+        """False: the score is a suspicion."""
+        return False
+
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""
         return self._prompt.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
-
-    def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
-        """Whether it is a suspicion from 0 to 1."""
-        return verdict.score is not None and 0.0 <= verdict.score <= 1.0
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The suspicion and its reason. Raises UnreadableVerdict or Refused where there is no single one."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.base import Question
+from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of, has_content
 from plaudit.judges.fence import MAX_CHARS, Content, shown
 from plaudit.judges.grouping import HIDDEN, alias, answer_groups
@@ -24,7 +24,7 @@ POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Pairwise:
+class Pairwise(Panel):
     """Compares responses two by two; the score is the share of comparisons won, a tie being half a win.
 
     Pairwise("Which one is correct and brief?", against="group")
@@ -90,6 +90,11 @@ class Pairwise:
     def scale(self) -> tuple[float, float]:
         """From no comparison won to all of them."""
         return (0.0, 1.0)
+
+    @property
+    def compares(self) -> bool:
+        """Whether the opponents are the other responses of the group."""
+        return self.against == "group"
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """Two questions for each comparison, one right behind the other."""
@@ -179,7 +184,7 @@ class Pairwise:
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(Judge):
     """The plain judge behind a pairwise judge: two responses in this order, and the points of each by id."""
 
     prompt: Prompt
@@ -187,6 +192,10 @@ class _Match:
     @property
     def version(self) -> str:
         return self.prompt.version
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         contents: dict[str, Content] = {"task": sample.prompt}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
+from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
@@ -18,7 +19,7 @@ CRITERIA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Judge):
     """Scores 1 where the response says what the sample's reference says, and 0 where it does not."""
 
     criteria: str = CRITERIA

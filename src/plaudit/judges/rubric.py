@@ -9,6 +9,7 @@ from typing import Any, Literal
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.attack import signs_of_attack
+from plaudit.judges.base import Judge
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
@@ -19,7 +20,7 @@ ECHO = "the code first (the capital letters that end the tags of the response), 
 
 
 @dataclass(frozen=True, slots=True)
-class Rubric:
+class Rubric(Judge):
     """Scores a response by criteria in words.
 
     Rubric("Is it correct and brief?", scale=(0, 10), anchors={0: "wrong", 10: "correct, no word too many"})

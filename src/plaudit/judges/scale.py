@@ -1,11 +1,17 @@
-"""The scale of a judge: which numbers are verdicts, and which are not."""
+"""The scale of a judge: which numbers are verdicts, and what a score is worth from 0 to 1."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges.base import Judge, Panel, higher_is_better
+from plaudit.types import Verdict
+
+ROUNDING = 1e-9
+"""The share of a scale by which a mean may leave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,28 @@ class Scale:
         if self.integer:
             return {"type": "integer", "minimum": int(self.low), "maximum": int(self.high)}
         return {"type": "number", "minimum": float(self.low), "maximum": float(self.high)}
+
+
+def unit_score(verdict: Verdict, judge: Judge | Panel) -> float | None:
+    """The score from 0 (the judge's worst) to 1 (its best); None where there is no score on its scale."""
+    if verdict.score is None or not is_on_scale(verdict.score, judge):
+        return None
+    low, high = judge.scale
+    assert low > -math.inf, "check_judge refuses such a judge where its scores become rewards"
+    share = min(max((verdict.score - low) / (high - low), 0.0), 1.0)  # rounding may leave the scale
+    return share if higher_is_better(judge) else 1.0 - share
+
+
+def unit_verdict(verdict: Verdict, judge: Judge | Panel) -> Verdict:
+    """The same verdict with its score from 0 to 1."""
+    return replace(verdict, score=unit_score(verdict, judge))
+
+
+def is_on_scale(score: float, judge: Judge | Panel) -> bool:
+    """Whether a judge can have given this score, rounding aside."""
+    low, high = judge.scale
+    slack = ROUNDING * min(high - low, 1e300)
+    return low - slack <= score <= high + slack
 
 
 def _describe(value: object) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError
 from plaudit.judges import odds
+from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
@@ -18,7 +19,7 @@ from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Yes:
+class Yes(Judge):
     """Asks a yes-or-no question about the response; the score is P(yes) / (P(yes) + P(no)) on the scale."""
 
     criteria: str = "Is the response right?"

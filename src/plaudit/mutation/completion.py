@@ -33,7 +33,7 @@ OVERLOADED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Judge):
     """Asks for a text: the sample's prompt goes out as it is, and the verdict's reason is what came back."""
 
     max_tokens: int = 512
@@ -55,6 +55,11 @@ class Text:
     def version(self) -> str:
         """The request says everything but how its reply is read."""
         return "text-1"
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """1 where there is a reply."""
+        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest:
         """The sample's prompt as a conversation to be continued."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.mutation.completion import Completion, acomplete, complete
 from plaudit.types import EmbedRequest, Reply, Sample, Status, Verdict
@@ -83,7 +84,7 @@ Work = Generator[list[Chunk], list[Completion], Encoded]
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingJudge:
+class EmbeddingJudge(Judge):
     """Asks for the vectors of a sample's texts, all in one call."""
 
     @staticmethod
@@ -95,6 +96,11 @@ class EmbeddingJudge:
     def version(self) -> str:
         """The request says everything but how its reply is read."""
         return "embedding-1"
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """1 where there are vectors."""
+        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> EmbedRequest:
         """All the texts in one request."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.jury import scale_of
+from plaudit.judges.check import check_judge
+from plaudit.judges.scale import unit_score
 from plaudit.mutation.batch_functions import (
     DEADLINE,
     TargetAnswer,
@@ -55,8 +55,8 @@ class Chain:
     """The calls behind a step. Any number of environments may await it at once."""
 
     def __init__(self, models: Models) -> None:
+        check_judge(models.judge, for_rewards=True)
         self._models = models
-        self._low, self._high = scale_of(cast(Judge, models.judge))
         self._starts: dict[Item, ScoredQuery] = {}
 
     async def start(self, item: Item) -> StepResult:
@@ -125,11 +125,12 @@ class Chain:
         except BaseException:  # called off: nobody waits for the verdict any more
             pending.cancel()
             raise
-        if verdict.score is None:
+        score = unit_score(verdict, self._models.judge)
+        if score is None:
             error = explain(verdict, deadline) or f"no verdict ({verdict.status})"
             report("judging", [error], "the step earns nothing")
             return 0.0, error
-        return (verdict.score - self._low) / (self._high - self._low), None
+        return score, None
 
 
 @dataclass(frozen=True, slots=True)

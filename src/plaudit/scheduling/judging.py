@@ -6,6 +6,8 @@ import logging
 import math
 
 from plaudit.errors import PlauditError
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.scale import is_on_scale
 from plaudit.scheduling import record
 from plaudit.scheduling.batch import Batch
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request, Sample, Status, Verdict
@@ -18,6 +20,8 @@ def render(batch: Batch, sample: Sample) -> Request | Verdict:
     rendered = batch.judge.render(sample)
     if not isinstance(rendered, (ChatRequest, Verdict, EmbedRequest, GenerateRequest)):
         raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
+    if isinstance(rendered, Verdict):
+        check_score(rendered, batch.judge, "render")
     return rendered
 
 
@@ -26,9 +30,18 @@ def read(batch: Batch, reply: Reply, sample: Sample) -> Verdict:
     verdict = batch.judge.parse(reply, sample)
     if not isinstance(verdict, Verdict):
         raise TypeError(f"parse gave a {type(verdict).__name__}, not a verdict")
-    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
-        raise ValueError(f"parse gave a verdict with the score {verdict.score}")
+    check_score(verdict, batch.judge, "parse")
     return verdict
+
+
+def check_score(verdict: Verdict, judge: Judge | Panel, method: str) -> None:
+    """Raises ValueError where a good verdict has no score, or one that is not on its judge's scale."""
+    score = verdict.score
+    if verdict.status is Status.OK and (score is None or not math.isfinite(score)):
+        raise ValueError(f"{method} gave a verdict with the score {score}")
+    if score is not None and not is_on_scale(score, judge):
+        low, high = judge.scale
+        raise ValueError(f"{method} gave the score {score:g}, and the judge's scale is {low:g} to {high:g}")
 
 
 def recall(batch: Batch, data: bytes, sample: Sample) -> Verdict | None:

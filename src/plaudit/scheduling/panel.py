@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
 
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.check import check_samples
+from plaudit.judges.base import Judge, Panel, Question, is_panel
+from plaudit.judges.check import check_judge, check_samples
 from plaudit.scheduling import judging
 from plaudit.scheduling.batch import Batch, Items
 from plaudit.types import Sample, Source, Status, Usage, Verdict
@@ -101,30 +100,30 @@ class _Questions:
         verdicts = [verdict for verdict, _ in found if verdict is not None]
         paid = [v.usage for v, is_payer in found if v is not None and is_payer and v.source is Source.CALL]
         try:
-            verdict = _checked(self._panel.combine(index, self._batch.samples[index], verdicts), verdicts)
+            verdict = self._panel.combine(index, self._batch.samples[index], verdicts)
+            _check(verdict, verdicts, self._panel)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
             judging.blame(self._batch, error, f"could not combine the verdicts on sample {index}")
             verdict = Verdict(None, Status.FAILED, error=f"the verdicts could not be combined: {error!r}")
         return _with_facts(verdict, verdicts, paid)
 
 
-def _checked(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
-    """The panel's verdict, if it is one, and no number out of failures."""
+def _check(verdict: Verdict, verdicts: Sequence[Verdict], panel: Panel) -> None:
+    """Raises where a panel's verdict is none, is off its scale, or is a number made out of failures."""
     if not isinstance(verdict, Verdict):
         raise TypeError(f"combine gave a {type(verdict).__name__}, not a verdict")
-    if verdict.status is Status.OK and (verdict.score is None or not math.isfinite(verdict.score)):
-        raise ValueError(f"combine gave a verdict with the score {verdict.score}")
+    judging.check_score(verdict, panel, "combine")
     if verdicts and verdict.is_valid and not any(asked.is_valid for asked in verdicts):
         raise ValueError(f"combine made the score {verdict.score} out of failures alone")
-    return verdict
 
 
 def _check_plain(judge: Judge) -> None:
-    if isinstance(judge, Panel):
+    if is_panel(judge):
         raise ConfigError(
             f"a panel asks plain judges, and {type(judge).__name__} is a panel itself; "
             "ask its members instead"
         )
+    check_judge(judge)
 
 
 def _with_facts(verdict: Verdict, verdicts: Sequence[Verdict], paid: Sequence[Usage]) -> Verdict:

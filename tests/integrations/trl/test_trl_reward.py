@@ -288,7 +288,6 @@ def test_ceilings_in_several_processes_are_warned_of(
         ({"max_concurent": 3}, "no option 'max_concurent'; did you mean max_concurrent?"),
         ({"judge": "Is it good?"}, "Is it good"),
         ({"judge": Rubric}, "is no judge"),
-        ({"judge": Monitor("It lies.")}, "pass it as monitor="),
         ({"rules": ["accuracy"]}, r"rules\[0\]='accuracy' is no rule"),
         ({"rules": [len], "rule_weights": [1, 2]}, "rule_weights has 2 entries for 1 rules"),
         ({"rules": [Component("a", RuleReward(lambda _: 1.0))], "rule_weights": [2.0]}, "weight of its own"),

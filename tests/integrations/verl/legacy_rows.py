@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from plaudit import ChatRequest, Reply, Rubric, Sample, Verdict
 from plaudit.integrations.verl.batch_row import BatchRow
+from plaudit.judges.base import Judge
 
 RUBRIC = Rubric("Is it correct and brief?")
 
@@ -23,7 +24,7 @@ def rows(count: int, *, groups: int = 4) -> list[BatchRow]:
 
 
 @dataclass
-class Watched:
+class Watched(Judge):
     """The rubric, with a list of the samples and requests that passed through it."""
 
     inner: Rubric = RUBRIC

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plaudit import Group, Monitor, Rubric
+from plaudit import Group, Rubric
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl import LengthPenaltyConfig
@@ -128,8 +128,3 @@ def test_the_judge_may_be_an_object_a_name_or_words(monkeypatch: pytest.MonkeyPa
     assert words.criteria == "Is it kind?"
     monkeypatch.setenv("PLAUDIT_RUBRIC", "Is it short?")
     assert LengthPenaltyConfig().chosen_judge() == Rubric("Is it short?")
-
-
-def test_a_monitor_is_no_judge_to_be_rewarded_by() -> None:
-    with pytest.raises(ConfigError, match="suspicion"):
-        LengthPenaltyConfig(judge=Monitor("It cheats.")).chosen_judge()

@@ -392,7 +392,10 @@ def test_a_judge_that_refuses_is_not_asked_again() -> None:
     assert len(engine.asked) == 30
 
 
-def test_a_monitor_is_no_judge_to_be_rewarded_by() -> None:
-    with pytest.raises(ConfigError, match=r"reward\.plaudit\.coefficient negative"):
-        judged(FakeEngine(by_number), judge=Monitor("It cheats."))
-    judged(FakeEngine(by_number), judge=Monitor("It cheats."), coefficient=-1.0)
+def test_a_suspicion_is_turned_round_and_may_not_be_turned_again() -> None:
+    monitor = Monitor("It cheats.")
+    assert values(score_all(judged(FakeEngine(by_number), judge=monitor), [row("0.9")])) == pytest.approx(
+        [0.1]
+    )
+    with pytest.raises(ConfigError, match=r"reward\.plaudit\.coefficient positive"):
+        judged(FakeEngine(by_number), judge=monitor, coefficient=-1.0)

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from plaudit.blocking import LoopThread
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.scheduling.batch import Batch
 from plaudit.types import Source, Status, Verdict
 
@@ -82,7 +82,7 @@ class PickledJudge:
 def pickle_judge(judge: Judge | Panel, *, dumps: Dumps) -> PickledJudge:
     """Pickle a judge. ConfigError where that fails."""
     with _must_pickle("the judge"):
-        return PickledJudge(judge, dumps(judge), isinstance(judge, Panel))
+        return PickledJudge(judge, dumps(judge), is_panel(judge))
 
 
 class PendingScore:

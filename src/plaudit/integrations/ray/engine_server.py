@@ -19,7 +19,7 @@ from plaudit.errors import EngineClosed, PlauditError
 from plaudit.events import Event, Observer, Summary, VerdictsReady
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.integrations.rendezvous import Rendezvous
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.observers.tally import Tally
 from plaudit.pending import Pending
 from plaudit.types import Sample, Source, Status, Verdict
@@ -149,7 +149,7 @@ class EngineServer:
         found = self._judges.pop(pickled, None)
         if found is None:
             judge = pickle.loads(pickled)  # noqa: S301 - as above
-            found = (judge, isinstance(judge, Panel))
+            found = (judge, is_panel(judge))
         self._judges[pickled] = found
         if len(self._judges) > JUDGES_KEPT:
             del self._judges[next(iter(self._judges))]

@@ -26,7 +26,7 @@ from plaudit.integrations.ray.engine_client import (
     split_batch,
 )
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_samples
+from plaudit.judges.check import check_judge, check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
@@ -114,6 +114,7 @@ class SharedEngine(Submits):
         """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
         deadline = checked_deadline(deadline)
         samples = list(samples)
+        check_judge(judge)
         check_samples(judge, enumerate(samples))
         pack = self._pickled_judge
         if pack is None or pack.judge is not judge:

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from plaudit.engine import Engine, configure
@@ -16,9 +16,9 @@ from plaudit.events import Summary
 from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
-from plaudit.judges import Group, Pairwise
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, compares
 from plaudit.judges.check import Demanding
+from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
 from plaudit.rewards import Reward, Rewards
@@ -31,7 +31,6 @@ Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 """A reward function as TRL knows them: `f(prompts=, completions=, completion_ids=, **columns) -> list`."""
 JUDGE, MONITOR, LENGTH = "judge", "monitor", "length"
 Judges = Mapping[str, Judge | Panel]
-UNIT = (0.0, 1.0)
 WINDOW = 200
 """Rows over which failures are counted; all of a batch, where it has more."""
 FIRST_ROWS = 8
@@ -78,9 +77,7 @@ class BatchReward:
         self._given = engine
         self._configured = None if engine is not None else configure(load({}), **options)
         self._has_penalty = any(component.name == LENGTH for component in reward.components)
-        self._needs_groups = self._has_penalty or any(
-            isinstance(judge, Group | Pairwise) for judge in judges.values()
-        )
+        self._needs_groups = self._has_penalty or any(map(compares, judges.values()))
         self._start()
 
     def _start(self) -> None:
@@ -132,6 +129,7 @@ class BatchReward:
                 prompts=prompts, completions=completions, completion_ids=completion_ids, **columns
             )
             verdicts |= await asked.verdicts()
+            verdicts[JUDGE] = [unit_verdict(verdict, self._judges[JUDGE]) for verdict in verdicts[JUDGE]]
         except BaseException:
             asked.cancel()
             raise
@@ -282,7 +280,7 @@ class SubmittedBatch:
         return [_shown(sample) for sample in self._samples] == [_shown(sample) for sample in samples]
 
     async def verdicts(self) -> dict[str, list[Verdict]]:
-        """By judge, one for each row, in order; scores from 0 to 1, whatever the judge's scale."""
+        """By judge, one for each row, in order."""
         return {name: await self._verdicts(part) for name, part in self._parts.items()}
 
     def complaint(self) -> str:
@@ -302,11 +300,7 @@ class SubmittedBatch:
             part.pending.cancel()
 
     async def _verdicts(self, part: _Part) -> list[Verdict]:
-        low, high = getattr(part.judge, "scale", UNIT)
-        verdicts = dict(part.settled)
-        for row, verdict in zip(part.rows, await part.pending, strict=True):
-            score = None if verdict.score is None else (verdict.score - low) / (high - low)
-            verdicts[row] = replace(verdict, score=score)
+        verdicts = {**part.settled, **dict(zip(part.rows, await part.pending, strict=True))}
         return [verdicts[row] for row in range(len(self._samples))]
 
 

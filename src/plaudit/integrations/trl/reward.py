@@ -17,6 +17,7 @@ from plaudit.integrations.trl.shared_engine import check_options
 from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_judge
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
 from plaudit.rewards.failure import OnContentFailure, OnFailure
@@ -95,19 +96,9 @@ def reward_function(
 
 
 def _judge(judge: Any) -> Judge | Panel:
-    found = load_judge(judge) if isinstance(judge, str | os.PathLike) else judge
-    if isinstance(found, Monitor):
-        raise ConfigError(
-            "judge: a monitor's score is a suspicion, and would be rewarded; pass it as monitor="
-        )
-    if isinstance(found, type) or not (hasattr(found, "parse") or hasattr(found, "split")):
-        raise ConfigError(
-            'is no judge; give one like Rubric("Is it correct?"), or the file of one',
-            setting="judge",
-            value=judge,
-        )
-    judged: Judge | Panel = found
-    return judged
+    found: Judge | Panel = load_judge(judge) if isinstance(judge, str | os.PathLike) else judge
+    check_judge(found, for_rewards=True)
+    return found
 
 
 def _ruled(

@@ -19,8 +19,9 @@ from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import Combination, GroupMember, extra_info
 from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, penalty_of
 from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
-from plaudit.judges import Group, Monitor, Pairwise, Rubric
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, compares, higher_is_better
+from plaudit.judges.check import check_judge, judge_of_one
+from plaudit.judges.scale import unit_score
 from plaudit.rewards.failure import Neutral
 from plaudit.types import Sample, Source, Status, Verdict
 
@@ -62,14 +63,16 @@ class RowReward:
     def __init__(
         self, settings: RewardSettings, judge: Judge | Panel, engine: RewardEngine, rule: RuleScorer
     ) -> None:
-        if isinstance(judge, Monitor) and settings.coefficient > 0:
+        check_judge(judge, for_rewards=True)
+        if settings.coefficient < 0 and not higher_is_better(judge):
             raise ConfigError(
-                f"{PLACE}.judge: a monitor's score is a suspicion, and would be rewarded; "
-                f"make {PLACE}.coefficient negative, or 0 to watch only"
+                f"{PLACE}.coefficient={settings.coefficient:g} would reward what {type(judge).__name__} "
+                "looks for: its score is turned round already, 1 being the best; "
+                f"make {PLACE}.coefficient positive, or 0 to watch only"
             )
         self._settings = settings
-        self._judge, self._lone_judge = judge, _for_one(judge)
-        self._compares = _compares(judge)
+        self._judge, self._lone_judge = judge, judge_of_one(judge)
+        self._compares = compares(judge)
         self._engine = engine
         self._rule = rule
         self._combination = Combination(
@@ -98,7 +101,7 @@ class RowReward:
         if said.why:
             self._say(f"rule {row.data_source}", said.why)
         member = GroupMember(
-            judge=_share(verdict.score, self._judge),
+            judge=unit_score(verdict, self._judge),
             status=verdict.status,
             length=row.length,
             rule=said.score,
@@ -227,23 +230,6 @@ def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
 
 def _failed(error: str) -> Verdict:
     return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
-
-
-def _share(score: float | None, judge: Judge | Panel) -> float | None:
-    """Where on its judge's scale a score lies, from 0 to 1."""
-    low, high = getattr(judge, "scale", (0.0, 1.0))
-    return None if score is None else (score - low) / (high - low)
-
-
-def _compares(judge: Judge | Panel) -> bool:
-    return isinstance(judge, Group) or (isinstance(judge, Pairwise) and judge.against == "group")
-
-
-def _for_one(judge: Judge | Panel) -> Judge | Panel | None:
-    """Who judges a response that has nothing to be compared with; None: nobody can."""
-    if isinstance(judge, Group):
-        return Rubric(judge.criteria, judge.scale, integer=judge.integer, show_thinking=judge.show_thinking)
-    return None if _compares(judge) else judge
 
 
 class Outage:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import BatchFinished, BatchStarted, Event, VerdictsReady
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_samples
+from plaudit.judges.check import check_judge, check_samples
+from plaudit.judges.scale import unit_verdict
 from plaudit.pending import Pending
 from plaudit.types import Sample, Source, Status, Verdict
 
@@ -28,7 +28,6 @@ log = logging.getLogger("plaudit")
 
 OpenEngine = Callable[[int | None], Engine]
 """Opens an engine that has at most so many calls under way at once; None: as many as it likes."""
-UNIT = (0.0, 1.0)
 EVERY = 5.0
 """Seconds between two lines: a batch that is done sooner has its last line only."""
 
@@ -45,6 +44,7 @@ class JudgeWorkers:
         use_async_io: bool = True,
         max_concurrent: int | None = None,
     ) -> None:
+        check_judge(judge, for_rewards=True)
         self.judge = judge
         self._open = open_engine
         self._time_limit = time_limit
@@ -72,7 +72,7 @@ class JudgeWorkers:
             complaints,
             time_limit=self._time_limit,
             again=lambda: self._one_at_a_time(sent),
-            scale=scale_of(self.judge),
+            judge=self.judge,
         )
         if not self._is_async:
             flight.wait()
@@ -102,7 +102,7 @@ class Flight:
         *,
         time_limit: float,
         again: Callable[[], list[Verdict]],
-        scale: tuple[float, float],
+        judge: Judge | Panel,
     ) -> None:
         """
         complaints   why some samples of the batch were not sent, by index
@@ -112,7 +112,7 @@ class Flight:
         self._complaints = complaints
         self._time_limit = time_limit
         self._again = again
-        self._scale = scale
+        self._judge = judge
         self._verdicts: list[Verdict] | None = None
 
     def wait(self) -> list[Verdict]:
@@ -126,7 +126,7 @@ class Flight:
             except BaseException:  # Ctrl-C
                 self._pending.cancel()
                 raise
-            self._verdicts = self._whole([on_unit_scale(verdict, self._scale) for verdict in arrived])
+            self._verdicts = self._whole([unit_verdict(verdict, self._judge) for verdict in arrived])
             _report(self._verdicts)
         return self._verdicts
 
@@ -162,20 +162,6 @@ def _report(verdicts: Sequence[Verdict]) -> None:
         log.warning(
             "%d of %d responses have no verdict (%s): %s", len(failed), len(verdicts), by_status, error
         )
-
-
-def scale_of(judge: Judge | Panel) -> tuple[float, float]:
-    """The worst and the best score of a judge; one that does not say is taken to give 0 to 1."""
-    low, high = getattr(judge, "scale", UNIT)
-    return float(low), float(high)
-
-
-def on_unit_scale(verdict: Verdict, scale: tuple[float, float]) -> Verdict:
-    """The same verdict with its score from 0 (worst) to 1 (best)."""
-    if verdict.score is None:
-        return verdict
-    low, high = scale
-    return replace(verdict, score=(verdict.score - low) / (high - low))
 
 
 class PercentLog:

@@ -16,8 +16,8 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
 from plaudit.integrations.verl.legacy.judge_workers import PercentLog
-from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.check import check_judge
 from plaudit.observers.log import Log
 from plaudit.openai_manager import ROUTE, TIME_LIMIT
 from plaudit.rewards import Component, LengthPenalty, Reward
@@ -144,10 +144,7 @@ class LengthPenaltyConfig:
             judge: Judge | Panel = self.judge
         else:
             judge = judge_of(load({"judge": self.judge, "rubric": self.rubric}))
-        if isinstance(judge, Monitor):
-            raise ConfigError(
-                "judge: a monitor's score is a suspicion, and would be rewarded; choose another judge"
-            )
+        check_judge(judge, for_rewards=True)
         return judge
 
     def open_engine(self, max_concurrent: int | None) -> Engine:
