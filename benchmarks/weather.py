@@ -120,7 +120,7 @@ def stored_by(lane: Lane) -> Learned | None:
 
 
 def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:
-    """A lane as a new engine makes it from what was left behind: the same as plaudit.session does."""
+    """A lane as a new engine makes it from what was left behind: the same as plaudit._session does."""
     start = None
     if known is not None and known.limit is not None:
         start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)

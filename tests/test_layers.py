@@ -19,7 +19,7 @@ LAYERS = [
     {"types", "errors", "events", "config", "settings", "settings_file", "files", "child_env"},
     {"judges", "rewards", "policy"},
     {"scheduling", "caches", "transports", "observers", "report", "simulator", "local"},
-    {"engine", "blocking", "openai_manager", "pending", "session", "submits"},
+    {"engine", "openai_manager", "pending", "_loop_thread", "_session"},
     {"setup"},
     {"scoring"},
     {"audit", "compute_score", "integrations", "mutation", "service"},

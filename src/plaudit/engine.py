@@ -6,12 +6,16 @@ Everything happens on a thread of the engine's own: the caller's thread and the 
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import math
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
+from plaudit._session import Plan, Session
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Endpoint, EngineConfig, Secret, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
@@ -22,14 +26,60 @@ from plaudit.observers.named import load_observers
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
-from plaudit.session import Plan, Session
 from plaudit.settings import Settings, engine_config, load
-from plaudit.submits import Submits, checked_deadline
 from plaudit.transports import Transport, open_transport
-from plaudit.types import Sample
+from plaudit.types import Sample, Verdict
 
 
-class Engine(Submits):
+class BaseEngine(ABC):
+    """Takes batches of samples and gives a verdict for each, in this process or in a shared one."""
+
+    @abstractmethod
+    def submit(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> Pending:
+        """Hand samples over and return at once.
+
+        Args:
+            samples: What is to be judged.
+            judge: Who judges it.
+            deadline: Seconds from now; unfinished samples then get status `deadline`.
+
+        Raises:
+            ConfigError: the judge cannot judge a sample, or the deadline has passed.
+            EngineClosed: the engine was closed.
+        """
+
+    def score(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        """Judge samples and wait for all their verdicts, in order. Ctrl-C cancels the rest.
+
+        Args:
+            samples: What is to be judged.
+            judge: Who judges it.
+            deadline: Seconds from now; unfinished samples then get status `deadline`.
+        """
+        pending = self.submit(samples, judge, deadline=deadline)
+        try:
+            return pending.result()
+        except BaseException:
+            pending.cancel()
+            raise
+
+    async def ascore(
+        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+    ) -> list[Verdict]:
+        """`score` for callers with an event loop of their own, which stays free meanwhile."""
+        pending = self.submit(samples, judge, deadline=deadline)
+        try:
+            return await pending
+        except asyncio.CancelledError:
+            pending.cancel()
+            raise
+
+
+class Engine(BaseEngine):
     """Judges samples over one or more endpoints. A context manager; threads may share it.
 
     Nothing is started before the first batch. In a forked child the engine starts afresh.
@@ -180,7 +230,7 @@ class Engine(Submits):
     def submit(
         self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> Pending:
-        """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
+        """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
         samples = list(samples)
         check_judge(judge)
@@ -216,6 +266,15 @@ class Engine(Submits):
         if self._session is None or not self._session.is_alive:
             self._session = Session(self._plan)
         return self._session
+
+
+def checked_deadline(deadline: float | None) -> float | None:
+    """The deadline, if it lies ahead; None where there is none."""
+    if deadline is not None and not deadline > 0:
+        raise ConfigError(
+            "has passed already; give seconds from now, above 0", setting="deadline", value=deadline
+        )
+    return None if deadline == math.inf else deadline
 
 
 def configure(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plaudit.blocking import LoopThread
+from plaudit._loop_thread import LoopThread
 from plaudit.errors import ConfigError
 from plaudit.mutation.episode import (
     Episode,

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit.blocking import LoopThread
+from plaudit._loop_thread import LoopThread
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel

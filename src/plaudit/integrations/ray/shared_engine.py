@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack, cast
 import ray.cloudpickle
 
 from plaudit.config import EngineConfig
-from plaudit.engine import Engine
+from plaudit.engine import BaseEngine, Engine, checked_deadline
 from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.actor import ActorConnection, check_node, check_running, default_name
@@ -31,13 +31,12 @@ from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import EngineOptions, engine_config, load
-from plaudit.submits import Submits, checked_deadline
 from plaudit.types import Sample
 
 T = TypeVar("T")
 
 
-class SharedEngine(Submits):
+class SharedEngine(BaseEngine):
     """Judges samples by the engine that all processes of a training share. A context manager; for any thread.
 
     It can be pickled: a copy in another process reaches the same engine. Or let every process make its own
@@ -111,7 +110,7 @@ class SharedEngine(Submits):
     def submit(
         self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> Pending:
-        """Hand samples over and return at once. `deadline`: seconds from now, after which none is missing."""
+        """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
         samples = list(samples)
         check_judge(judge)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plaudit.blocking import LoopThread
+from plaudit._loop_thread import LoopThread
 from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.events import CacheTrouble, Event, Observer

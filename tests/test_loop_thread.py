@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from plaudit.blocking import LoopThread
+from plaudit._loop_thread import LoopThread
 from plaudit.errors import EngineClosed
 
 
