@@ -242,7 +242,7 @@ def test_too_few_workers_for_the_groups_of_a_step_are_warned_of(
 def test_a_configuration_of_an_older_verl_is_named_as_such() -> None:
     from omegaconf import OmegaConf
 
-    from plaudit.integrations.verl.reward_loop import settings_from
+    from plaudit.integrations.verl.reward_settings import settings_from
 
     with pytest.raises(ConfigError, match=r"of a verl before 0\.7\.1"):
         settings_from(OmegaConf.create({"reward_model": {"reward_manager": "batch"}}))

@@ -22,7 +22,7 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow, read_row, validation_of
 from plaudit.integrations.verl.reward_engine import judge_for, open_reward_engine, resolve
-from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, read_settings
+from plaudit.integrations.verl.reward_settings import RewardSettings, at, settings_from
 from plaudit.integrations.verl.row_reward import RowReward
 from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.types import Sample
@@ -89,28 +89,9 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         return {"reward_score": reward, "reward_extra_info": extra}
 
 
-def settings_from(config: Any) -> RewardSettings:
-    """What a verl configuration says under `reward.plaudit`; group sizes as its rollouts have them."""
-    reward = _at(config, "reward")
-    if reward is None:
-        raise ConfigError(
-            f"{PLACE}: this configuration has no section reward, so it is of a verl before 0.7.1; "
-            "upgrade verl, or see docs/verl-legacy.md"
-        )
-    table = _plain(_at(reward, "plaudit") or {})
-    if not isinstance(table, dict):
-        raise ConfigError(f"{PLACE} is {table!r}; it should be a table, like +{PLACE}.base_url=http://...")
-    rollout = _at(_at(config, "actor_rollout_ref"), "rollout")
-    return read_settings(
-        table,
-        rollouts=int(_at(rollout, "n") or 1),
-        val_rollouts=int(_at(_at(rollout, "val_kwargs"), "n") or 1),
-    )
-
-
 def _check_room(config: Any, settings: RewardSettings) -> None:
     """Warn where rows may wait for others of their group that cannot get into a worker."""
-    prompts, workers = _at(_at(config, "data"), "train_batch_size"), _at(_at(config, "reward"), "num_workers")
+    prompts, workers = at(at(config, "data"), "train_batch_size"), at(at(config, "reward"), "num_workers")
     rows = int(prompts or 0) * (settings.group_size or 1)
     if rows > ROOM * int(workers or 1) and (settings.group_size or 1) > 1:
         log.warning(
@@ -122,21 +103,6 @@ def _check_room(config: Any, settings: RewardSettings) -> None:
             settings.group_size,
             math.ceil(rows / ROOM),
         )
-
-
-def _at(node: Any, key: str) -> Any:
-    """A key of a DictConfig, a dictionary or a dataclass; None where it is missing."""
-    if node is None:
-        return None
-    return node.get(key) if hasattr(node, "get") else getattr(node, key, None)
-
-
-def _plain(node: Any) -> Any:
-    if isinstance(node, (dict, list, str, int, float, bool)):
-        return node
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def _default_rule() -> Any:

@@ -165,6 +165,40 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     return settings
 
 
+def settings_from(config: Any) -> RewardSettings:
+    """What a verl configuration says under `reward.plaudit`; group sizes as its rollouts have them."""
+    reward = at(config, "reward")
+    if reward is None:
+        raise ConfigError(
+            f"{PLACE}: this configuration has no section reward, so it is of a verl before 0.7.1; "
+            "upgrade verl, or see docs/verl-legacy.md"
+        )
+    table = _container(at(reward, "plaudit") or {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{PLACE} is {table!r}; it should be a table, like +{PLACE}.base_url=http://...")
+    rollout = at(at(config, "actor_rollout_ref"), "rollout")
+    return read_settings(
+        table,
+        rollouts=int(at(rollout, "n") or 1),
+        val_rollouts=int(at(at(rollout, "val_kwargs"), "n") or 1),
+    )
+
+
+def at(node: Any, key: str) -> Any:
+    """A key of a DictConfig, a dictionary or a dataclass; None where it is missing."""
+    if node is None:
+        return None
+    return node.get(key) if hasattr(node, "get") else getattr(node, key, None)
+
+
+def _container(node: Any) -> Any:
+    if isinstance(node, (dict, list, str, int, float, bool)):
+        return node
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
 def penalty_of(settings: RewardSettings) -> Penalty | None:
     """The penalty that the settings describe."""
     if settings.penalty is None:
