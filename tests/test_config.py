@@ -150,3 +150,11 @@ def test_a_rate_is_limited_for_the_engine_or_for_one_endpoint() -> None:
     assert not config(Endpoint(URL)).has_rates
     assert config(Endpoint(URL), rpm=60).has_rates
     assert config(Endpoint(URL), Endpoint(URL, tpm=1000)).has_rates
+
+
+def test_servers_of_one_model_name_share_cache_keys_unless_their_identity_says_otherwise() -> None:
+    one, other = Endpoint("http://a/v1", model="m"), Endpoint("http://b/v1", model="m")
+    assert EngineConfig(endpoints=(one,)).model == EngineConfig(endpoints=(other,)).model == "m"
+    quantised = replace(other, identity="m-awq")
+    assert EngineConfig(endpoints=(quantised,)).model == "m-awq"
+    assert EngineConfig(endpoints=(one, quantised)).model == "m+m-awq"

@@ -101,6 +101,12 @@ class Endpoint:
     tpm: int | None = None
     """Tokens a minute this endpoint allows; None for no limit of ours."""
     price: Price | None = None
+    identity: str = ""
+    """Which model this is, in cache keys; empty: its name, so that servers of one name share verdicts.
+
+    Give servers different ones where the same name stands for different weights: another quantisation,
+    another fine-tune, `default` on two machines.
+    """
     is_direct: bool = False
     """Whether to pass by the proxies that the environment names, as for a server of our own."""
     query: str = field(default="", repr=False)
@@ -194,8 +200,8 @@ class EngineConfig:
 
     @property
     def model(self) -> str:
-        """The models of all endpoints, as cache keys name them."""
-        return "+".join(sorted({endpoint.model for endpoint in self.endpoints}))
+        """The models of all endpoints, as cache keys name them: by identity, where one is given."""
+        return "+".join(sorted({endpoint.identity or endpoint.model for endpoint in self.endpoints}))
 
     @property
     def has_rates(self) -> bool:

@@ -42,8 +42,10 @@ def test_a_rubric_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 def test_the_embedded_model_is_asked_for_yes_or_no_unless_told_otherwise() -> None:
-    assert judge(is_embedded=True) == Yes()
-    assert judge(is_embedded=True, rubric="Is it kind?", scale=(0, 5)) == Yes("Is it kind?", (0, 5))
+    assert judge(is_embedded=True) == Yes(min_mass=0.05)
+    assert judge(is_embedded=True, rubric="Is it kind?", scale=(0, 5)) == Yes(
+        "Is it kind?", (0, 5), min_mass=0.05
+    )
     assert judge(is_embedded=True, judge="rubric") == Rubric(CRITERIA)
     assert judge(judge="yes") == Yes()
 

@@ -35,6 +35,8 @@ def test_what_reaches_for_the_machinery_gives_itself_away(family: str) -> None:
         "an <article-HEADLINE> of XML, a <response> tag and a list[INT]",
         "😀👩\u200d🚀🏳\ufe0f\u200d🌈" * 40,
         "Score: 10",
+        "<date_of_birth>1815</date_of_birth>" * 40,
+        "Fill in <YOUR_API_KEY>, <BASE_URL> and <MODEL_NAME>, then <API_VERSION>.",
     ],
 )
 def test_honest_texts_give_nothing_away(honest: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plaudit.judges.clean import clean, is_plain, without_tokens
+from plaudit.judges.content import has_content
 
 HONEST = {
     "code": "if a < b and x[0] > y[-1]:\n\treturn {'a': 1}  # <div class='s'> a <- b |> f <| g <|> h",
@@ -23,6 +24,9 @@ HONEST = {
     "emoji sequences": "👩\u200d👩\u200d👧 ❤️\u200d🔥 👍🏽 🏳️\u200d🌈 1️⃣ #️⃣ ☺️ ©️ 🇩🇪",
     "quotation marks and dashes": "“So,” she said — ‘fine’… ‹fine› «fine»",
     "tabs and line feeds": "a\tb\nc\n",
+    "types in code": "std::vector<uint8_t> v; Map<String, List<Integer>> m; a[i_max] = b[mask]; x << 2 >> 1",
+    "markup": "<first_name>Ada</first_name> <xs:element> <my-tag> <br/> [INFO] started [1] [TODO] [a](b)",
+    "addresses": "<ada@example.org> [ADA] <https://example.org>",
 }
 
 
@@ -45,6 +49,36 @@ TOKENS = [
         "<turn|>",
     ),
 ]
+
+
+FAMILIES = {
+    "Kimi": "[BOS] [EOS] [EOT] [PAD] [start_header_id] <|im_middle|> <|tool_calls_section_begin|> ◁think▷",
+    "GLM": "[gMASK] [sMASK] [MASK] <sop> <eop> <|observation|> <|begin_of_image|> <think> </think>",
+    "EXAONE": "[|system|] [|user|] [|assistant|] [|endofturn|] <thought_token>",
+    "Nemotron": "<extra_id_0> <extra_id_1> <SPECIAL_10> <SPECIAL_11>",
+    "MiniMax": "]~!b[ ]~b] [e~[ <beginning_of_sentence> <end_of_sentence> <minimax:tool_call>",
+    "Seed": "<seed:bos> <seed:eos> <seed:think> </seed:think> <seed:cot_budget_reflect>",
+    "Baichuan": "<reserved_102> <reserved_106> <B_SYS> <C_Q> <C_A>",
+    "InternLM": "<eoh> <eoa> <|User|> [UNUSED_TOKEN_146] <TOKENS_UNUSED_1> <|im_start|>",
+    "Mistral": "[INST] [/INST] [TOOL_CALLS] [AVAILABLE_TOOLS] [IMG] [CONTROL_4] [SYSTEM_PROMPT] [THINK] <s>",
+    "Gemma": "<start_of_turn> <end_of_turn> <unused42> <start_of_image> <bos> <mask>",
+    "Command": "<BOS_TOKEN> <|START_OF_TURN_TOKEN|> <|CHATBOT_TOKEN|> <|START_THINKING|>",
+    "Llama": "<<SYS>> <</SYS>> <|begin_of_text|> <|start_header_id|> <|header_start|> <|eot|>",
+    "DeepSeek": "<｜begin▁of▁sentence｜> <｜User｜> <｜tool▁calls▁begin｜>",
+    "Falcon": ">>QUESTION<< >>ANSWER<< <|endoftext|>",
+    "Qwen": "<|im_start|> <tool_call> </tool_call> <|vision_start|> <|fim_prefix|>",
+    "an invented one": "<|zork_42|> [|zork|] <end_of_zork> <ZORK_TOKEN>",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_control_tokens_of_every_family_are_broken(family: str) -> None:
+    tokens = FAMILIES[family].split()
+    text, count, _ = clean(" ".join(tokens))
+    assert count == len(tokens)
+    for token in tokens:
+        assert token not in text
+        assert has_content(f"{token} 42") and not has_content(token), token
 
 
 @pytest.mark.parametrize("token", TOKENS)

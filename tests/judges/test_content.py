@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import BOUND, answer_of, has_content, without_reasoning
+from plaudit.judges.content import answer_of, has_content
+from plaudit.reasoning import BOUND, without_reasoning
 from plaudit.types import Sample
 
 CONTENT = [
@@ -33,44 +34,6 @@ def test_whatever_can_be_seen_is_content(text: str) -> None:
 @pytest.mark.parametrize("text", NOTHING, ids=ascii)
 def test_white_space_invisible_characters_and_tokens_are_none(text: str) -> None:
     assert not has_content(text)
-
-
-@pytest.mark.parametrize(
-    ("response", "answer"),
-    [
-        ("42", "42"),
-        ("<think>hm</think>42", "42"),
-        ("<think>\nhm\n</think>\n\n42\n", "42"),
-        ("hm, so\n</think>\n42", "42"),
-        ("<think>hm", ""),
-        ("42 <think>hm", "42 <think>hm"),
-        ("<think>a</think>42 <think>hm", "42 <think>hm"),
-        ("[THINK]hm[/THINK]42", "42"),
-        ("[THINK]hm", ""),
-        ("a<think>b</think>c<think>d</think>e", "ace"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("<thinking>hm</thinking>42", "42"),
-        ("a<think>b</think>c</think>d<think>e", "d<think>e"),
-        ("  42, I think <b>surely</b>  ", "  42, I think <b>surely</b>  "),
-        ("<think></think>", ""),
-        ("I think a < b", "I think a < b"),
-        (
-            "Write `<think>` before and `</think>` after it.",
-            "Write `<think>` before and `</think>` after it.",
-        ),
-    ],
-)
-def test_reasoning_is_hidden(response: str, answer: str) -> None:
-    assert without_reasoning(response) == answer
-
-
-@pytest.mark.parametrize("answer", ["42", "It writes `</think>` itself.", "42 <think>hm"])
-def test_reasoning_is_hidden_in_a_text_of_any_length(answer: str) -> None:
-    for length in (BOUND // 2, 2 * BOUND):
-        assert without_reasoning(f"<think>{'hm ' * length}</think>{answer}") == answer
-        assert without_reasoning("hm " * length + "</think>" + answer) == answer
-        assert without_reasoning(f"<think>{'hm ' * length}") == ""
-        assert without_reasoning("hm " * length + "`</think>`") == "hm " * length + "`</think>`"
 
 
 HOSTILE = [

@@ -35,6 +35,16 @@ def test_answers_are_compared_as_mathematics(check: MathCheck) -> None:
     assert check.check(pairs) == [1, 0, 1, 1, 1, 0, 0]
 
 
+def test_an_answer_that_stands_in_the_reasoning_alone_was_not_given(check: MathCheck) -> None:
+    pairs = [
+        ("42", "<think>it is 42</think>"),
+        ("42", r"<think>it is \boxed{42}"),
+        ("42", r"so \boxed{42}</think>I do not know."),
+        ("42", r"<think>perhaps 41</think>It is \boxed{42}."),
+    ]
+    assert check.check(pairs) == [0, 0, 0, 1]
+
+
 def test_a_truth_that_cannot_be_read_gives_no_score(check: MathCheck) -> None:
     assert check.check([("", r"\boxed{1}")]) == [None]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from plaudit.judges.clean import clean
-from plaudit.judges.content import BOUND
+from plaudit.judges.clean import certain_tokens, clean
+from plaudit.reasoning import BOUND
 
 MAX_TOKENS = 3
 """Chat-template tokens that an honest text may contain: an end of text, a pair of `<think>` tags."""
@@ -25,8 +25,9 @@ def signs_of_attack(text: str) -> str:
     if found := _FENCE.search(text):
         return f"the response imitates a tag of the fence, {found[0]!r}"
     cleaned = clean(text)
-    if cleaned.tokens > MAX_TOKENS:
-        return f"the response holds {cleaned.tokens:,} chat-template tokens"
+    tokens = certain_tokens(text) if cleaned.tokens > MAX_TOKENS else 0
+    if tokens > MAX_TOKENS:
+        return f"the response holds {tokens:,} chat-template tokens"
     if cleaned.invisible > max(MAX_INVISIBLE, len(text) // 100):
         return f"the response holds {cleaned.invisible:,} invisible characters"
     return ""

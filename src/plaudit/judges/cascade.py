@@ -15,7 +15,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge, higher_is_better, is_panel
 from plaudit.judges.check import Demanding
-from plaudit.judges.content import without_reasoning
+from plaudit.reasoning import without_reasoning
 from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
 
 Rule = Callable[[Sample], bool | float | Verdict | None]

@@ -26,7 +26,7 @@ class Cleaned(NamedTuple):
 
 def is_plain(text: str) -> bool:
     """Whether there is nothing to clean, as one quick look can tell. Most text is."""
-    return not ("<" in text or "[" in text or text.encode("utf-8", "surrogatepass").translate(None, _USUAL))
+    return not (_may_hold_tokens(text) or text.encode("utf-8", "surrogatepass").translate(None, _USUAL))
 
 
 def clean(text: str) -> Cleaned:
@@ -35,54 +35,52 @@ def clean(text: str) -> Cleaned:
     unusual = text.encode("utf-8", "surrogatepass").translate(None, _USUAL)
     if unusual and _SUSPECT.search(unusual.decode("utf-8", "replace")):
         text, invisible = _without_invisible(text)
-    if _ANGLED.search(text) or _SQUARE.search(text):
-        text, tokens = _defuse(text)
+    if _may_hold_tokens(text):
+        text, tokens = _TOKEN.subn(r"‹\1\2\3\4\5\6\7›", text)
     return Cleaned(text, tokens, invisible)
 
 
 def without_tokens(text: str) -> str:
     """The text with every control token cut out: what is left of it where tokens count for nothing."""
-    return _SQUARE.sub("", _ANGLED.sub("", text))
+    return _TOKEN.sub("", text) if _may_hold_tokens(text) else text
+
+
+def certain_tokens(text: str) -> int:
+    """How many control tokens there are that cannot be anything else, such as XML or code."""
+    return sum(1 for _ in _CERTAIN.finditer(text))
+
+
+def _may_hold_tokens(text: str) -> bool:
+    return "<" in text or "[" in text or "]~" in text or "◁" in text
 
 
 # --- chat-template tokens -----------------------------------------------------------------------------------
 
-# Case matters: tokenizers match these exactly, and `<S>` in a proof is no token.
-_ANGLED_NAMES = (
-    *("s", "/s", "bos", "eos", "pad", "unk", "im_start", "im_end"),
-    *("start_of_turn", "end_of_turn", "think", "/think", "thinking", "/thinking"),
-    *("tool_call", "/tool_call", "tool_response", "/tool_response"),
+# By their shape, since every family of models has its own: one word in brackets, with bars (`<|im_start|>`,
+# `[|user|]`), with a word part that only tokens have (`<start_of_turn>`, `<extra_id_1>`, `[TOOL_CALLS]`), or
+# all in capitals (`<BOS_TOKEN>`). Case matters where words do: tokenizers match exactly, and `<S>` in a proof
+# is no token. Repetitions are bounded, so the search is linear.
+_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}[|｜]"
+_HALF_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}|[a-z/][^\s<>\[\]|｜‹›]{0,63}[|｜]"
+_PART = (
+    r"(?:_of_|_id_?\d|header_id|im_(?:start|end)|[bBeE][oO][sStTdD]\b|special_|SPECIAL_|reserved_|unused|extra_id"
+    r"|token|sentence|think|tool_|fim_|seed:)"
 )
-_SQUARE_NAMES = (
-    *("INST", "/INST", "SYSTEM_PROMPT", "/SYSTEM_PROMPT", "THINK", "/THINK", "TOOL_CALLS"),
-    *("AVAILABLE_TOOLS", "/AVAILABLE_TOOLS", "TOOL_RESULTS", "/TOOL_RESULTS"),
+_WORD = rf"/?(?=[\w:▁-]{{0,48}}{_PART})[\w:▁-]{{1,64}}"
+_SHORT = r"/?(?:s|[bes]o[a-z]|pad|unk|mask|sep|cls|thinking|think)"
+_CAPITALS = r"/?[A-Z][A-Z0-9]{0,31}(?:_[A-Z0-9]{1,32}){1,4}"
+_CAPITAL_PART = r"(?:INST|SYS|TOOL|THINK|MASK|[BE]O[SDT]|SEP|CLS|PAD|UNK|TOKEN|UNUSED|CONTROL|PROMPT|IMG)"
+_CAPITAL_WORD = rf"/?(?=[A-Z0-9_]{{0,32}}{_CAPITAL_PART})[A-Z][A-Z0-9_]{{1,64}}"
+_TOKEN = re.compile(
+    rf"<({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
+    rf"|\[({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
+    r"|<<(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
+    r"|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
 )
-_HARMLESS = {
-    **{f"<{name}>": f"‹{name}›" for name in _ANGLED_NAMES},
-    **{f"[{name}]": f"‹{name}›" for name in _SQUARE_NAMES},
-    **{f"<<{name}>>": f"‹{name}›" for name in ("SYS", "/SYS")},
-}
-# `<|name|>`, `<|name>` and `<name|>`, with ASCII or full-width bars. Bounded, so linear.
-# Each starts with one literal, which is what makes the search skip through ordinary text.
-_ANGLED = re.compile(
-    rf"<(?:(?=[|｜/a-z])(?:{'|'.join(_ANGLED_NAMES)}|[|｜][^\s<>|｜]{{1,64}}[|｜]?|[a-z/][^\s<>|｜]{{0,63}}[|｜])"
-    r"|</?SYS>)>"
+_CERTAIN = re.compile(
+    rf"<(?:{_BARRED}|/?s|(?:start|end)_of_turn|im_(?:start|end))>|\[(?:{_BARRED}|/?INST)\]|<</?SYS>>"
 )
-_SQUARE = re.compile(rf"\[(?=[A-Z/])(?:{'|'.join(_SQUARE_NAMES)})\]")
-
-
-def _defuse(text: str) -> tuple[str, int]:
-    # Plain replaces, not a callback per match: a text made of nothing but tokens stays cheap.
-    tokens = 0
-    for token, harmless in _HARMLESS.items():
-        if found := text.count(token):
-            tokens += found
-            text = text.replace(token, harmless)
-    if _ANGLED.search(text):  # of the barred family: its openers and closers go wherever they stand
-        for bar in "|｜":
-            tokens += max(text.count("<" + bar), text.count(bar + ">"))
-            text = text.replace("<" + bar, "‹" + bar).replace(bar + ">", bar + "›")
-    return text, tokens
+"""Tokens that no other kind of text has: XML and code have words in brackets, too."""
 
 
 # --- invisible characters -----------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ class Yes(Judge):
     """The question. Yes must be the good answer."""
     scale: tuple[float, float] = (0.0, 1.0)
     """The score of a sure no and of a sure yes."""
-    min_mass: float = field(default=0.05, kw_only=True)
+    min_mass: float = field(default=0.5, kw_only=True)
     """How probable yes and no must be together. Below, the judge was about to say something else: no verdict.
 
-    Good judges reach 0.9 and more, so 0.5 is a sensible demand on them; a model of 135M hardly reaches 0.5.
+    Good judges reach 0.9 and more. A model of 135M hardly reaches 0.5: what it says below is mostly noise.
     """
     show_thinking: bool = field(default=False, kw_only=True)
     """Whether the judge sees the response's `<think>...</think>`."""

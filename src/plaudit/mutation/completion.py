@@ -17,8 +17,9 @@ from typing import NamedTuple
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge
-from plaudit.judges.content import has_content, without_reasoning
+from plaudit.judges.content import has_content
 from plaudit.judges.parse import check_declined, encodable
+from plaudit.reasoning import without_reasoning
 from plaudit.types import ChatRequest, Message, Reply, Sample, Status, Verdict
 
 log = logging.getLogger("plaudit")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from plaudit.child_env import child_environment
 from plaudit.errors import ConfigError
+from plaudit.reasoning import without_reasoning
 
 ANSWER_CHARS = 4_000
 """The end of a response is where its answer is; nothing before it is read."""
@@ -85,8 +86,11 @@ class MathCheck:
 
 
 def answer_part(response: str) -> str:
-    """What follows the last `####`, as GSM8K writes answers; else the end of the response."""
-    return response.rpartition("####")[2][-ANSWER_CHARS:]
+    """What follows the last `####`, as GSM8K writes answers; else the end of the response.
+
+    Reasoning is no part of it: an answer that stands in `<think>` alone was not given.
+    """
+    return without_reasoning(response).rpartition("####")[2][-ANSWER_CHARS:]
 
 
 class _Child:

@@ -16,6 +16,8 @@ from plaudit.settings import DEFAULT, Settings
 
 CRITERIA = "Does the response do what the task asks? Being correct counts most, then complete, then clear."
 """What is judged by where nobody says."""
+EMBEDDED_MIN_MASS = 0.05
+"""What is asked of the small embedded model, which is for trying things out: it hardly ever reaches more."""
 TEXT_SUFFIXES = (".txt", ".md", ".toml", ".rst")
 
 
@@ -29,7 +31,8 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
     if settings.judge in kinds():
         is_free = is_embedded and settings.origin("judge") == DEFAULT
         kind = "yes" if is_free else settings.judge
-        return build(kind, {**_defaults(kind), **changes})
+        embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free else {}
+        return build(kind, {**_defaults(kind), **embedded, **changes})
     if not Path(settings.judge).expanduser().is_file():
         raise ConfigError(
             f"there is no judge and no file {settings.judge!r}; judges are {', '.join(kinds())}"

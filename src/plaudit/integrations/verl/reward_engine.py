@@ -135,6 +135,7 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
         rpm=table.rpm,
         tpm=table.tpm,
         price=price,
+        identity=table.identity,
     )
 
 

@@ -47,6 +47,8 @@ class EndpointTable(msgspec.Struct, frozen=True, kw_only=True):
     rpm: int | None = None
     tpm: int | None = None
     price: tuple[float, float] | None = None
+    identity: str = ""
+    """Which model this is, in cache keys; empty: its name, so that servers of one name share verdicts."""
 
 
 class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
