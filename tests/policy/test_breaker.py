@@ -95,6 +95,26 @@ def test_a_call_let_in_between_two_that_failed_keeps_it_open() -> None:
     assert breaker.is_closed
 
 
+def failures_until_shut(*, failing: float) -> int:
+    """Failures in a row that shut the door of an endpoint of whose calls this share fails at all times."""
+    breaker = Breaker()
+    for n in range(400):
+        if n * failing % 1.0 + failing >= 1.0:
+            assert not fail(breaker, sent_at=n, passed=n + 0.5)
+        else:
+            breaker.on_success(sent_at=n)
+    count, now = 1, 500.0
+    while not fail(breaker, sent_at=now, passed=499.0):
+        count, now = count + 1, now + 1.0
+    return count
+
+
+def test_the_more_calls_fail_at_all_times_the_longer_a_run_of_them_must_be() -> None:
+    assert failures_until_shut(failing=0.0) == 2
+    assert 2 < failures_until_shut(failing=0.25) < failures_until_shut(failing=0.5) < 10
+    assert failures_until_shut(failing=0.9) < 10
+
+
 def test_an_endpoint_that_refuses_at_the_same_height_is_full_and_not_shut() -> None:
     breaker = Breaker()
     assert not any(fail(breaker, sent_at=n, accepted=40, is_refusal=True) for n in range(20))

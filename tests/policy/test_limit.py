@@ -184,6 +184,17 @@ def test_where_more_are_under_way_than_when_it_refused_it_was_not_for_load() -> 
     assert limit.limit == 64
 
 
+def test_a_few_refusals_over_and_over_never_lift_it_above_where_it_was() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=12, is_known=True))
+    now = 0.0
+    for n in range(60):  # two of thirteen calls refused at random, though the rest were let in
+        now = burst(limit, sent_at=now, accepted=limit.limit - 2 + n % 3, refused=2, order=20 * n)
+        now = grown(limit, since=now, until=now + 0.5, under_way=limit.limit)
+        assert limit.limit <= 12
+    assert limit.rate is None
+    assert limit.limit == 12
+
+
 def test_a_capacity_that_stays_is_asked_for_more_less_and_less_often() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
     now, order, asked = 0.0, 0, []

@@ -34,6 +34,13 @@ def test_waits_double_from_one_attempt_to_the_next(jitter: float) -> None:
         assert later == pytest.approx(2 * earlier)
 
 
+def test_where_others_are_answered_a_retry_waits_no_longer_than_a_call_takes() -> None:
+    policy = RetryPolicy()
+    assert policy.next_wait(attempt=8, jitter=1.0, longest=0.3) == 0.3
+    assert policy.next_wait(attempt=8, jitter=1.0) == pytest.approx(6.4)
+    assert policy.next_wait(attempt=8, jitter=1.0, longest=0.001) == policy.first_wait
+
+
 def test_jitter_spreads_the_waits_of_one_attempt() -> None:
     policy = RetryPolicy()
     waits = {policy.next_wait(attempt=2, jitter=n / 10) for n in range(11)}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from plaudit.config import Endpoint
+from plaudit.errors import RateLimited
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.lane import Flight, Lane
 from plaudit.testing import ScriptedTransport
-from plaudit.types import ChatRequest, Reply
+from plaudit.types import ChatRequest, RateHeaders, Reply
 
 
 def lane_of(*, limit: int = 40, ceiling: int | None = None) -> Lane:
@@ -22,9 +24,13 @@ def ignore(_: Call, __: Outcome) -> None:
     pass
 
 
+def some_call(id_: int = 0) -> Call:
+    return Call(ChatRequest(()), key=id_.to_bytes(2), on_done=ignore)
+
+
 def send(lane: Lane, *, at: float) -> Flight:
-    id_ = len(lane.flights) + 1
-    call = Call(ChatRequest(()), key=id_.to_bytes(), on_done=ignore)
+    id_ = max(lane.flights, default=0) + 1
+    call = some_call(id_)
     flight = lane.flights[id_] = Flight(call, lane, sent_at=at, id=id_)
     lane.on_send(flight, now=at)
     return flight
@@ -37,6 +43,57 @@ def test_a_lane_that_is_full_under_a_pace_waits_for_a_reply_and_not_for_its_limi
     flight = send(lane, at=1.0)
     assert lane.grow(now=1.0) == math.inf  # "now" would be asked again at once, for ever
     assert lane.ready_at(flight.call, now=1.0) == math.inf
+
+
+TOLD = RateHeaders(limit_requests=100, remaining_requests=60, reset_requests=4.0)
+"""Ten a second, and sixty left."""
+
+
+def refuse(lane: Lane, *, at: float, rate: RateHeaders | None) -> None:
+    flights = [send(lane, at=at) for _ in range(20)]
+    for flight in flights:
+        del lane.flights[flight.id]
+        lane.on_refusal(RateLimited("slow down", rate=rate), flight, now=at + 0.01)
+
+
+def told(lane: Lane) -> None:
+    """A reply tells the allowance, and others are under way."""
+    flight = send(lane, at=0.0)
+    del lane.flights[flight.id]
+    lane.on_reply(Reply("7", rate=TOLD), flight, now=0.1)
+    for _ in range(10):
+        send(lane, at=0.2)
+
+
+def test_a_refusal_while_the_headers_show_an_allowance_is_not_put_down_to_their_rate() -> None:
+    lane = lane_of()
+    told(lane)
+    refuse(lane, at=1.0, rate=None)
+    refuse(lane, at=2.0, rate=TOLD)
+    assert lane.pace.rate is None
+
+
+def test_a_refusal_with_nothing_left_is_followed_at_the_rate_that_the_headers_tell() -> None:
+    lane = lane_of()
+    told(lane)
+    refuse(lane, at=1.0, rate=replace(TOLD, remaining_requests=0, reset_requests=10.0))
+    assert lane.pace.rate == 10.0
+
+
+def test_headers_are_not_believed_again_once_far_more_was_let_in_than_they_allow() -> None:
+    lane = lane_of()
+    told(lane)
+    none_left = replace(TOLD, remaining_requests=0, reset_requests=10.0)
+    refuse(lane, at=1.0, rate=none_left)
+    now = 1.1
+    while lane.pace.rate is not None:
+        now = max(now + 1e-4, lane.ready_at(some_call(), now=now))
+        assert now < 60.0
+        if lane.ready_at(some_call(), now=now) <= now:
+            lane.flights.clear()
+            send(lane, at=now)
+    refuse(lane, at=now + 1.0, rate=none_left)
+    assert lane.pace.rate is None
 
 
 def test_a_timeout_under_a_pace_does_not_limit_the_calls_at_once() -> None:

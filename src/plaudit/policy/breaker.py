@@ -19,6 +19,12 @@ FEW = 8
 """Calls let in between two shut doors: with fewer, the door was hardly open."""
 TRUTHS = 2
 """How often in a row an endpoint must have said right when it would be back, to be believed from then on."""
+CHANCE = 0.02
+"""How improbable a run of failures must be, given the usual share of them, to mean that nothing is let in."""
+MOST_USUAL = 0.6
+"""The highest share of failures that is taken for usual."""
+MEMORY = 32.0
+"""Calls over which the usual share of failures is kept."""
 BELIEVED = 4.0
 """How many times the last wait it may ask for and be believed."""
 
@@ -68,6 +74,10 @@ class Breaker:
         """When the first of them left."""
         self._known_at = 0.0
         self._height = 0
+        self.failing = 0.0
+        """Share of the calls that fail, of late."""
+        self._usual_failing = 0.0
+        """The same when the present run of bad calls began."""
         self._callers: set[object] = set()
         self._let_in: int | None = None
         self._probe_sent = 0.0
@@ -117,6 +127,7 @@ class Breaker:
         """A call came back with a reply. One that was let in before the door was shut does not open it."""
         self._bad_since = None
         self._ever_worked = True
+        self.failing -= self.failing / MEMORY
         is_news = sent_at >= (self._probe_sent if self.state is BreakerState.HALF_OPEN else self.shut_at)
         if self.state is not BreakerState.CLOSED and is_news:
             self._close()
@@ -144,6 +155,9 @@ class Breaker:
             return False  # it left before the endpoint was given up, and must not bring it back
         if self._let_in is not None:
             self._let_in -= 1
+        usual = self.failing
+        if not is_refusal and self.state is BreakerState.CLOSED:
+            self.failing += (1.0 - self.failing) / MEMORY
         if self._bad_since is None:
             self._bad_since = now
         if self.state is not BreakerState.CLOSED:
@@ -159,15 +173,21 @@ class Breaker:
         if not self._rounds or self.streak_from <= passed:
             self._rounds, self.streak_from, self._known_at, self._callers = 1, sent_at, now, set()
             self.streak, self._height = 0, accepted
+            self._usual_failing = min(usual, MOST_USUAL)
         elif sent_at > self._known_at and (accepted < self._height or not is_refusal):
             self._rounds += 1
             self._known_at = now
         self.streak += 1
         self._callers.add(who)
-        if self._rounds < rounds and accepted:
+        if accepted and (self._rounds < rounds or not (is_refusal or self._is_improbable)):
             return False
         self._shut(now, retry_after)
         return True
+
+    @property
+    def _is_improbable(self) -> bool:
+        """Whether so many failures in a row are more than bad luck at an endpoint that often fails."""
+        return self._usual_failing**self.streak < CHANCE
 
     # -- given up -----------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ that stay; from then on it is probed with single calls, then two, then four. Ref
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from plaudit.policy.level import Level
 
@@ -31,7 +32,6 @@ SLOW = 1.35
 """How many times as long calls may take on a higher level before the best is looked for below it."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
-_State = tuple[int, str, bool, bool, Level | None, Level | None, int, int, tuple[int, int, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,20 @@ class LimitConfig:
     """Seconds between two steps of growth, until replies and refusals show the server's own pace."""
     gain: float = 1.1
     """How much more goodput a level must bring to justify the next."""
+
+
+class _Belief(NamedTuple):
+    """What a cut replaces, and what comes back where the cut was for nothing."""
+
+    limit: int
+    cause: str
+    refuses: bool
+    is_learned: bool
+    level: Level | None
+    previous: Level | None
+    confirmations: int
+    height: int
+    anchor: tuple[int, int, float] | None
 
 
 class ConcurrencyLimit:
@@ -98,7 +112,7 @@ class ConcurrencyLimit:
         """Whether refusals picked some of the calls sent together (above 0), or all from one on (below 0)."""
         self._is_weak = False
         """Whether the last cut rests on so little that later calls may show it was for nothing."""
-        self._before = self._state()
+        self._before = self._belief()
         """What was believed before the last cut."""
 
     # -- what happened ------------------------------------------------------------------------------------
@@ -153,8 +167,8 @@ class ConcurrencyLimit:
         if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
             return  # others were let in on top of them: it was not for load
         if sent_at > self.cut_at:  # else it is one of a burst already cut for
-            if self.cut_at < since:
-                self._before = self._state()
+            if self.cut_at < since and not self._is_weak:
+                self._before = self._belief()
             if not self._confirmations:
                 self._highest = max(self._highest, self.limit)
             self._in_burst = 0
@@ -167,7 +181,6 @@ class ConcurrencyLimit:
         if self._in_burst == 1 and self._is_tolerated:
             return
         if not self._is_cut:
-            self._is_weak = True
             self._begin_cut(now, accepted, refuse_time=now - sent_at)
         else:  # the slowest of a burst: a busy machine must not make calls look let in
             self.refuse_time = max(self.refuse_time, now - sent_at)
@@ -182,10 +195,17 @@ class ConcurrencyLimit:
 
     def _is_refuted(self, accepted: int) -> bool:
         """Whether more are under way than when a few were refused: those were not refused for load."""
+        if self._is_stray and self.limit >= self._before.limit:
+            return True
         return self._is_weak and not self._confirmations and accepted > 1.05 * self._height + 2
 
-    def _state(self) -> _State:
-        return (
+    @property
+    def _is_stray(self) -> bool:
+        """Whether only a few refusals, spread over time, speak for a capacity."""
+        return self._is_weak and not self._before.refuses
+
+    def _belief(self) -> _Belief:
+        return _Belief(
             self.limit,
             self.cause,
             self.refuses,
@@ -215,9 +235,11 @@ class ConcurrencyLimit:
         if abs(accepted - self._height) <= max(1.0, 0.05 * self._height):
             self._confirmations += 1
             self._highest = self.limit
+            self._is_weak &= not self._before.refuses
         else:
             self._height = accepted
             self._confirmations = 0
+            self._is_weak = True
         self.refuse_time = refuse_time
         self._replies_since_cut = 0
         self._step = max(1, self.limit // 64)
@@ -241,7 +263,7 @@ class ConcurrencyLimit:
         if self.rate is not None or now - self.cut_at < 1.0:
             return  # or one of many that left together
         if self.cause != "timeout":
-            self._before = self._state()
+            self._before = self._belief()
         self.cut_at = now
         self._level = None
         self._replies_since_cut = 0
@@ -257,8 +279,17 @@ class ConcurrencyLimit:
     def _restore(self) -> None:
         """Believe what was believed before the last cut."""
         self._is_weak = False
-        self.limit, self.cause, self.refuses, self.is_learned = self._before[:4]
-        self._level, self._previous, self._confirmations, self._height, self._anchor = self._before[4:]
+        (
+            self.limit,
+            self.cause,
+            self.refuses,
+            self.is_learned,
+            self._level,
+            self._previous,
+            self._confirmations,
+            self._height,
+            self._anchor,
+        ) = self._before
 
     def resume(self, *, now: float, in_flight: int, bad_time: float) -> None:
         """The endpoint lets calls in again: come back to where the limit was, by fours."""
@@ -275,6 +306,9 @@ class ConcurrencyLimit:
     def forgive(self, *, now: float) -> None:
         """Refusals turned out not to be for load: go back to before they were believed."""
         if self.rate is not None or not self.refuses:
+            return
+        if self._is_stray:
+            self._restore()
             return
         self.refuses = False
         self._anchor = None
@@ -299,6 +333,8 @@ class ConcurrencyLimit:
 
     def _find_rate(self, now: float, accepted: int) -> None:
         """See whether more are under way than when it refused, though few came back: so it is a rate."""
+        if self._is_stray:
+            return
         if self._rise is not None and self._rise[3] >= 3:
             height, replies, since, _ = self._rise
             self._rise = None
@@ -369,7 +405,7 @@ class ConcurrencyLimit:
         pause = min(16 * 2**self._confirmations, max(64, 4 * self.limit)) if self._confirmations else 0
         if self._replies_since_cut < pause and now < self._probe_from:
             return self._probe_from
-        return self._climb(now, self._config.ceiling, "probe")
+        return self._climb(now, self._before.limit if self._is_stray else self._config.ceiling, "probe")
 
     def _climb(self, now: float, top: int, cause: str) -> float:
         if self._step_at is None:

@@ -17,11 +17,15 @@ class RetryPolicy:
     first_wait: float = 0.05
     max_wait: float = 30.0
 
-    def next_wait(self, *, attempt: int, jitter: float) -> float | None:
-        """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1."""
+    def next_wait(self, *, attempt: int, jitter: float, longest: float | None = None) -> float | None:
+        """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1.
+
+        `longest` bounds the wait where the endpoint answers other calls: waiting does not help it then.
+        """
         if attempt >= self.attempts:
             return None
-        return self._backoff(attempt, self.max_wait) * (0.5 + jitter / 2)
+        most = self.max_wait if longest is None else max(self.first_wait, min(longest, self.max_wait))
+        return self._backoff(attempt, most) * (0.5 + jitter / 2)
 
     def refusal_wait(self, refusals: int, *, jitter: float) -> float:
         """Seconds a call waits after being refused so often: at first none, for another may be let in."""

@@ -333,12 +333,15 @@ class Dispatcher:
         if lane.is_lost:
             self._elsewhere_or_fail(call, lane, error)
             return
-        wait = self._retry.next_wait(attempt=call.attempts, jitter=jitter(call.key, call.sends))
+        wait = self._retry.next_wait(
+            attempt=call.attempts, jitter=jitter(call.key, call.sends), longest=lane.longest_backoff
+        )
         if wait is None:
             self._finish(call, error)
             return
-        if not lane.breaker.is_sick:
-            wait += self._retries.take(now=now)
+        late = 0.0 if lane.breaker.is_sick else self._retries.take(now=now)
+        if lane.is_failing:
+            wait += late
         call.failed_on = lane.name
         self._tell(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
         self._later(call, wait)

@@ -21,6 +21,8 @@ from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
+MOSTLY = 0.5
+"""Share of the calls that fail from which on retries wait for their turn."""
 LONG_AWAY = 0.5
 """Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
 
@@ -89,6 +91,8 @@ class Lane:
         """Seconds after which a call under way hangs."""
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
+        self._is_hint_wrong = False
+        """Whether far more was let in than the headers allow."""
         self._newest_passed = self._newest_answered = float("-inf")
         self._refusals = 0
         self._sent = 0
@@ -120,6 +124,16 @@ class Lane:
     def load(self) -> Load:
         return Load(len(self.flights), self.limit.limit, self._slow, self._typical)
 
+    @property
+    def longest_backoff(self) -> float | None:
+        """Seconds that a call need wait at the most before it is tried again, while others are answered."""
+        return None if self.is_failing else self._typical
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether most calls fail, or all."""
+        return not self.breaker.is_closed or self.breaker.failing > MOSTLY
+
     def on_send(self, flight: Flight, *, now: float) -> None:
         """A call leaves, and is counted already."""
         if not self._sent:
@@ -142,8 +156,8 @@ class Lane:
         if reply.rate is not None:
             self.rate_hint = rate_hint(reply.rate) or self.rate_hint
             self.limit.allowance = reply.rate.remaining_requests
-            if reply.rate.remaining_requests == 0 and self.rate_hint is not None and not self.pace.rate:
-                self.begin_pace(self.rate_hint, now=now)
+            if reply.rate.remaining_requests == 0:
+                self._obey_hint(now)
         self.limit.on_success(
             now=now,
             sent_at=flight.sent_at,
@@ -192,8 +206,14 @@ class Lane:
                 order=flight.order,
                 since=self.breaker.streak_from,
             )
-            if self.rate_hint is not None:
-                self.begin_pace(self.rate_hint, now=now)
+            left = self.limit.allowance if error.rate is None else error.rate.remaining_requests
+            if left is not None and left <= (len(self.flights) if error.rate is None else 0):
+                self._obey_hint(now)
+
+    def _obey_hint(self, now: float) -> None:
+        """Send at the rate that the headers tell, since they show no allowance left, unless it was wrong."""
+        if self.rate_hint is not None and self.pace.rate is None and not self._is_hint_wrong:
+            self.begin_pace(self.rate_hint, now=now)
 
     def _is_run(self, flight: Flight) -> bool:
         """Whether the call that left right before this one was refused as well."""
@@ -308,6 +328,7 @@ class Lane:
             return NEVER
         ready = self.pace.ready_at(now=now)
         if self.pace.is_none:
+            self._is_hint_wrong = True
             self.pace.end()
             self.weather.forget()
             self.limit.turn_from_rate(now=now, in_flight=len(self.flights))

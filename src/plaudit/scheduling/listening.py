@@ -29,6 +29,8 @@ class Listening:
         self._finish = finish
         self._pump = pump
         self._late: dict[Lane, asyncio.Task[Reply]] = {}
+        self._ending: set[asyncio.Task[Reply]] = set()
+        """Cancelled, but not yet done: closing waits for them."""
 
     async def send(self, flight: Flight) -> Reply:
         """As the transport's. Cancelled because it took too long, it goes on listening."""
@@ -57,13 +59,14 @@ class Listening:
     def stop(self, lane: Lane) -> None:
         """The server answers, or another call listens: there is no need to."""
         if (late := self._late.pop(lane, None)) is not None:
+            self._ending.add(late)
+            late.add_done_callback(self._ending.discard)
             late.cancel()
 
     async def close(self) -> None:
-        late = list(self._late.values())
         for lane in list(self._late):
             self.stop(lane)
-        await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _heard(self, flight: Flight, done: asyncio.Task[Reply]) -> None:
         if done.cancelled():
