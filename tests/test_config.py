@@ -6,6 +6,7 @@ import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
+from complaints import about
 
 from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Unset, without_password
 from plaudit.errors import ConfigError
@@ -16,9 +17,9 @@ from plaudit.errors import ConfigError
     [
         ("htp://localhost:8000/v1", "use http:// or https://"),
         ("ftp://host/v1", "use http:// or https://"),
-        ("localhost:8000/v1", "like http://localhost:8000/v1"),
-        ("judge", "like http://judge"),
-        ("", "like http://localhost:8000/v1"),
+        ("localhost:8000/v1", "http://localhost:8000/v1"),
+        ("judge", "http://judge"),
+        ("", "http://localhost:8000/v1"),
         ("http://", "names no host"),
         ("http:///v1", "names no host"),
         ("http://:8000/v1", "names no host"),
@@ -33,9 +34,8 @@ from plaudit.errors import ConfigError
     ],
 )
 def test_what_is_no_url_is_named_with_its_remedy(url: str, remedy: str) -> None:
-    with pytest.raises(ConfigError, match="is not a usable URL") as caught:
+    with pytest.raises(ConfigError, check=about("url", remedy)):
         Endpoint(url)
-    assert remedy in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import about
 
 from plaudit.caches import MemoryCache
 from plaudit.config import UNSET, Endpoint, Price, Secret
@@ -87,62 +88,59 @@ def test_the_key_is_in_no_repr() -> None:
 
 
 def test_a_key_in_the_file_is_refused_without_repeating_it() -> None:
-    with pytest.raises(ConfigError, match="set OPENAI_API_KEY") as caught:
+    with pytest.raises(ConfigError, check=about("api_key", "OPENAI_API_KEY")) as caught:
         settled(table={"api_key": "sk-oops"})
     assert "sk-oops" not in str(caught.value)
 
 
 def test_an_unknown_key_is_named_with_the_file_and_the_closest_known_one() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, check=about("max_concurent", str(TOML), "max_concurrent?")):
         settled(table={"max_concurent": 60})
-    assert str(caught.value) == f"{TOML}: there is no setting 'max_concurent'; did you mean max_concurrent?"
 
 
 def test_an_unknown_key_like_no_other_gets_the_list() -> None:
-    with pytest.raises(ConfigError, match=r"there is no setting 'zzz'; known are base_url, model"):
+    with pytest.raises(ConfigError, check=about("zzz", "base_url, model")):
         settled(table={"zzz": 1})
 
 
 @pytest.mark.parametrize(
-    ("environment", "table", "message"),
+    ("environment", "table", "spelled"),
     [
-        ({"PLAUDIT_RPM": "many"}, {}, "variable PLAUDIT_RPM: rpm is 'many'; it should be a whole number"),
-        ({}, {"rpm": "60"}, f"{TOML}: rpm is '60'; it should be a whole number"),
-        ({}, {"model": 7}, f"{TOML}: model is 7; it should be text, in quotes"),
-        (
-            {"MONITOR_CACHE": "maybe"},
-            {},
-            "MONITOR_CACHE: monitor_cache is 'maybe'; it should be true or false",
-        ),
-        ({}, {"scale": [1]}, f"{TOML}: scale is [1]; it should be two numbers, like 0 10"),
-        ({}, {"client": "httpx"}, f"{TOML}: client is 'httpx'; it should be httptools or aiohttp or"),
-        ({}, {"base_url": 8000}, f"{TOML}: base_url is 8000; it should be a URL or a list of URLs"),
+        ({"PLAUDIT_RPM": "many"}, {}, "PLAUDIT_RPM='many'"),
+        ({}, {"rpm": "60"}, f"{TOML}: rpm='60'"),
+        ({}, {"model": 7}, f"{TOML}: model=7"),
+        ({"MONITOR_CACHE": "maybe"}, {}, "MONITOR_CACHE='maybe'"),
+        ({}, {"scale": [1]}, f"{TOML}: scale=[1]"),
+        ({}, {"client": "httpx"}, f"{TOML}: client='httpx'"),
+        ({}, {"base_url": 8000}, f"{TOML}: base_url=8000"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_named_with_its_origin(
-    environment: dict[str, str], table: dict[str, Any], message: str
+def test_a_value_of_the_wrong_kind_is_named_as_it_is_written_there(
+    environment: dict[str, str], table: dict[str, Any], spelled: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         settled(environment=environment, table=table)
-    assert message in str(caught.value)
+    assert caught.value.spelled == spelled
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("setting", "value"),
     [
-        ({"rpm": 0}, "--rpm: rpm is 0, which allows no call at all"),
-        ({"max_concurrent": -1}, "use 1 or more"),
-        ({"timeout": 0.0}, "leaves no time at all"),
-        ({"deadline": float("nan")}, "is no finite number"),
-        ({"budget": -1.0}, "is negative"),
-        ({"price": (1.0, -2.0)}, "is negative"),
-        ({"scale": (10.0, 0.0)}, "lowest score first"),
+        ("rpm", 0),
+        ("max_concurrent", -1),
+        ("timeout", 0.0),
+        ("deadline", float("nan")),
+        ("budget", -1.0),
+        ("price", (1.0, -2.0)),
+        ("scale", (10.0, 0.0)),
     ],
 )
-def test_a_value_that_makes_no_sense_says_why(arguments: dict[str, Any], message: str) -> None:
+def test_an_argument_that_makes_no_sense_is_left_to_its_front_end_to_spell(
+    setting: str, value: object
+) -> None:
     with pytest.raises(ConfigError) as caught:
-        settled(arguments)
-    assert message in str(caught.value)
+        settled({setting: value})
+    assert (caught.value.setting, caught.value.value, caught.value.spelled) == (setting, value, "")
 
 
 def test_a_mistyped_variable_of_ours_is_found() -> None:
@@ -177,7 +175,7 @@ def test_paths_in_the_file_start_from_its_own_folder(tmp_path: Path, monkeypatch
 )
 def test_a_url_with_a_password_is_refused_without_showing_it(url: str) -> None:
     for given in ({"base_url": [url]}, {}):
-        with pytest.raises(ConfigError, match="carries a user or a password") as caught:
+        with pytest.raises(ConfigError, check=about("base_url")) as caught:
             settled(given, {"PLAUDIT_BASE_URL": url}, {"base_url": url})
         assert "hunter2" not in str(caught.value)
         assert "ter2" not in str(caught.value)
@@ -185,7 +183,7 @@ def test_a_url_with_a_password_is_refused_without_showing_it(url: str) -> None:
 
 @pytest.mark.parametrize("key", ["sk-abc", "gsk_AbC1234567890defghijk", "AIzaSyA1234567890abcdefghij"])
 def test_a_key_in_place_of_the_name_of_its_variable_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(ConfigError, match="takes the name of the variable") as caught:
+    with pytest.raises(ConfigError, check=about("api_key_env", "OPENAI_API_KEY")) as caught:
         settled({"api_key_env": key})
     assert key not in str(caught.value)
 

@@ -55,12 +55,18 @@ def without_password(text: str) -> str:
 
 
 class Secret:
-    """A key that shows itself only when asked by name: never in a repr or a log. A pickle has it."""
+    """A key that shows itself only when asked by name: never in a repr or a log. A pickle has it.
 
-    __slots__ = ("_value",)
+    Args:
+        value: The key.
+        origin: The environment variable it came from, for messages; empty: it was passed in.
+    """
 
-    def __init__(self, value: str) -> None:
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: str, *, origin: str = "") -> None:
         self._value = value
+        self.origin = origin
 
     def reveal(self) -> str:
         """The key itself. Call it only where it is put on the wire."""
@@ -116,7 +122,9 @@ class Endpoint:
         parts, port = _parsed(self.url)
         if parts.username or parts.password:
             raise ConfigError(
-                f"the URL for {parts.hostname} carries credentials; pass them as api_key= instead"
+                "carries a user or a password; leave them out, and give a key on its own",
+                setting="url",
+                value=without_password(self.url.strip()),
             )
         _check_limits(self)
         kind = self.kind or _kind_of(port, parts.path)
@@ -241,28 +249,29 @@ def _check_limits(config: Endpoint | EngineConfig) -> None:
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
     """A URL in its parts, and its port. Raises ConfigError, which says what is wrong with it."""
     url = url.strip()
-    trouble = f"{without_password(url)!r} is not a usable URL"
     if "://" not in url:
-        raise ConfigError(
-            f"{trouble}; write it with its scheme, like http://{without_password(url) or 'localhost:8000/v1'}"
-        )
+        raise _bad_url(url, f"has no scheme; write http://{without_password(url) or 'localhost:8000/v1'}")
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise ConfigError(f"{trouble}: it holds a space, or a character that no URL can hold; remove it")
+        raise _bad_url(url, "holds a space, or a character that no URL can hold; remove it")
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"{trouble} ({error}); write it like http://localhost:8000/v1") from None
+        raise _bad_url(url, f"is no URL ({error}); write it like http://localhost:8000/v1") from None
     if parts.scheme not in ("http", "https"):
-        raise ConfigError(f"{trouble}: {parts.scheme}:// is not spoken here; use http:// or https://")
+        raise _bad_url(url, "is not of HTTP; use http:// or https://")
     if not parts.hostname:
-        raise ConfigError(f"{trouble}: it names no host; write it like http://localhost:8000/v1")
+        raise _bad_url(url, "names no host; write it like http://localhost:8000/v1")
     try:
         port = parts.port
     except ValueError:
         port = 0
     if port == 0:
-        raise ConfigError(f"{trouble}: its port is none; give a number from 1 to 65535")
+        raise _bad_url(url, "has a port that is none; give a number from 1 to 65535")
     return parts, port
+
+
+def _bad_url(url: str, complaint: str) -> ConfigError:
+    return ConfigError(complaint, setting="url", value=without_password(url))
 
 
 def _kind_of(port: int | None, path: str) -> Kind:

@@ -79,6 +79,11 @@ class ConfigError(PlauditError, ValueError):
         start = self.spelled or as_argument(self.setting, self.value)
         return f"{start} {self.message}" if start else self.message
 
+    def named(self, spell: Spell) -> Self:
+        """The same error with its setting as users of a front end write it, unless that is known already."""
+        self.spelled = self.spelled or spell(self.setting, self.value)
+        return self
+
     def at(self, place: str) -> Self:
         """The same error, found at a place: a line of a file, one of many samples."""
         self.spelled = f"{place}: {self.spelled or as_argument(self.setting, self.value)}".strip()
@@ -88,8 +93,7 @@ class ConfigError(PlauditError, ValueError):
         is_plain = isinstance(self.value, str | int | float | tuple | list | None | _NoValue)
         value = self.value if is_plain else NO_VALUE
         spelled = self.spelled if is_plain else self.spelled or as_argument(self.setting, self.value)
-        state = {"setting": self.setting, "value": value, "spelled": spelled}
-        return type(self), (self.message,), state
+        return type(self), (self.message,), {**self.__dict__, "value": value, "spelled": spelled}
 
 
 @contextlib.contextmanager
@@ -98,7 +102,7 @@ def spelling(spell: Spell) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        error.spelled = error.spelled or spell(error.setting, error.value)
+        error.named(spell)
         raise
 
 

@@ -34,7 +34,7 @@ from plaudit.config import (
     default_cache,
     without_password,
 )
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, as_argument
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
 T = TypeVar("T")
@@ -173,14 +173,23 @@ class Settings:
     api_key: Secret | None = None
     """The key itself; it comes from a variable only, never from a file or an argument."""
     origins: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What settings from a variable or a file are called there: `PLAUDIT_RPM`, `plaudit.toml: rpm`."""
 
     def origin(self, name: str) -> str:
         """`argument --NAME`, `variable NAME`, the path of a plaudit.toml, or `default`."""
         return self.origins.get(name, DEFAULT)
 
+    def spelled(self, name: str, value: object) -> str:
+        """A setting as its variable or file has it; empty where it came by another way."""
+        called = self.names.get(name, "")
+        return called and as_argument(called, value)
+
 
 _TYPES: dict[str, Any] = {
-    name: kind for name, kind in get_type_hints(Settings).items() if name not in ("api_key", "origins")
+    name: kind
+    for name, kind in get_type_hints(Settings).items()
+    if name not in ("api_key", "origins", "names")
 }
 NAMES = tuple(_TYPES)
 
@@ -286,18 +295,23 @@ def resolve(
     _reject_unknown(table, path)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in NAMES:
-        for value, origin, is_text in _sources(name, arguments, environment, table, path):
-            values[name] = _checked(name, value, origin, is_text=is_text)
-            origins[name] = origin
+        for value, origin, called, is_text in _sources(name, arguments, environment, table, path):
+            origins[name], names[name] = origin, called
+            try:
+                values[name] = _checked(name, value, is_text=is_text)
+            except ConfigError as error:
+                error.spelled = called and as_argument(called, error.value)
+                raise
             break
     chosen = values.get("api_key_env", "")
     for variable in (chosen,) if chosen else KEY_VARIABLES:
         if key := environment.get(variable, "").strip():
-            values["api_key"] = Secret(key)
+            values["api_key"] = Secret(key, origin=variable)
             origins["api_key"] = f"variable {variable}"
             break
-    return Settings(**values, origins=origins)
+    return Settings(**values, origins=origins, names=names)
 
 
 def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -334,41 +348,44 @@ def _sources(
     environment: Mapping[str, str],
     table: Mapping[str, Any],
     path: Path | None,
-) -> Iterator[tuple[Any, str, bool]]:
-    """Each source that says something about this setting: value, origin, whether it is untyped text."""
+) -> Iterator[tuple[Any, str, str, bool]]:
+    """Each source that has this setting: value, origin, what it is called there, if it is untyped text."""
     if (value := arguments.get(name)) is not None:
-        yield value, f"argument --{name.replace('_', '-')}", False
+        yield value, f"argument --{name.replace('_', '-')}", "", False
     for variable in (_variable(name), *OWN_VARIABLES.get(name, ())):
         if text := environment.get(variable, "").strip():
-            yield text, f"variable {variable}", True
+            yield text, f"variable {variable}", variable, True
     if name in table:
-        yield table[name], str(path or FILE_NAME), False
+        place = str(path or FILE_NAME)
+        yield table[name], place, f"{place}: {name}", False
 
 
-def _checked(name: str, value: Any, origin: str, *, is_text: bool) -> Any:
+def _checked(name: str, value: Any, *, is_text: bool) -> Any:
     kind = _TYPES[name]
     is_list = get_origin(_plain(kind)) is tuple
+    shown = without_password(value) if isinstance(value, str) and name == "base_url" else value
     if is_list and isinstance(value, str):
         value = value.replace(",", " ").split()
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
     except msgspec.ValidationError:
-        raise ConfigError(f"{origin}: {name} is {value!r}; it should be {_words(kind)}") from None
+        raise ConfigError(f"should be {_words(kind)}", setting=name, value=shown) from None
     if name == "api_key_env" and converted and not _is_variable_name(converted):
         raise ConfigError(
-            f"{origin}: api_key_env holds what looks like a key; it takes the name of the variable that "
-            "holds the key, like OPENAI_API_KEY"
+            "holds what looks like a key; give the name of the variable that holds it, like OPENAI_API_KEY",
+            setting=name,
         )
     if complaint := _complaint(name, converted):
-        shown = without_password(repr(value)) if name == "base_url" else repr(value)
-        raise ConfigError(f"{origin}: {name} is {shown}, which {complaint}")
+        if name == "base_url":
+            shown = " ".join(map(without_password, converted))
+        raise ConfigError(complaint, setting=name, value=shown)
     return converted
 
 
 def _complaint(name: str, value: Any) -> str:
     numbers = [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, float)]
     if not all(math.isfinite(number) for number in numbers):
-        return "is no finite number"
+        return "should be finite"
     if name in ("max_concurrent", "rpm", "tpm") and value < 1:
         return "allows no call at all; use 1 or more, or leave it out"
     if name in ("timeout", "deadline") and value <= 0:
@@ -398,8 +415,10 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
     where = path or FILE_NAME
     if "api_key" in table:
         raise ConfigError(
-            f"{where}: a key does not belong in a shared file; remove api_key and set OPENAI_API_KEY, "
-            "or name another variable with api_key_env"
+            "does not belong in a shared file; remove it and set OPENAI_API_KEY, "
+            "or name another variable with api_key_env",
+            setting="api_key",
+            spelled=f"{where}: api_key",
         )
     if "observers" in table:
         raise ConfigError(
@@ -410,7 +429,7 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
         if key not in NAMES:
             near = _closest(key.replace("-", "_"), NAMES)
             hint = f"did you mean {near}?" if near else f"known are {', '.join(NAMES)}"
-            raise ConfigError(f"{where}: there is no setting {key!r}; {hint}")
+            raise ConfigError(f"is no setting; {hint}", setting=key, spelled=f"{where}: {key}")
 
 
 def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:

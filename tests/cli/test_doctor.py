@@ -82,7 +82,7 @@ def test_a_wrong_key_and_an_unknown_model_are_told_apart(monkeypatch: pytest.Mon
     with simulated(Scenario(latency=FAST, api_key="right")) as simulator:
         result = doctor("--base-url", simulator.url)
         assert result.exit_code == 1
-        assert "refuses the key from variable OPENAI_API_KEY (401)" in result.stdout
+        assert "--api-key-env OPENAI_API_KEY holds a key" in result.stdout
     with simulated(Scenario(latency=FAST)) as simulator:
         result = doctor("--base-url", simulator.url, "--model", "missing")
         assert result.exit_code == 1
@@ -113,4 +113,4 @@ def test_a_mistake_in_plaudit_toml_is_named(clean_environment: Path) -> None:
     (clean_environment / "plaudit.toml").write_text("modle = 'm'")
     result = doctor()
     assert result.exit_code == 1
-    assert "there is no setting 'modle'; did you mean model?" in result.stdout
+    assert "plaudit.toml: modle is no setting; did you mean model?" in result.stdout

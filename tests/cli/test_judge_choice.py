@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import about
 from simulated_judge import Simulator
 from typer.testing import CliRunner
 
@@ -66,33 +67,25 @@ def test_a_judge_file_describes_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "setting"),
     [
-        ("criteria = Is it right?", "cannot be read"),
-        ('kind = "oracle"', "there is no kind of judge 'oracle'; there are rubric, yes"),
-        ('critera = "x"', "the judge 'rubric' has no 'critera'; did you mean criteria?"),
-        ("zzz = 1", "has no 'zzz'; it has criteria, scale"),
-        ("anchors = 3", "anchors = 3 should be like"),
-        ("scale = [10, 0]", "upside down"),
-        ("scale = 3", "scale = 3 should be two numbers"),
-        (
-            'max_tokens = "many"',
-            "judge.toml:1: max_tokens = 'many' does not do: expected a whole number, got text",
-        ),
+        ("criteria = Is it right?", "judge"),
+        ('kind = "oracle"', "kind"),
+        ('critera = "x"', "critera"),
+        ("scale = [10, 0]", "scale"),
     ],
 )
-def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, words: str) -> None:
+def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, setting: str) -> None:
     path = tmp_path / "judge.toml"
     path.write_text(content)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, check=about(setting, str(path))):
         judge(judge=str(path))
-    assert words in str(caught.value)
 
 
 def test_an_unknown_name_or_a_missing_file_is_named() -> None:
-    with pytest.raises(ConfigError, match="there is no judge and no file 'rubrik'; judges are rubric, yes"):
+    with pytest.raises(ConfigError, check=about("judge", "rubrik", "rubric, yes")):
         judge(judge="rubrik")
-    with pytest.raises(ConfigError, match=r"--rubric rules\.txt: there is no such file"):
+    with pytest.raises(ConfigError, check=about("rubric", "rules.txt")):
         judge(rubric="rules.txt")
 
 

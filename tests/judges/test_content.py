@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.judges.content import answer_of, has_content
@@ -68,5 +69,5 @@ def test_reasoning_is_shown_on_request() -> None:
 
 
 def test_a_response_that_is_not_text_is_named() -> None:
-    with pytest.raises(ConfigError, match="response is bytes, not text"):
+    with pytest.raises(ConfigError, check=about("response", "bytes")):
         answer_of(Sample("6 x 7?", b"42"))  # type: ignore[arg-type]

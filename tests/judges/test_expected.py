@@ -7,6 +7,7 @@ import math
 import pytest
 from asking import asked, considered
 from attacks import ATTACKS
+from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,20 +120,20 @@ def test_its_version_changes_with_everything_that_changes_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"criteria": ""}, "criteria=''"),
-        ({"scale": (5, 1)}, "upside down"),
-        ({"scale": (0, 10)}, r"scale=\(0, 10\) has scores of more than one token; use digits"),
-        ({"scale": (-1, 5)}, "more than one token"),
-        ({"scale": (1, 4.5)}, "scale="),
-        ({"scale": 5}, "scale=5"),
-        ({"anchors": {7: "too good"}}, "anchors: 7 is not on the scale"),
-        ({"min_mass": 0.0}, "min_mass=0.0"),
-        ({"min_mass": math.nan}, "min_mass=nan"),
-        ({"max_chars": 0}, "max_chars=0"),
+        {"criteria": ""},
+        {"scale": (5, 1)},
+        {"scale": (0, 10)},
+        {"scale": (-1, 5)},
+        {"scale": (1, 4.5)},
+        {"scale": 5},
+        {"anchors": {7: "too good"}},
+        {"min_mass": 0.0},
+        {"min_mass": math.nan},
+        {"max_chars": 0},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, check=about([*settings][-1])):
         Expected(**{"criteria": CRITERIA, **settings})  # type: ignore[arg-type]

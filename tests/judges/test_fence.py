@@ -7,6 +7,7 @@ import time
 
 import pytest
 from attacks import ATTACKS
+from complaints import about
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,17 +121,17 @@ def test_a_single_user_message_reads_like_plain_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "word"),
     [
-        (None, "the task is NoneType; give text"),
-        (b"6 x 7?", "the task is bytes; give text"),
-        ([{"role": "user"}], "without `role` and `content`"),
-        (["6 x 7?"], "without `role` and `content`"),
-        ([{"role": "user", "content": [{"type": "text"}]}], "content is list, not text"),
+        (None, "NoneType"),
+        (b"6 x 7?", "bytes"),
+        ([{"role": "user"}], "`role` and `content`"),
+        (["6 x 7?"], "`role` and `content`"),
+        ([{"role": "user", "content": [{"type": "text"}]}], "list"),
     ],
 )
-def test_content_that_is_no_text_is_named(content: object, complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
+def test_content_that_is_no_text_is_named(content: object, word: str) -> None:
+    with pytest.raises(ConfigError, check=about("task", word)):
         fence({"task": content}, salt=b"v")  # type: ignore[dict-item]
 
 

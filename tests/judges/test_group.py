@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from attacks import ATTACKS
+from complaints import about
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from panels import blocks, decide, listed, requests_of, responses, scores
@@ -301,16 +302,18 @@ MESSAGES: list[Message] = [{"role": "user", "content": "6 x 7?"}]
 
 
 @pytest.mark.parametrize(
-    ("samples", "error"),
+    ("samples", "setting", "words"),
     [
-        ([Sample("q", "a", group="g"), Sample("q", "b")], "sample 1 has no group"),
-        (group("a", "b") + group("c", name="alone"), "group 'alone' has one sample"),
-        ([*group("a", "b"), *group("c", prompt="7 x 6?")], "group 'a' has more than one prompt"),
-        ([*group("a", "b"), *group("c", reference="42")], "group 'a' has more than one reference"),
+        ([Sample("q", "a", group="g"), Sample("q", "b")], "group", "sample 1: "),
+        (group("a", "b") + group("c", name="alone"), "group", "'alone'"),
+        ([*group("a", "b"), *group("c", prompt="7 x 6?")], "prompt", "'a'"),
+        ([*group("a", "b"), *group("c", reference="42")], "reference", "'a'"),
     ],
 )
-def test_samples_that_are_no_groups_are_refused_by_name(samples: list[Sample], error: str) -> None:
-    with pytest.raises(ConfigError, match=error):
+def test_samples_that_are_no_groups_are_refused_by_name(
+    samples: list[Sample], setting: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, check=about(setting, words)):
         requests_of(GROUP, samples)
 
 
@@ -321,19 +324,19 @@ def test_equal_conversations_are_the_same_prompt_however_they_are_written() -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    "options",
     [
-        ({"criteria": " "}, "criteria"),
-        ({"scale": (10, 0)}, "upside down"),
-        ({"scale": 10}, "scale=10"),
-        ({"scale": (0, 1.5)}, "integer=False"),
-        ({"max_chars_per_call": 0}, "max_chars_per_call=0"),
-        ({"max_chars": 0}, "max_chars=0"),
-        ({"max_tokens": 0}, "max_tokens=0"),
+        {"criteria": " "},
+        {"scale": (10, 0)},
+        {"scale": 10},
+        {"scale": (0, 1.5)},
+        {"max_chars_per_call": 0},
+        {"max_chars": 0},
+        {"max_tokens": 0},
     ],
 )
-def test_settings_that_cannot_work_are_refused(options: dict[str, Any], error: str) -> None:
-    with pytest.raises(ConfigError, match=error):
+def test_settings_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, check=about([*options][-1])):
         Group(**{"criteria": "Is it right?", **options})
 
 
@@ -389,7 +392,7 @@ def test_the_engine_judges_groups_in_order_and_remembers_them_in_any_order() -> 
         again = judges.submit(samples[::-1], GROUP)
         assert scores(again.result(timeout=20)) == scores(first)[::-1]
         assert (again.summary.calls, again.summary.by_source) == (0, {"cache": 60})
-        with pytest.raises(ConfigError, match="has one sample"):
+        with pytest.raises(ConfigError, check=about("group")):
             judges.submit(samples[:1], GROUP)
 
 

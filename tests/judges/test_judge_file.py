@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.judges import (
@@ -106,145 +107,99 @@ criteria:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "line", "setting"),
     [
-        ("", "judge.toml:1: the judge 'rubric' has no criteria; add a line like: criteria ="),
-        ('criteria = "..."', "judge.toml:1: criteria='...' says nothing; write what makes a response good"),
-        (
-            '# a rubric\n\ncriteria = "x"\nscale = [10, 0]',
-            "judge.toml:4: scale=(10, 0) is upside down; write",
-        ),
-        ('criteria = "x"\nscale = 3', "judge.toml:2: scale = 3 should be two numbers, like [0, 10]"),
-        ('criteria = "x"\nscale = [0, "ten"]', "judge.toml:2: scale[1]: expected a number, got text"),
-        ('criteria = "x"\nanchors = 3', "judge.toml:2: anchors = 3 should be like"),
-        (
-            'criteria = "x"\n[anchors]\n11 = "y"',
-            "judge.toml:2: anchors: 11.0 is not on the scale from 0 to 10",
-        ),
-        (
-            'criteria = "x"\nmax_tokens = "many"',
-            "judge.toml:2: max_tokens = 'many' does not do: expected a whole",
-        ),
-        ('criteria = "x"\necho = 1', "judge.toml:2: echo = 1 does not do: expected true or false"),
-        ('criteria = "x"\non_attack = "run"', "judge.toml:2: on_attack = 'run' does not do"),
-        ('\ncritera = "x"', "judge.toml:2: the judge 'rubric' has no 'critera'; did you mean criteria?"),
-        ("zzz = 1", "judge.toml:1: the judge 'rubric' has no 'zzz'; it has criteria, scale"),
-        (
-            '# one\nkind = "rubrik"',
-            "judge.toml:2: there is no kind of judge 'rubrik'; there are rubric, yes,",
-        ),
-        ('kind = "rubrik"', "did you mean rubric?"),
-        ("kind = 3", "judge.toml:1: there is no kind of judge 3"),
-        (
-            'kind = "monitor"',
-            "judge.toml:1: the judge 'monitor' has no behaviour; add a line like: behaviour",
-        ),
-        (
-            'kind = "expected"\ncriteria = "x"\nscale = [0, 10]',
-            "judge.toml:3: scale=(0, 10) has scores of more",
-        ),
-        ('kind = "checklist"', "judge.toml:1: the judge 'checklist' has no criteria"),
-        (
-            'kind = "checklist"\ncriteria = []',
-            "judge.toml:2: criteria=[] is no list of criteria; give at least",
-        ),
-        ('kind = "checklist"\ncriteria = "x"', "judge.toml:2: criteria = 'x' does not do: expected a list"),
-        ('kind = "checklist"\ncalls = "two"' + CHECKLIST_TOML, "judge.toml:2: calls = 'two' does not do"),
-        (
-            'kind = "checklist"' + CHECKLIST_TOML + "weight = nan",
-            "judge.toml:7: criteria[1]: weight=nan of 'brief' is no weight; use a number, 0 or more",
-        ),
-        (
-            'kind = "checklist"' + CHECKLIST_TOML + 'weight = "big"',
-            "judge.toml:10: criteria[1]: expected a number, got text",
-        ),
-        (
-            'kind = "checklist"' + CHECKLIST_TOML + "wieght = 2",
-            "judge.toml:10: a criterion has no 'wieght'; did you mean weight?",
-        ),
-        (
-            'kind = "checklist"\n[[criteria]]\nname = "a"',
-            "judge.toml:2: criteria[0]: object missing required",
-        ),
-        (
-            'kind = "checklist"' + CHECKLIST_TOML.replace("brief", "correct"),
-            "judge.toml:7: criteria[1]: there are two named 'correct'; give each its own name",
-        ),
-        (
-            'kind = "cascade"\nrule = "guess"\n[judge]\nkind = "reference"',
-            "judge.toml:2: rule='guess' is no rule; name one of exact_match",
-        ),
-        (
-            'kind = "cascade"\nrule = "exact_match"',
-            "judge.toml:1: the judge 'cascade' has no judge; add a table",
-        ),
-        (
-            'kind = "cascade"\nrule = "final_line"\n[judge]\nkind = "rubric"\ncriteria = "x"\nscale = [1, 0]',
-            "judge.toml:6: scale=(1, 0) is upside down",
-        ),
+        ("", 1, "criteria"),
+        ('criteria = "..."', 1, "criteria"),
+        ('# a rubric\n\ncriteria = "x"\nscale = [10, 0]', 4, "scale"),
+        ('criteria = "x"\nscale = 3', 2, "scale"),
+        ('criteria = "x"\nscale = [0, "ten"]', 2, "scale[1]"),
+        ('criteria = "x"\nanchors = 3', 2, "anchors"),
+        ('criteria = "x"\n[anchors]\n11 = "y"', 2, "anchors"),
+        ('criteria = "x"\nmax_tokens = "many"', 2, "max_tokens"),
+        ('criteria = "x"\necho = 1', 2, "echo"),
+        ('criteria = "x"\non_attack = "run"', 2, "on_attack"),
+        ('\ncritera = "x"', 2, "critera"),
+        ("zzz = 1", 1, "zzz"),
+        ('# one\nkind = "rubrik"', 2, "kind"),
+        ("kind = 3", 1, "kind"),
+        ('kind = "monitor"', 1, "behaviour"),
+        ('kind = "expected"\ncriteria = "x"\nscale = [0, 10]', 3, "scale"),
+        ('kind = "checklist"', 1, "criteria"),
+        ('kind = "checklist"\ncriteria = []', 2, "criteria"),
+        ('kind = "checklist"\ncriteria = "x"', 2, "criteria"),
+        ('kind = "checklist"\ncalls = "two"' + CHECKLIST_TOML, 2, "calls"),
+        ('kind = "checklist"' + CHECKLIST_TOML + "weight = nan", 10, "criteria[1].weight"),
+        ('kind = "checklist"' + CHECKLIST_TOML + 'weight = "big"', 10, "criteria[1].weight"),
+        ('kind = "checklist"' + CHECKLIST_TOML + "wieght = 2", 10, "criteria[1].wieght"),
+        ('kind = "checklist"\n[[criteria]]\nname = "a"', 2, "criteria[0]"),
+        ('kind = "checklist"' + CHECKLIST_TOML.replace("brief", "correct"), 7, "criteria[1]"),
+        ('kind = "cascade"\nrule = "guess"\n[judge]\nkind = "reference"', 2, "rule"),
+        ('kind = "cascade"\nrule = "exact_match"', 1, "judge"),
+        ('kind = "cascade"\nrule = "final_line"\n[judge]\ncriteria = "x"\nscale = [1, 0]', 5, "judge.scale"),
         (
             'kind = "jury"\n[members.a]\ncriteria = "x"\n[members.b]\nkind = "yes"\nmin_mass = 2',
-            "judge.toml:6: min_mass=2",
+            6,
+            "members.b.min_mass",
         ),
-        (
-            'kind = "jury"\nmembers = 3',
-            "judge.toml:2: members = 3 does not do: expected a table or a list, got",
-        ),
-        (
-            'kind = "jury"\nmembers = ["rubric"]',
-            "judge.toml:2: 'rubric' is no judge; describe one in a table",
-        ),
-        ('kind = "jury"', "judge.toml:1: the judge 'jury' has no members; add a table [[members]] for each"),
-        ("criteria = Is it right?", "judge.toml cannot be read as TOML: "),
+        ('kind = "jury"\nmembers = 3', 2, "members"),
+        ('kind = "jury"\nmembers = ["rubric"]', 2, "members[0]"),
+        ('kind = "jury"', 1, "members"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_the_remedy(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, setting: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting, f"judge.toml:{line}: {setting}")):
+        load_judge(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(("text", "hint"), [('kind = "rubrik"', "rubric?"), ('critera = "x"', "criteria?")])
+def test_a_slip_of_the_pen_gets_the_closest_name(tmp_path: Path, text: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_judge(written(tmp_path, text))
-    assert complaint in str(caught.value)
+    assert str(caught.value).endswith(hint)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "place", "setting"),
     [
-        ("criteria: Right?\nscale: [10, 0]\n", "judge.yaml:2: scale=(10, 0) is upside down"),
-        ("critera: Right?\n", "judge.yaml:1: the judge 'rubric' has no 'critera'; did you mean criteria?"),
-        ("- a\n- b\n", "judge.yaml:1: this is no table of settings"),
-        ("criteria: [\n", "judge.yaml cannot be read as YAML"),
-        ("criteria: a\ncriteria: b\n", "line 2: 'criteria' stands there twice"),
+        ("criteria: Right?\nscale: [10, 0]\n", "judge.yaml:2", "scale"),
+        ("critera: Right?\n", "judge.yaml:1", "critera"),
+        ("- a\n- b\n", "judge.yaml:1", ""),
+        ("criteria: [\n", "judge.yaml", "judge"),
+        ("criteria: a\ncriteria: b\n", "line 2: 'criteria'", "judge"),
         (
             "kind: checklist\ncriteria:\n- name: a\n  text: A.\n  weight: .nan\n",
-            "judge.yaml:3: criteria[0]: weight=nan of 'a' is no weight",
+            "judge.yaml:5",
+            "criteria[0].weight",
         ),
     ],
 )
-def test_a_mistake_in_yaml_is_named_as_well(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_a_mistake_in_yaml_is_named_as_well(tmp_path: Path, text: str, place: str, setting: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting, place)):
         load_judge(written(tmp_path, text, "judge.yaml"))
-    assert complaint in str(caught.value)
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
+    with pytest.raises(ConfigError, check=about("judge", "nowhere.toml")):
         load_judge(tmp_path / "nowhere.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match=r"binary\.toml cannot be read"):
+    with pytest.raises(ConfigError, check=about("judge", "binary.toml")):
         load_judge(binary)
 
 
 def test_without_a_yaml_reader_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(ConfigError, match=r"needs PyYAML; pip install plaudit\[yaml\], or write it as TOML"):
+    with pytest.raises(ConfigError, check=about("judge", "pip install plaudit[yaml]")):
         load_judge(written(tmp_path, "kind: yes\n", "judge.yaml"))
 
 
 def test_options_from_elsewhere_come_before_the_file_and_are_not_blamed_on_it(tmp_path: Path) -> None:
     described = read_judge(written(tmp_path, 'criteria = "Right?"\nscale = [0, 5]'))
     assert described.judge(criteria="Kind?") == Rubric("Kind?", (0, 5))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, check=about("scale")) as caught:
         described.judge(scale=[5, 0])
-    assert str(caught.value).startswith("scale=(5, 0) is upside down")
+    assert "judge.toml" not in str(caught.value)
 
 
 @dataclass(frozen=True)
@@ -267,7 +222,7 @@ def test_a_judge_of_one_s_own_may_be_made_from_files_too(tmp_path: Path) -> None
     assert "longest" in kinds()
     assert options_of("longest") == ("target", "version", "scale")
     assert load_judge(written(tmp_path, 'kind = "longest"\ntarget = 5')) == Longest(5)
-    with pytest.raises(ConfigError, match=r":2: the judge 'longest' has no 'taget'; did you mean target\?"):
+    with pytest.raises(ConfigError, check=about("taget", "judge.toml:2: ", "target?")):
         load_judge(written(tmp_path, 'kind = "longest"\ntaget = 5'))
 
 

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from complaints import about
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -202,29 +203,29 @@ RUBRIC = Rubric("Is it right?")
 
 
 @pytest.mark.parametrize(
-    ("members", "options", "error"),
+    ("members", "options", "setting"),
     [
-        ([], {}, "jury of 0"),
-        ([RUBRIC], {}, "jury of 1"),
-        (RUBRIC, {}, "list of judges"),
-        ([RUBRIC, "yes"], {}, "no judge"),
-        ([RUBRIC, RUBRIC], {}, "'rubric_1' and 'rubric_2' are the same judge"),
-        ([RUBRIC, Group("Is it right?")], {}, "'group_2' is a panel itself"),
-        ([RUBRIC, Pairwise("Is it right?")], {}, "'pairwise_2' is a panel itself"),
-        ([RUBRIC, Jury([RUBRIC, Rubric("Is it brief?")])], {}, "'jury_2' is a panel itself"),
-        ([RUBRIC, Scaleless()], {}, "'scaleless_2': .* does not say its scale"),
-        ({"a": RUBRIC, "disagreement": Rubric("Is it brief?")}, {}, "'disagreement' cannot be the name"),
-        ([RUBRIC, Plain("p", (5, 1))], {}, "its lowest score first"),
-        ([RUBRIC, Plain("p")], {"combine": "max"}, "combine='max'"),
-        ([RUBRIC, Plain("p")], {"quorum": 0}, "quorum=0"),
-        ([RUBRIC, Plain("p")], {"quorum": 3}, "quorum=3 of 2"),
-        ([RUBRIC, Plain("p")], {"quorum": True}, "quorum=True"),
-        ([RUBRIC, Plain("p")], {"scale": (1, 0)}, "upside down"),
-        ([RUBRIC, Plain("p")], {"scale": 1}, "scale=1"),
+        ([], {}, "members"),
+        ([RUBRIC], {}, "members"),
+        (RUBRIC, {}, "members"),
+        ([RUBRIC, "yes"], {}, "members.str_2"),
+        ([RUBRIC, RUBRIC], {}, "members.rubric_2"),
+        ([RUBRIC, Group("Is it right?")], {}, "members.group_2"),
+        ([RUBRIC, Pairwise("Is it right?")], {}, "members.pairwise_2"),
+        ([RUBRIC, Jury([RUBRIC, Rubric("Is it brief?")])], {}, "members.jury_2"),
+        ([RUBRIC, Scaleless()], {}, "members.scaleless_2"),
+        ({"a": RUBRIC, "disagreement": Rubric("Is it brief?")}, {}, "members"),
+        ([RUBRIC, Plain("p", (5, 1))], {}, "members.plain_2"),
+        ([RUBRIC, Plain("p")], {"combine": "max"}, "combine"),
+        ([RUBRIC, Plain("p")], {"quorum": 0}, "quorum"),
+        ([RUBRIC, Plain("p")], {"quorum": 3}, "quorum"),
+        ([RUBRIC, Plain("p")], {"quorum": True}, "quorum"),
+        ([RUBRIC, Plain("p")], {"scale": (1, 0)}, "scale"),
+        ([RUBRIC, Plain("p")], {"scale": 1}, "scale"),
     ],
 )
-def test_a_jury_that_cannot_judge_is_refused(members: Any, options: dict[str, Any], error: str) -> None:
-    with pytest.raises(ConfigError, match=error):
+def test_a_jury_that_cannot_judge_is_refused(members: Any, options: dict[str, Any], setting: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting)):
         Jury(members, **options)
 
 
@@ -286,6 +287,6 @@ def test_under_faults_a_score_has_its_quorum_and_a_failure_its_reasons() -> None
 def test_what_a_member_demands_of_a_sample_is_asked_before_the_first_call() -> None:
     with (
         engine(Scenario(latency=INSTANT)) as judges,
-        pytest.raises(ConfigError, match=r"sample 1: .*reference"),
+        pytest.raises(ConfigError, check=about("reference", "sample 1: ")),
     ):
         judges.submit([Sample("q", "a", reference="a"), Sample("q", "b")], Jury([RUBRIC, Reference()]))

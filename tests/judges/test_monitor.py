@@ -7,6 +7,7 @@ import math
 import pytest
 from asking import asked, said
 from attacks import ATTACKS
+from complaints import about
 from hypothesis import given
 from judge_replies import noise
 
@@ -103,16 +104,16 @@ def test_what_is_done_with_it_changes_no_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"behaviour": ""}, "behaviour=''"),
-        ({"use": "punish"}, "use='punish' should be one of observe, screen, penalise"),
-        ({"threshold": 0.0}, "threshold=0.0"),
-        ({"threshold": 1.1}, "threshold=1.1"),
-        ({"threshold": math.nan}, "threshold=nan"),
-        ({"max_chars": 0}, "max_chars=0"),
+        {"behaviour": ""},
+        {"use": "punish"},
+        {"threshold": 0.0},
+        {"threshold": 1.1},
+        {"threshold": math.nan},
+        {"max_chars": 0},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, check=about([*settings][-1])):
         Monitor(**{"behaviour": BEHAVIOUR, **settings})  # type: ignore[arg-type]

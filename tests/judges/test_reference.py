@@ -7,6 +7,7 @@ import pickle
 import pytest
 from asking import asked, said
 from attacks import ATTACKS
+from complaints import about
 
 from plaudit.errors import ConfigError, Refused, UnreadableVerdict
 from plaudit.judges.reference import Reference
@@ -76,7 +77,7 @@ def test_a_verdict_that_the_response_wrote_is_no_verdict() -> None:
 def test_a_sample_without_a_reference_is_refused_by_name(reference: str | None) -> None:
     sample = Sample("6 x 7?", "42", reference=reference)
     for act in (Reference().check, Reference().render):
-        with pytest.raises(ConfigError, match=r"reference=.* cannot be compared with; .* like Rubric"):
+        with pytest.raises(ConfigError, check=about("reference", "Rubric")):
             act(sample)
 
 
@@ -118,13 +119,13 @@ def test_it_is_a_value_whose_version_tells_different_ones_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"criteria": ""}, "criteria=''"),
-        ({"max_chars": 0}, "max_chars=0"),
-        ({"max_tokens": 0}, "max_tokens=0"),
+        {"criteria": ""},
+        {"max_chars": 0},
+        {"max_tokens": 0},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, check=about([*settings][-1])):
         Reference(**settings)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from attacks import ATTACKS
+from complaints import about
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import Judge, Rubric
@@ -123,29 +124,29 @@ def test_lone_surrogates_anywhere_leave_a_request_that_can_be_sent(text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    "settings",
     [
-        ({"criteria": ""}, "criteria=''"),
-        ({"criteria": " ... "}, "criteria=' ... '"),
-        ({"criteria": None}, "criteria=None"),
-        ({"criteria": "Good?\ud800"}, "criteria holds a lone surrogate"),
-        ({"scale": (10, 0)}, "scale=.* upside down"),
-        ({"scale": (0, math.nan)}, "scale=.* finite"),
-        ({"scale": (0, math.inf)}, "scale=.* finite"),
-        ({"scale": (0, 5, 10)}, "scale=.* two numbers"),
-        ({"scale": 10}, "scale=.* two numbers"),
-        ({"scale": (0.5, 1)}, "scale=.* integer=False"),
-        ({"anchors": {11: "better than best"}}, "anchors: 11 is not on the scale"),
-        ({"anchors": {0.5: "between"}}, "anchors: 0.5 is not on the scale"),
-        ({"anchors": {"0": "bad"}}, "anchors: '0' is not on the scale"),
-        ({"anchors": {0: " "}}, "anchors: 0 has no description"),
-        ({"max_chars": 0}, "max_chars=0"),
-        ({"max_tokens": 0}, "max_tokens=0"),
-        ({"on_attack": "pray"}, 'on_attack=.pray. should be "judge" or "flag"'),
+        {"criteria": ""},
+        {"criteria": " ... "},
+        {"criteria": None},
+        {"criteria": "Good?\ud800"},
+        {"scale": (10, 0)},
+        {"scale": (0, math.nan)},
+        {"scale": (0, math.inf)},
+        {"scale": (0, 5, 10)},
+        {"scale": 10},
+        {"scale": (0.5, 1)},
+        {"anchors": {11: "better than best"}},
+        {"anchors": {0.5: "between"}},
+        {"anchors": {"0": "bad"}},
+        {"anchors": {0: " "}},
+        {"max_chars": 0},
+        {"max_tokens": 0},
+        {"on_attack": "pray"},
     ],
 )
-def test_a_rubric_that_cannot_work_is_refused_by_name(settings: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
+def test_a_rubric_that_cannot_work_is_refused_by_name(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, check=about([*settings][-1])):
         Rubric(**{"criteria": CRITERIA, **settings})
 
 
@@ -184,7 +185,7 @@ def test_a_rubric_is_a_value() -> None:
 
 
 def test_a_response_that_is_not_text_is_named() -> None:
-    with pytest.raises(ConfigError, match="response is int, not text"):
+    with pytest.raises(ConfigError, check=about("response", "int")):
         Rubric(CRITERIA).render(Sample("6 x 7?", 42))  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.scale import Scale
@@ -42,19 +43,11 @@ def test_fractions_are_scores_where_the_scale_has_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "complaint"),
-    [
-        (10, 0, "upside down"),
-        (5, 5, "upside down"),
-        (0, math.nan, "finite"),
-        (-math.inf, 0, "finite"),
-        (False, True, "finite numbers"),
-        ("0", "10", "finite numbers"),
-        (0.5, 10, "whole numbers, or integer=False"),
-    ],
+    ("low", "high"),
+    [(10, 0), (5, 5), (0, math.nan), (-math.inf, 0), (False, True), ("0", "10"), (0.5, 10)],
 )
-def test_a_scale_that_makes_no_sense_is_refused(low: float, high: float, complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint) as caught:
+def test_a_scale_that_makes_no_sense_is_refused(low: float, high: float) -> None:
+    with pytest.raises(ConfigError, check=about("scale")) as caught:
         Scale(low, high)
     assert "scale" in str(caught.value)
 

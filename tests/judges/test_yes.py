@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from attacks import ATTACKS
+from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -197,17 +198,17 @@ def test_its_version_changes_with_everything_that_changes_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings",
     [
-        ({"criteria": " "}, "says nothing"),
-        ({"scale": (1, 0)}, "upside down"),
-        ({"scale": (1,)}, "two numbers"),
-        ({"min_mass": 0.0}, "min_mass"),
-        ({"min_mass": math.nan}, "min_mass"),
-        ({"max_chars": 0}, "max_chars"),
-        ({"criteria": "\ud800 good?"}, "surrogate"),
+        {"criteria": " "},
+        {"scale": (1, 0)},
+        {"scale": (1,)},
+        {"min_mass": 0.0},
+        {"min_mass": math.nan},
+        {"max_chars": 0},
+        {"criteria": "\ud800 good?"},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, check=about([*settings][-1])):
         Yes(**settings)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import about
 
 from plaudit.cli.probe import examine
 from plaudit.config import Endpoint
@@ -101,15 +102,15 @@ def test_settings_become_endpoints_with_key_and_price() -> None:
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
-        ({}, r"api\.example\.com needs a key.*OPENAI_API_KEY.*--api-key-env"),
-        ({"PLAUDIT_API_KEY_ENV": "MY_KEY", "MY_KEY": " "}, "the variable MY_KEY is empty or not set"),
+        ({}, "export OPENAI_API_KEY="),
+        ({"PLAUDIT_API_KEY_ENV": "MY_KEY", "MY_KEY": " "}, "export MY_KEY="),
     ],
 )
 def test_a_public_host_without_a_key_is_refused_with_the_remedy(
     environment: dict[str, str], words: str
 ) -> None:
     settings = settings_for(PLAUDIT_BASE_URL="https://api.example.com/v1", **environment)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, check=about("api_key_env", "api.example.com", words)):
         require_keys(endpoints_of(settings), settings)
 
 
@@ -150,36 +151,36 @@ def test_a_model_that_is_named_is_not_asked_for(server: Server) -> None:
 
 def test_several_models_are_listed_to_choose_from(server: Server) -> None:
     server.say({"data": [{"id": f"m{number}"} for number in range(20)]})
-    with pytest.raises(ConfigError, match=r"has 20 models; choose one with --model: m0, m1, .* and 8 more"):
+    with pytest.raises(ConfigError, check=about("model", "m0, m1, ", " 8 more")):
         the_model(server)
 
 
 @pytest.mark.parametrize("body", [{"data": []}, [], b"<html>", {"data": [{"no": "id"}]}])
 def test_no_list_of_models_asks_for_the_name(server: Server, body: object) -> None:
     server.say(body)
-    with pytest.raises(ConfigError, match=r"/v1/models lists no model; name the model with --model"):
+    with pytest.raises(ConfigError, check=about("model", "/v1/models")):
         the_model(server)
 
 
 def test_a_refused_key_is_named_by_its_variable_and_not_shown(server: Server) -> None:
     server.say({}, status=401)
-    with pytest.raises(ConfigError, match=r"refuses the key from variable OPENAI_API_KEY \(401\)") as caught:
+    with pytest.raises(ConfigError, check=about("api_key_env", "OPENAI_API_KEY", "401")) as caught:
         the_model(server, OPENAI_API_KEY="sk-wrong")
     assert "sk-wrong" not in str(caught.value)
-    with pytest.raises(ConfigError, match="needs a key, and there is none"):
+    with pytest.raises(ConfigError, check=about("api_key_env")):
         the_model(server)
 
 
 def test_a_redirect_is_not_followed_with_the_key(server: Server) -> None:
     server.say({}, status=302)
-    with pytest.raises(ConfigError, match="answered 302; name the model with --model"):
+    with pytest.raises(ConfigError, check=about("model", "302")):
         the_model(server, OPENAI_API_KEY="sk-1")
     assert len(server.keys) == 1
 
 
 @pytest.mark.parametrize("route", ["/chat/completions", "/chat/completions/", "/completions"])
 def test_a_route_in_place_of_the_base_url_is_told_apart(route: str) -> None:
-    with pytest.raises(ConfigError, match=r"is a single route; give the base URL, http://localhost:8000/v1$"):
+    with pytest.raises(ConfigError, check=about("base_url", "PLAUDIT_BASE_URL=", "http://localhost:8000/v1")):
         endpoints_of(settings_for(PLAUDIT_BASE_URL=f"http://localhost:8000/v1{route}"))
 
 
@@ -209,14 +210,14 @@ def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
 
 def test_a_list_of_models_beyond_all_reason_is_not_read_to_its_end(server: Server) -> None:
     server.say(b'{"data": [' + b" " * (5 << 20) + b"]}")
-    with pytest.raises(ConfigError, match="more than 4 MiB"):
+    with pytest.raises(ConfigError, check=about("model", "4 MiB")):
         the_model(server)
 
 
 def test_a_packed_list_of_models_is_cut_while_it_is_unpacked(server: Server) -> None:
     server.encoding = "gzip"
     server.say(gzip.compress(b" " * (64 << 20), compresslevel=1))
-    with pytest.raises(ConfigError, match="more than 4 MiB"):
+    with pytest.raises(ConfigError, check=about("model", "4 MiB")):
         the_model(server)
 
 

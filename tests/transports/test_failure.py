@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, Secret
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -38,13 +38,13 @@ def said(message: str, code: str | None = None) -> dict[str, object]:
     return {"error": {"message": message, "code": code}}
 
 
-def test_a_refused_key_names_the_variable_to_set() -> None:
+def test_a_refused_key_names_where_it_came_from() -> None:
     error = failed(401, said("Incorrect API key provided"))
     assert type(error) is KeyRefused
-    assert str(error) == (
-        "https://api.example.com/v1 judge-1 answered 401: Incorrect API key provided; the key was refused: "
-        "set OPENAI_API_KEY to a valid key, or pass api_key="
-    )
+    for part in ("https://api.example.com/v1 judge-1", "401", "Incorrect API key provided", "api_key"):
+        assert part in str(error)
+    kept = Endpoint("https://api.example.com/v1", api_key=Secret("sk-1", origin="JUDGE_KEY"))
+    assert "JUDGE_KEY" in str(failed(401, endpoint=kept))
 
 
 def test_a_missing_key_is_said_to_be_missing() -> None:

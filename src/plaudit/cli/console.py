@@ -6,16 +6,17 @@ import errno
 import logging
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from plaudit.errors import PlauditError
+from plaudit.errors import NO_VALUE, ConfigError, PlauditError, as_argument
 from plaudit.observers.stream import UNWRITABLE, messages
+from plaudit.settings import NAMES
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -24,9 +25,21 @@ USAGE = 2
 """Exit status for bad usage or input."""
 
 
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in NAMES} | {"output": "-o"}
+
+
 def printable(text: str) -> str:
     """A text that may hold words of a server or a file, without what could command a terminal."""
     return _CONTROL.sub("", text)
+
+
+def as_flag(setting: str, value: object) -> str:
+    """A setting as the command line has it, `--rpm 0`; what is no option of ours is as in Python."""
+    if setting not in FLAGS:
+        return as_argument(setting, value)
+    values = value if isinstance(value, tuple | list) else (value,)
+    shown = () if value is NO_VALUE else (f"{one:g}" if isinstance(one, float) else one for one in values)
+    return " ".join([FLAGS[setting], *(shlex.quote(str(one)) for one in shown)])
 
 
 class _Messages(Console):
@@ -64,10 +77,9 @@ def close_standard_streams() -> None:
 class ConsoleHandler(logging.Handler):
     """Log lines through the console, so that they appear above a live line and not inside it."""
 
-    def __init__(self, console: Console, reword: Callable[[str], str] = str) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self._reword = reword
         self.told: list[str] = []
         """The warnings so far."""
 
@@ -77,7 +89,7 @@ class ConsoleHandler(logging.Handler):
                 return
             self.told.append(record.getMessage())
         try:
-            self._console.print(self._reword(f"{record.levelname.lower()}: {record.getMessage()}"))
+            self._console.print(f"{record.levelname.lower()}: {record.getMessage()}")
         except Exception:  # noqa: BLE001 - as handlers do: whoever logs must go on
             self.handleError(record)
 
@@ -89,6 +101,8 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PlauditError as error:
+            if isinstance(error, ConfigError):
+                error.named(as_flag)
             if ctx.meta.get("debug"):
                 raise
             stderr().print(f"plaudit: {error}")

@@ -141,7 +141,7 @@ def _listed(settings: Settings) -> tuple[Endpoint, ...]:
     for endpoint in endpoints:
         models = ask_models(endpoint)
         if models.status in (401, 403):
-            raise ConfigError(refused_key(endpoint, models.status or 0, settings))
+            raise refused_key(endpoint, models.status or 0, settings)
         if models.error and models.status is None:
             raise ConfigError(models.error)
         if models.names and not {endpoint.model, f"{endpoint.model}:latest"} & set(models.names):

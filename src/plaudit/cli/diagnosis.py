@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from plaudit.cli.console import as_flag
 from plaudit.cli.probe import TOGETHER, Answer, Findings
 from plaudit.config import Endpoint, Secret
+from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import is_local, missing_key, refused_key
 from plaudit.setup.model_list import model_names
@@ -41,7 +43,7 @@ def check_key(settings: Settings, endpoints: tuple[Endpoint, ...]) -> Check:
     distant = [endpoint for endpoint in endpoints if not is_local(endpoint.url)]
     if settings.api_key is None:
         if distant:
-            return Check("key", "wrong", missing_key(distant[0], settings))
+            return Check("key", "wrong", _said(missing_key(distant[0], settings)))
         return Check("key", "ok", "none set, none needed on this network")
     text = f"{masked(settings.api_key)} from {settings.origin('api_key')}"
     in_clear = [endpoint.url for endpoint in distant if endpoint.url.startswith("http://")]
@@ -68,7 +70,7 @@ def _reach(found: Findings, settings: Settings) -> Check:
     if answer.error:
         return Check("reach", "wrong", answer.error)
     if answer.status in (401, 403):
-        return Check("reach", "wrong", refused_key(endpoint, answer.status, settings))
+        return Check("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
     connect = "" if answer.connect_s is None else f"connected in {answer.connect_s * 1000:.0f} ms"
     secure = ", TLS" if endpoint.url.startswith("https") else ""
     return Check("reach", "ok", f"{endpoint.url}: {connect}{secure}, HTTP {answer.status}")
@@ -84,12 +86,16 @@ def _model(found: Findings, settings: Settings) -> Check:
     if test is None or test.error:
         return Check("model", "wrong", f"{model}: {test.error if test else 'not asked'}")
     if test.status in (401, 403):
-        return Check("model", "wrong", refused_key(found.endpoint, test.status, settings))
+        return Check("model", "wrong", _said(refused_key(found.endpoint, test.status, settings)))
     if not test.is_ok:
         there = f"; there are {listed}" if names and model not in names else ""
         return Check("model", "wrong", f"{model}: HTTP {test.status}: {test.complaint}{there}")
     known = "" if not names or model in names else ", though its list of models does not name it"
     return Check("model", "ok", f"{model} answers in {test.seconds:.2f} s{known}")
+
+
+def _said(error: ConfigError) -> str:
+    return str(error.named(as_flag))
 
 
 def _schema(found: Findings) -> Check:

@@ -16,7 +16,7 @@ import typer
 
 from plaudit.caches import default_path
 from plaudit.cli import options
-from plaudit.cli.console import printable
+from plaudit.cli.console import as_flag, printable
 from plaudit.cli.diagnosis import Check, check_endpoint, check_key
 from plaudit.cli.probe import examine
 from plaudit.config import Endpoint, home, without_password
@@ -162,7 +162,7 @@ def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, dict[str, l
         settings = load(arguments)
         endpoints = endpoints_of(settings)
     except ConfigError as error:
-        return None, {"settings": [Check("settings", "wrong", str(error))]}
+        return None, {"settings": [Check("settings", "wrong", str(error.named(as_flag)))]}
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:

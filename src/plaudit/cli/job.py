@@ -89,11 +89,13 @@ class Job:
         """Refuse what contradicts itself, before anything is read."""
         if OnFailure(self.settings.on_failure).needs_second_pass and self.output == "-":
             raise ConfigError(
-                "--on-failure group-mean must see every line before it can write one; name a file with -o"
+                "must see every line before it can write one; name a file with -o",
+                setting="on_failure",
+                value=self.settings.on_failure,
             )
         if self.settings.budget is not None and self.settings.price is None:
             raise ConfigError(
-                "--budget must know what calls cost; add --price IN OUT, USD for a million tokens"
+                "must know what calls cost; add --price IN OUT, USD for a million tokens", setting="budget"
             )
         if self.summary is not None and Path(self.summary).resolve() == Path(self.output).resolve():
             raise ConfigError(f"--summary and -o both name {self.output}; give the summary another file")
@@ -140,9 +142,9 @@ class Run:
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
         for line in report.as_text(already_told=ended.told) if report.summary.samples else []:
-            self._say(self._reworded(line))
+            self._say(line)
         if ended.note:
-            self._console.print(self._reworded(ended.note))
+            self._console.print(ended.note)
         return ended.status
 
     def _judge(self, sink: Sink, total: int | None) -> _Ended:
@@ -157,14 +159,6 @@ class Run:
     def _say(self, text: str) -> None:
         if text and not self._job.quiet:
             self._console.print(text)
-
-    def _reworded(self, text: str) -> str:
-        """The remedy in the words of the command line."""
-        variable = self._job.settings.origin("api_key").removeprefix("variable ")
-        return text.replace(
-            "set OPENAI_API_KEY to a valid key, or pass api_key=",
-            f"put a valid key into {variable}, or name another variable with --api-key-env",
-        )
 
     def _survey(self, judge: Judge | Panel) -> int | None:
         """How many lines there are to score; None where the input can be read only once."""
@@ -259,7 +253,7 @@ class Run:
     def _logging(self) -> Iterator[list[str]]:
         """Warnings on the console while it runs; gives the list of what was told."""
         logger = logging.getLogger("plaudit")
-        handler = ConsoleHandler(self._console, self._reworded)
+        handler = ConsoleHandler(self._console)
         before = logger.level, logger.propagate
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG if self._job.debug else logging.WARNING)

@@ -82,5 +82,7 @@ def _number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ConfigError(f"--on-failure {text!r} is none of {', '.join(WORDS)}, or a number like 0.0")
+        raise ConfigError(
+            f"is none of {', '.join(WORDS)}, or a number like 0.0", setting="on_failure", value=text
+        )
     return value

@@ -99,4 +99,4 @@ def check_samples(judge: object, samples: Iterable[tuple[int, Sample]]) -> None:
         try:
             judge.check(sample)
         except ConfigError as error:
-            raise ConfigError(f"sample {number}: {error}") from None
+            raise error.at(f"sample {number}") from None

@@ -66,7 +66,9 @@ class Checklist(Judge):
         keys = [key for point in criteria for key in (f"reason_{point.name}", point.name)]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise ConfigError(f"criteria: {twice!r} is also the key of another one's reason; rename it")
+            raise ConfigError(
+                f"has {twice!r}, the key of another one's reason; rename it", setting="criteria"
+            )
         pairs = [f'"reason_{point.name}": "...", "{point.name}": <true or false>' for point in criteria]
         words = {
             "criteria": "\n".join(f"{point.name}: {point.text.strip()}" for point in criteria),
@@ -205,14 +207,17 @@ def _checked(criteria: object) -> tuple[Criterion, ...]:
     names = set[str]()
     for place, point in enumerate(criteria):
         if not isinstance(point, Criterion):
-            raise ConfigError(f"criteria[{place}]={point!r} is no Criterion(name, text, weight)")
+            raise ConfigError(
+                "is no Criterion(name, text, weight)", setting=f"criteria[{place}]", value=point
+            )
         if point.name in names:
             raise ConfigError(
-                f"criteria[{place}]: there are two named {point.name!r}; give each its own name"
+                f"has the name of another, {point.name!r}; give each its own", setting=f"criteria[{place}]"
             )
         names.add(point.name)
     if not 0 < math.fsum(point.weight for point in criteria) < math.inf:
         raise ConfigError(
-            "criteria: their weights sum to 0, so none of them counts; give one a weight above 0"
+            "have weights that sum to 0, so none of them counts; give one a weight above 0",
+            setting="criteria",
         )
     return tuple(criteria)

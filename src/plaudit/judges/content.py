@@ -14,7 +14,7 @@ def answer_of(sample: Sample, *, with_reasoning: bool = False) -> str:
     """What a judge is to see of the sample's response. Raises ConfigError where it is not text."""
     response: object = sample.response
     if not isinstance(response, str):
-        raise ConfigError(f"the response is {type(response).__name__}, not text; decode it first")
+        raise ConfigError(f"is {type(response).__name__}, not text; decode it first", setting="response")
     return response if with_reasoning else without_reasoning(response)
 
 

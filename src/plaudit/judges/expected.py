@@ -57,7 +57,9 @@ class Expected(Judge):
         low, high = int(scale.low), int(scale.high)
         if not 0 <= low < high <= 9:
             raise ConfigError(
-                f"scale=({low}, {high}) has scores of more than one token; use digits, like (1, 5) or (0, 9)"
+                "has scores of more than one token; use digits, like (1, 5) or (0, 9)",
+                setting="scale",
+                value=(low, high),
             )
         anchors = checked_anchors(self.anchors or {}, scale)
         words = {

@@ -99,7 +99,7 @@ def _without_marks(text: str) -> str:
 
 def _transcript(label: str, messages: object) -> str:
     if not isinstance(messages, (list, tuple)):
-        raise ConfigError(f"the {label} is {type(messages).__name__}; give text, or a list of messages")
+        raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
     turns = [_checked(label, message) for message in messages]
     if len(turns) == 1 and turns[0][0] == "user":
         return turns[0][1]
@@ -110,11 +110,12 @@ def _checked(label: str, message: Message) -> tuple[str, str]:
     try:
         role, text = message["role"], message["content"]
     except (KeyError, TypeError):
-        raise ConfigError(f"the {label} has a message without `role` and `content`") from None
+        raise ConfigError("has a message without `role` and `content`", setting=label) from None
     if not isinstance(text, str):
         raise ConfigError(
-            f"the {label} has a message whose content is {type(text).__name__}, not text; "
-            "join its text parts into one string"
+            f"has a message whose content is {type(text).__name__}, not text; "
+            "join its text parts into one string",
+            setting=label,
         )
     return (role if _ROLE.fullmatch(str(role)) else "other"), _without_marks(text)
 

@@ -42,7 +42,7 @@ class JudgeFile:
         except BadOption as error:
             if error.key[:1] and error.key[0] in changes:
                 raise
-            raise ConfigError(f"{self.path}:{line_of(self.lines, error.key)}: {error}") from None
+            raise error.at(f"{self.path}:{line_of(self.lines, error.key)}") from None
 
 
 def load_judge(path: str | os.PathLike[str]) -> Judge | Panel:
@@ -56,11 +56,11 @@ def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
     try:
         text = place.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the judge file {path} cannot be read: {error}") from None
+        raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
     is_yaml = place.suffix.lower() in (".yaml", ".yml")
     table, lines = _yaml(str(path), text) if is_yaml else _toml(str(path), text)
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
-        raise ConfigError(f"{path}:1: this is no table of settings; begin with a line like kind: rubric")
+        raise ConfigError("this is no table of settings; begin with a line like kind: rubric").at(f"{path}:1")
     kind = table.pop("kind", "rubric")
     if kind is True and is_yaml:
         kind = "yes"  # which YAML takes for true
@@ -72,16 +72,18 @@ def _toml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
         return tomllib.loads(text), toml_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
-            f"the judge file {path} cannot be read as TOML: {error}; text stands in quotation marks"
+            f"cannot be read as TOML: {error}; text stands in quotation marks", setting="judge", value=path
         ) from None
 
 
 def _yaml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
     if find_spec("yaml") is None:
         raise ConfigError(
-            f"{path} is YAML, which needs PyYAML; pip install plaudit[yaml], or write it as TOML"
+            "is YAML, which needs PyYAML; pip install plaudit[yaml], or write it as TOML",
+            setting="judge",
+            value=path,
         )
     try:
         return msgspec.yaml.decode(text), yaml_lines(text)
     except (msgspec.DecodeError, ValueError) as error:
-        raise ConfigError(f"the judge file {path} cannot be read as YAML: {error}") from None
+        raise ConfigError(f"cannot be read as YAML: {error}", setting="judge", value=path) from None

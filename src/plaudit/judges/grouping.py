@@ -47,8 +47,8 @@ def answer_groups(
     groups: dict[str, list[int]] = {}
     for index, sample in enumerate(samples):
         if sample.group is None:
-            raise ConfigError(
-                f"sample {index} has no group; give the samples to be compared the same `group`"
+            raise ConfigError("is missing; give the samples to be compared the same one", setting="group").at(
+                f"sample {index}"
             )
         groups.setdefault(sample.group, []).append(index)
     made = []
@@ -81,8 +81,10 @@ def _answers(
     """From each answer as it is shown to its words, its samples, and whether their reasoning is hidden."""
     if len(indices) < 2:
         raise ConfigError(
-            f"group {name!r} has one sample, and there is nothing to compare it with; "
-            "use groups of two or more, or a judge of single responses"
+            "has one sample, and there is nothing to compare it with; "
+            "use groups of two or more, or a judge of single responses",
+            setting="group",
+            value=name,
         )
     first = samples[indices[0]]
     task = _text(first.prompt, max_chars)
@@ -95,8 +97,9 @@ def _answers(
         ):
             if not same:
                 raise ConfigError(
-                    f"group {name!r} has more than one {field} (samples {indices[0]} and {index}); "
-                    "samples of one group answer the same prompt"
+                    f"differs between samples {indices[0]} and {index} of group {name!r}; "
+                    "samples of one group answer the same prompt",
+                    setting=field,
                 )
         answer = answer_of(sample, with_reasoning=show_thinking)
         if has_content(answer):

@@ -139,23 +139,22 @@ def _checked_members(members: object) -> dict[str, Judge]:
     else:
         raise ConfigError("should be a list of judges, or judges by name", setting="members", value=members)
     if len(named) < 2:
-        raise ConfigError(
-            f"a jury of {len(named)} has nobody to agree or disagree; give it two members or more"
-        )
+        raise ConfigError(f"of a jury should be two or more, and there are {len(named)}", setting="members")
     versions: dict[str, str] = {}
     for name, judge in named.items():
         if not isinstance(name, str) or not name or name == DISAGREEMENT:
-            raise ConfigError(f"members: {name!r} cannot be the name of a member; choose another")
+            raise ConfigError(f"has {name!r}, which cannot be a name; choose another", setting="members")
         if is_panel(judge):
             raise ConfigError(
-                f"member {name!r} is a panel itself ({type(judge).__name__}); a jury has plain judges only"
+                f"is a panel itself ({type(judge).__name__}); a jury has plain judges only",
+                setting=f"members.{name}",
             )
         try:
             check_judge(judge, for_rewards=True)
         except ConfigError as error:
-            raise ConfigError(f"member {name!r}: {error}") from None
+            raise ConfigError(f"cannot sit in a jury: {error}", setting=f"members.{name}") from None
         if (twin := versions.setdefault(judge.version, name)) != name:
             raise ConfigError(
-                f"members {twin!r} and {name!r} are the same judge; one question has one answer"
+                f"has the same judge as {twin!r}; one question has one answer", setting=f"members.{name}"
             )
     return named

@@ -61,7 +61,9 @@ class Pairwise(Panel):
             raise ConfigError('should be "reference" or "group"', setting="against", value=self.against)
         if self.opponents is not None:
             if self.against != "group":
-                raise ConfigError('opponents= is for against="group"; a reference is the only opponent')
+                raise ConfigError(
+                    'is for against="group"; a reference is the only opponent', setting="opponents"
+                )
             if self.opponents < 2 or self.opponents % 2:
                 raise ConfigError(
                     "makes no ring; use 2, 4 or another even number, or leave it out to compare all with all",
@@ -133,9 +135,9 @@ class Pairwise(Panel):
         for index, sample in enumerate(samples):
             if sample.reference is None or not has_content(sample.reference):
                 raise ConfigError(
-                    f"sample {index} has no reference to be compared with; give it one, "
-                    'or compare the samples of a group: against="group"'
-                )
+                    'is missing; give one, or compare the samples of a group: against="group"',
+                    setting="reference",
+                ).at(f"sample {index}")
         for index, sample in enumerate(samples):
             answer = self._answer(sample)
             assert sample.reference is not None

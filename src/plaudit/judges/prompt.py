@@ -82,7 +82,7 @@ def build_prompt(
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
         name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
-        raise ConfigError(f"{name} holds a lone surrogate, which is no text; decode it anew") from None
+        raise ConfigError("holds a lone surrogate, which is no text; decode it anew", setting=name) from None
     return Prompt(
         version=f"{kind}-{digest[:16]}",
         system={"role": "system", "content": system},

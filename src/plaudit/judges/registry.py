@@ -11,7 +11,7 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from plaudit.errors import ConfigError
+from plaudit.errors import NO_VALUE, ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.cascade import Cascade
 from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
@@ -29,8 +29,9 @@ from plaudit.judges.yes import Yes
 class BadOption(ConfigError):
     """An option that a judge cannot be made with; `key` is the way to it."""
 
-    def __init__(self, key: Key, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, key: Key = (), value: object = NO_VALUE) -> None:
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+        super().__init__(message, setting=path.removeprefix("."), value=value)
         self.key = key
 
 
@@ -64,8 +65,9 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise BadOption(
-            (*at, "kind"),
-            f"there is no kind of judge {name!r}; there are {', '.join(_KINDS)}{_hint(name, _KINDS)}",
+            f"is no kind of judge; there are {', '.join(_KINDS)}{_hint(name, _KINDS)}",
+            key=(*at, "kind"),
+            value=name,
         )
     arguments: dict[str, Any] = {}
     for option, value in options.items():
@@ -73,9 +75,8 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
         arguments[option] = _value(option, value, kind.options[option], (*at, option))
     for option in kind.required:
         if option not in arguments:
-            raise BadOption(
-                at, f"the judge {name!r} has no {option}; add {_EXAMPLES.get(option, option + ' = ...')}"
-            )
+            example = _EXAMPLES.get(option, option + " = ...")
+            raise BadOption(f"is missing in the judge {name!r}; add {example}", key=(*at, option))
     if "scale" in arguments and "integer" in kind.options:
         arguments.setdefault("integer", all(float(end).is_integer() for end in arguments["scale"]))
     try:
@@ -83,7 +84,8 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
     except BadOption:
         raise
     except ConfigError as error:
-        raise BadOption(_blamed(str(error), arguments, at), str(error)) from None
+        key = (*at, *_key_of(error.setting))
+        raise BadOption(error.message, key=key, value=error.value) from None
 
 
 # --- values -------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
     try:
         return msgspec.convert(value, hint, str_keys=True)
     except msgspec.ValidationError as error:
-        raise _wrong(option, value, str(error), key) from None
+        raise _wrong(option, value, error, key) from None
     except TypeError:  # a type that only Python code can give, like a function; the judge looks for itself
         return value
 
@@ -133,18 +135,21 @@ def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
 def _inner(table: Any, key: Key) -> Judge | Panel:
     """A judge within a judge."""
     if not isinstance(table, dict):
-        raise BadOption(key, f"{table!r} is no judge; describe one in a table of its own, with its kind")
+        raise BadOption(
+            "is no judge; describe one in a table of its own, with its kind", key=key, value=table
+        )
     options = dict(table)
     return build(options.pop("kind", "rubric"), options, at=key)
 
 
-def _wrong(option: str, value: object, message: str, key: Key) -> BadOption:
-    message, _, place = message.partition(" - at `")
+def _wrong(option: str, value: object, error: msgspec.ValidationError, key: Key) -> BadOption:
+    message, _, place = str(error).partition(" - at `")
     if found := re.match(r"\$\[(\d+)\](?:\.(\w+))?", place):
         inside: Key = (int(found[1]), *([found[2]] if found[2] else []))
-        return BadOption((*key, *inside), f"{option}[{found[1]}]: {_readable(message)}")
-    shape = _SHAPES.get(option)
-    return BadOption(key, f"{option} = {value!r} {shape or 'does not do: ' + _readable(message)}")
+        if isinstance(own := error.__cause__, ConfigError):
+            return BadOption(own.message, key=(*key, *inside, *_key_of(own.setting)), value=own.value)
+        return BadOption(f"does not do: {_readable(message)}", key=(*key, *inside))
+    return BadOption(_SHAPES.get(option) or f"does not do: {_readable(message)}", key=key, value=value)
 
 
 def _readable(message: str) -> str:
@@ -161,7 +166,7 @@ def _check_known(name: str, known: Mapping[str, Any], whose: str, at: Key) -> No
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-        raise BadOption((*at, name), f"{whose} has no {name!r}; {hint}")
+        raise BadOption(f"is no option of {whose}; {hint}", key=(*at, name))
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:
@@ -169,12 +174,9 @@ def _hint(name: str, known: Mapping[str, Any]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _blamed(message: str, arguments: Mapping[str, Any], at: Key) -> Key:
-    """The option that a judge complains about: its messages begin with the name of the field."""
-    found = re.match(r"(\w+)(?:\[(\d+)\])?", message)
-    if found is None or found[1] not in arguments:
-        return at
-    return (*at, found[1], int(found[2])) if found[2] else (*at, found[1])
+def _key_of(setting: str) -> Key:
+    """The way to a setting: `criteria[2]` is ("criteria", 2)."""
+    return tuple(int(part) if part.isdigit() else part for part in re.findall(r"\w+", setting))
 
 
 # --- the kinds ----------------------------------------------------------------------------------------------

@@ -140,9 +140,12 @@ def checked_anchors(anchors: Mapping[float, str], scale: Scale) -> dict[float, s
     for score, text in anchors.items():
         if isinstance(score, bool) or not isinstance(score, (int, float)) or score not in scale:
             raise ConfigError(
-                f"anchors: {score!r} is not on the scale from {scale.low:g} to {scale.high:g}; "
-                "describe scores that the judge can give"
+                f"has {score!r}, which is not on the scale from {scale.low:g} to {scale.high:g}; "
+                "describe scores that the judge can give",
+                setting="anchors",
             )
         if not isinstance(text, str) or not text.strip():
-            raise ConfigError(f"anchors: {score!r} has no description; say what such a response is like")
+            raise ConfigError(
+                f"has no words for {score!r}; say what such a response is like", setting="anchors"
+            )
     return dict(anchors)

@@ -25,19 +25,14 @@ class Scale:
     def __post_init__(self) -> None:
         for end in (self.low, self.high):
             if isinstance(end, bool) or not isinstance(end, (int, float)) or not -1e300 < end < 1e300:
-                raise ConfigError(
-                    f"scale=({self.low!r}, {self.high!r}) needs two finite numbers, like scale=(0, 10)"
-                )
+                raise self._wrong("needs two finite numbers, like (0, 10)")
         if self.low >= self.high:
-            raise ConfigError(
-                f"scale=({self.low:g}, {self.high:g}) is upside down; "
-                "write the worst score first, then the best"
-            )
+            raise self._wrong("is upside down; write the worst score first, then the best")
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
-            raise ConfigError(
-                f"scale=({self.low:g}, {self.high:g}) has ends that no whole number reaches; "
-                "use whole numbers, or integer=False"
-            )
+            raise self._wrong("has ends that no whole number reaches; use whole numbers, or integer=False")
+
+    def _wrong(self, complaint: str) -> ConfigError:
+        return ConfigError(complaint, setting="scale", value=(self.low, self.high))
 
     def __contains__(self, number: float) -> bool:
         return self.low <= number <= self.high and (not self.integer or float(number).is_integer())

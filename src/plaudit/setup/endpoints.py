@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from plaudit.config import Endpoint, Price, without_password
-from plaudit.errors import ConfigError
+from plaudit.errors import NO_VALUE, ConfigError, spelling
 from plaudit.settings import Settings
 
 ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
@@ -15,23 +15,30 @@ ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
 
 def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
     """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
-    for url in settings.base_url:
-        route = url.partition("?")[0].rstrip("/")
-        if route.endswith(ROUTES):
-            base = without_password(route.removesuffix("/completions").removesuffix("/chat"))
-            raise ConfigError(f"{without_password(route)} is a single route; give the base URL, {base}")
+    with spelling(settings.spelled):
+        return tuple(_endpoint(url, settings) for url in settings.base_url)
+
+
+def _endpoint(url: str, settings: Settings) -> Endpoint:
+    route = url.partition("?")[0].rstrip("/")
+    if route.endswith(ROUTES):
+        base = without_password(route.removesuffix("/completions").removesuffix("/chat"))
+        raise ConfigError(
+            f"is a single route; give the base URL, {base}", setting="base_url", value=without_password(route)
+        )
     price = Price(*settings.price) if settings.price else None
-    return tuple(
-        Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
-        for url in settings.base_url
-    )
+    try:
+        return Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
+    except ConfigError as error:
+        error.setting = "base_url"  # the name that its URL has as a setting
+        raise
 
 
 def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
     """Raise ConfigError where a key is needed and there is none."""
     for endpoint in endpoints:
         if endpoint.key is None and not is_local(endpoint.url):
-            raise ConfigError(missing_key(endpoint, settings))
+            raise missing_key(endpoint, settings)
 
 
 def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[Endpoint, ...]:
@@ -59,22 +66,29 @@ def is_local(url: str) -> bool:
     return address.is_private or address.is_loopback or address.is_link_local
 
 
-def missing_key(endpoint: Endpoint, settings: Settings) -> str:
-    """What to say where a key is needed and there is none."""
+def missing_key(endpoint: Endpoint, settings: Settings) -> ConfigError:
+    """The error where a key is needed and there is none."""
     host = urlsplit(endpoint.url).hostname
     if named := settings.api_key_env:
-        return f"{host} needs a key, and the variable {named} is empty or not set; run: export {named}=..."
-    return (
-        f"{host} needs a key, and there is none; run: export OPENAI_API_KEY=... "
-        "or name the variable that holds it with --api-key-env NAME"
+        return ConfigError(
+            f"is empty or not set, and {host} needs a key; run: export {named}=...",
+            setting="api_key_env",
+            value=named,
+        )
+    return ConfigError(
+        f"is not given, and {host} needs a key; run: export OPENAI_API_KEY=..., "
+        "or name the variable that holds the key",
+        setting="api_key_env",
     )
 
 
-def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> str:
-    """What to say where the key there is does not open the door, or where there turns out to be a door."""
+def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> ConfigError:
+    """The error where the key is refused, or one turns out to be needed."""
     if endpoint.key is None:
         return missing_key(endpoint, settings)
-    return (
-        f"{endpoint.url} refuses the key from {settings.origin('api_key')} ({status}); "
-        "put the right one there, or name another variable with --api-key-env NAME"
+    variable = settings.api_key.origin if settings.api_key else ""
+    return ConfigError(
+        f"holds a key that {endpoint.url} refuses ({status}); put the right one there",
+        setting="api_key_env" if variable else "api_key",
+        value=variable or NO_VALUE,
     )

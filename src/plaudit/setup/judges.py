@@ -25,7 +25,7 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
     """The judge that the settings describe; an embedded model is asked for yes or no by default."""
     changes: dict[str, Any] = {}
     if settings.rubric:
-        changes["criteria"] = text_or_file(settings.rubric, "--rubric")
+        changes["criteria"] = text_or_file(settings.rubric, "rubric")
     if settings.scale:
         changes["scale"] = list(settings.scale)
     if settings.judge in kinds():
@@ -35,7 +35,7 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
         return build(kind, {**_defaults(kind), **embedded, **changes})
     if not Path(settings.judge).expanduser().is_file():
         raise ConfigError(
-            f"there is no judge and no file {settings.judge!r}; judges are {', '.join(kinds())}"
+            f"is no judge and no file; judges are {', '.join(kinds())}", setting="judge", value=settings.judge
         )
     described = read_judge(settings.judge)
     if "criteria" not in described.options:
@@ -47,14 +47,14 @@ def _defaults(kind: str) -> dict[str, Any]:
     return {"criteria": CRITERIA} if kind in ("rubric", "group", "expected") else {}
 
 
-def text_or_file(value: str, option: str) -> str:
+def text_or_file(value: str, setting: str) -> str:
     """The text itself, or what the file of that name holds."""
     path = Path(value).expanduser()
     if len(value) < 1024 and path.is_file():
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{option} {value} cannot be read: {error}") from error
+            raise ConfigError(f"cannot be read: {error}", setting=setting, value=value) from error
     if value.endswith(TEXT_SUFFIXES) and " " not in value:
-        raise ConfigError(f"{option} {value}: there is no such file")
+        raise ConfigError("is no file; check the path", setting=setting, value=value)
     return value

@@ -50,14 +50,17 @@ def only_model(endpoint: Endpoint, settings: Settings) -> str:
         patience = min(patience, settings.deadline)
     models = asyncio.run(once_reachable(lambda: _ask_models(endpoint), patience=patience))
     if models.status in (401, 403):
-        raise ConfigError(refused_key(endpoint, models.status or 0, settings))
+        raise refused_key(endpoint, models.status or 0, settings)
+    if models.error and models.status is None:
+        raise ConfigError(models.error)
     if models.error:
-        raise ConfigError(f"{models.error}; name the model with --model" if models.status else models.error)
+        raise ConfigError(f"is not given, and {models.error}; name it", setting="model")
     if len(models.names) > 1:
         shown = ", ".join(models.names[:MODELS_SHOWN])
         more = f" and {len(models.names) - MODELS_SHOWN} more" if len(models.names) > MODELS_SHOWN else ""
         raise ConfigError(
-            f"{endpoint.url} has {len(models.names)} models; choose one with --model: {shown}{more}"
+            f"is not given, and {endpoint.url} has {len(models.names)}; choose one: {shown}{more}",
+            setting="model",
         )
     return models.names[0]
 

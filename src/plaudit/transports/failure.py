@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, Secret
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -142,8 +142,7 @@ def _error(
     if status == 402:
         return EndpointRefused(f"{what}; the account has no credit left: add some, or use another endpoint")
     if status in (401, 403):
-        sent = "the key was refused" if endpoint.key else "no key was sent"
-        return KeyRefused(f"{what}; {sent}: set OPENAI_API_KEY to a valid key, or pass api_key=")
+        return KeyRefused(f"{what}; {_about_key(endpoint)}")
     if status == 404:
         return _not_found(endpoint, what, complaint)
     if status == 407:
@@ -163,6 +162,15 @@ def _error(
     if status in _WRONG_ROUTE:
         return EndpointRefused(f"{what}; check that {endpoint.url} is the base URL of an API")
     return RequestRefused(f"{what}; the server will not take this request")
+
+
+def _about_key(endpoint: Endpoint) -> str:
+    if endpoint.api_key is None:
+        return "no key was sent: set OPENAI_API_KEY"
+    origin = endpoint.api_key.origin if isinstance(endpoint.api_key, Secret) else ""
+    if origin:
+        return f"it refuses the key in {origin}: set {origin} to a valid one"
+    return "it refuses the key that was passed as api_key: pass a valid one"
 
 
 def _meaning(status: int, complaint: Complaint) -> int:

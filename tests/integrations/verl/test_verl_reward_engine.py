@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import about
 from loopback import JUDGE, loopback, samples
 
 from plaudit import Group, Rubric
@@ -66,21 +66,25 @@ def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "setting", "words"),
     [
-        ({}, "reward.plaudit.base_url: there is no judge's server; set it"),
-        ({"base_url": URL, "rpm": 0}, "reward.plaudit.rpm: rpm is 0, which allows no call at all"),
-        ({"base_url": "https://api.example.com/v1", "model": "m"}, "reward.plaudit.api_key_env"),
-        ({"endpoints": [{"url": URL, "api_key_env": "NO_SUCH"}]}, "export NO_SUCH=... before ray start"),
-        ({"base_url": f"{URL}/chat/completions"}, "is a single route"),
-        ({"base_url": URL, "judge": "rubrik"}, "there is no judge and no file 'rubrik'"),
-        ({"base_url": URL, "judge": {"kind": "rubrik"}}, "did you mean rubric?"),
-        ({"base_url": URL, "judge": {"criterion": "x"}}, "did you mean criteria?"),
-        ({"base_url": URL, "judge": "group", "scale": [5, 1]}, "reward.plaudit.scale: scale is"),
+        ({}, "base_url", "reward.plaudit.base_url"),
+        ({"base_url": URL, "rpm": 0}, "rpm", "reward.plaudit.rpm=0"),
+        (
+            {"base_url": "https://api.example.com/v1", "model": "m"},
+            "api_key_env",
+            "reward.plaudit.api_key_env",
+        ),
+        ({"endpoints": [{"url": URL, "api_key_env": "NO_SUCH"}]}, "endpoints.api_key_env", "export NO_SUCH="),
+        ({"base_url": f"{URL}/chat/completions"}, "base_url", f"reward.plaudit.base_url='{URL}/chat"),
+        ({"base_url": URL, "judge": "rubrik"}, "judge", "reward.plaudit.judge='rubrik'"),
+        ({"base_url": URL, "judge": {"kind": "rubrik"}}, "kind", "reward.plaudit.judge.kind='rubrik'"),
+        ({"base_url": URL, "judge": {"criterion": "x"}}, "criterion", "reward.plaudit.judge.criterion"),
+        ({"base_url": URL, "judge": "group", "scale": [5, 1]}, "scale", "reward.plaudit.scale=(5.0, 1.0)"),
     ],
 )
-def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
+def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], setting: str, words: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting, words)):
         judge(**table)
         config(**table)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.reward_settings import NAMES, EndpointTable, penalty_of, read_settings
@@ -32,33 +32,27 @@ def test_a_rule_may_be_on_or_off_as_yaml_reads_it(given: str | bool, meant: str)
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "setting", "words"),
     [
-        ({"rubrik": "x"}, "reward.plaudit.rubrik: there is no such key; did you mean reward.plaudit.rubric?"),
-        ({"max-concurrent": 3}, "did you mean reward.plaudit.max_concurrent?"),
-        ({"zzz": 1}, "there are judge, rubric"),
-        ({"api_key": "sk-secret"}, "reward.plaudit.api_key_env"),
-        ({"rpm": "many"}, "reward.plaudit.rpm is 'many': expected a whole number or nothing, got text"),
-        ({"deadline": 0}, "reward.plaudit.deadline is 0.0; use a number of 0.001 or more"),
-        ({"coefficient": float("nan")}, "reward.plaudit.coefficient is nan"),
-        ({"group_size": 0}, "reward.plaudit.group_size is 0; use a number of 1 or more"),
-        ({"failure": "mask"}, "reward.plaudit.failure is 'mask'"),
-        (
-            {"endpoints": [{"url": "http://a", "modle": "m"}]},
-            "reward.plaudit.endpoints[0].modle: there is no",
-        ),
-        ({"endpoints": [{"url": "http://a"}], "model": "m"}, "leave out reward.plaudit.base_url"),
-        ({"penalty": {"kind": "size"}}, "reward.plaudit.penalty.kind is 'size'; use length, overlong, kimi"),
-        ({"penalty": {"peek_ratio": 0.2}}, "did you mean reward.plaudit.penalty.peak_ratio?"),
-        (
-            {"penalty": {"outer_ratio": 0.1}},
-            "reward.plaudit.penalty: outer_ratio=0.1 must be above peak_ratio",
-        ),
-        ({"penalty": {"side": "left"}}, "reward.plaudit.penalty.side"),
+        ({"rubrik": "x"}, "rubrik", "reward.plaudit.rubric?"),
+        ({"max-concurrent": 3}, "max-concurrent", "reward.plaudit.max_concurrent?"),
+        ({"zzz": 1}, "zzz", "judge, rubric"),
+        ({"api_key": "sk-secret"}, "api_key", "reward.plaudit.api_key_env"),
+        ({"rpm": "many"}, "rpm", "reward.plaudit.rpm='many'"),
+        ({"deadline": 0}, "deadline", "0.001"),
+        ({"coefficient": float("nan")}, "coefficient", "reward.plaudit.coefficient=nan"),
+        ({"group_size": 0}, "group_size", "reward.plaudit.group_size=0"),
+        ({"failure": "mask"}, "failure", "reward.plaudit.failure='mask'"),
+        ({"endpoints": [{"url": "http://a", "modle": "m"}]}, "endpoints[0].modle", "endpoints[0].model?"),
+        ({"endpoints": [{"url": "http://a"}], "model": "m"}, "endpoints", "reward.plaudit.base_url"),
+        ({"penalty": {"kind": "size"}}, "penalty.kind", "length, overlong, kimi"),
+        ({"penalty": {"peek_ratio": 0.2}}, "penalty.peek_ratio", "reward.plaudit.penalty.peak_ratio?"),
+        ({"penalty": {"outer_ratio": 0.1}}, "penalty.outer_ratio", "reward.plaudit.penalty.outer_ratio=0.1"),
+        ({"penalty": {"side": "left"}}, "penalty.side", "reward.plaudit.penalty.side"),
     ],
 )
-def test_a_wrong_key_is_named_with_its_remedy(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
+def test_a_wrong_key_is_named_with_its_remedy(table: dict[str, Any], setting: str, words: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting, words)):
         read_settings(table)
 
 

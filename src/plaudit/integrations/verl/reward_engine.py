@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from plaudit.config import Endpoint, EngineConfig, Price, Secret
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, spelling
 from plaudit.integrations.rendezvous import Rendezvous
-from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, RewardSettings
+from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, RewardSettings, as_key
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
@@ -26,7 +25,6 @@ from plaudit.types import Sample, Verdict
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
-P = ParamSpec("P")
 
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
@@ -35,6 +33,7 @@ SHARED = (
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 
 
+@spelling(as_key)
 def resolve(settings: RewardSettings) -> Settings:
     """Plaudit's settings, as the configuration and this process's environment say."""
     given: dict[str, Any] = {name: getattr(settings, name) for name in SHARED}
@@ -45,15 +44,17 @@ def resolve(settings: RewardSettings) -> Settings:
         given["judge"] = settings.judge
     if settings.cache is not None and settings.cache is not True:
         given["cache"] = settings.cache or "off"  # YAML reads off as false
-    return _told(load, given)
+    return load(given)
 
 
+@spelling(as_key)
 def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
     """The judge that the settings describe."""
     if isinstance(settings.judge, dict):
         options = dict(settings.judge)
-        return _told(build, options.pop("kind", "rubric"), options)
-    return _told(judge_of, plain)
+        with spelling(lambda option, value: as_key(f"judge.{option}", value)):
+            return build(options.pop("kind", "rubric"), options)
+    return judge_of(plain)
 
 
 def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngine:
@@ -71,9 +72,10 @@ def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngin
     return LocalEngine(Engine.from_config(config))
 
 
+@spelling(as_key)
 def config_for(settings: RewardSettings, plain: Settings) -> EngineConfig:
     """What the engine is opened with, wherever it runs."""
-    return _told(engine_config, plain, endpoints=_endpoints(settings, plain))
+    return engine_config(plain, endpoints=_endpoints(settings, plain))
 
 
 class LocalEngine:
@@ -99,20 +101,21 @@ def _endpoints(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...
     if settings.endpoints:
         found = tuple(_endpoint(table, plain) for table in settings.endpoints)
     elif plain.base_url:
-        found = _told(endpoints_of, plain)
+        found = endpoints_of(plain)
     elif plain.api_key is not None:
         openai = replace(plain, base_url=(OPENAI_URL,), model=plain.model or OPENAI_MODEL)
-        found = _told(endpoints_of, openai)
+        found = endpoints_of(openai)
     else:
         raise ConfigError(
-            f"{PLACE}.base_url: there is no judge's server; set it, like http://judge:8000/v1, "
-            "or export OPENAI_API_KEY where Ray starts its workers, for OpenAI's"
+            "is not set, so there is no judge's server; set it, like http://judge:8000/v1, "
+            "or export OPENAI_API_KEY where Ray starts its workers, for OpenAI's",
+            setting="base_url",
         )
-    _told(require_keys, found, plain)
+    require_keys(found, plain)
     if all(endpoint.model for endpoint in found):
         return found
     with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
-        return aside.submit(_told, with_models, found, plain).result()
+        return aside.submit(with_models, found, plain).result()
 
 
 def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
@@ -121,10 +124,12 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
         value = os.environ.get(table.api_key_env, "").strip()
         if not value:
             raise ConfigError(
-                f"{PLACE}.endpoints: {table.url} takes its key from {table.api_key_env}, which is not set "
-                f"where this worker runs; export {table.api_key_env}=... before ray start"
+                f"of {table.url} is not set where this worker runs; "
+                f"export {table.api_key_env}=... before ray start",
+                setting="endpoints.api_key_env",
+                value=table.api_key_env,
             )
-        key = Secret(value)
+        key = Secret(value, origin=table.api_key_env)
     price = Price(*table.price) if table.price else None
     return Endpoint(
         table.url,
@@ -137,16 +142,6 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
         price=price,
         identity=table.identity,
     )
-
-
-def _told(make: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Call it, and let what it complains about speak of keys of the configuration, not of options."""
-    try:
-        return make(*arguments, **options)
-    except ConfigError as error:
-        text = str(error).replace("argument --", "--")
-        text = re.sub(r"--([a-z][a-z-]*)", lambda found: f"{PLACE}.{found[1].replace('-', '_')}", text)
-        raise ConfigError(text if PLACE in text else f"{PLACE}: {text}") from None
 
 
 def _is_ray_running() -> bool:

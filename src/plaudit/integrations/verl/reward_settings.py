@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.integrations.verl.combination import Penalty
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
@@ -137,6 +137,12 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
 NAMES = RewardSettings.__struct_fields__
 
 
+def as_key(setting: str, value: object) -> str:
+    """A setting as verl's configuration has it: `reward.plaudit.rpm=0`."""
+    return as_argument(f"{PLACE}.{setting}", value) if setting else f"{PLACE}:"
+
+
+@spelling(as_key)
 def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: int = 1) -> RewardSettings:
     """The settings in a table. Raises ConfigError that names the key, its value and the remedy.
 
@@ -144,12 +150,13 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     """
     if "api_key" in table:
         raise ConfigError(
-            f"{PLACE}.api_key: a key does not belong into a configuration, which trackers store; "
-            f"export it as a variable, and name that with {PLACE}.api_key_env"
+            "does not belong into a configuration, which trackers store; "
+            f"export it as a variable, and name that with {PLACE}.api_key_env",
+            setting="api_key",
         )
-    _check_names(table, NAMES, PLACE)
+    _check_names(table, NAMES, "")
     types = get_type_hints(RewardSettings)
-    values = {name: _typed(f"{PLACE}.{name}", value, types[name]) for name, value in table.items()}
+    values = {name: _typed(name, value, types[name]) for name, value in table.items()}
     values = {name: value for name, value in values.items() if value is not None}
     values.setdefault("group_size", rollouts)
     values.setdefault("val_group_size", val_rollouts)
@@ -157,11 +164,11 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     for name, low in _AT_LEAST.items():
         value = getattr(settings, name)
         if not low <= value < float("inf"):
-            raise ConfigError(f"{PLACE}.{name} is {value}; use a number of {low:g} or more")
+            raise ConfigError(f"should be a number of {low:g} or more", setting=name, value=value)
     if settings.endpoints and (settings.base_url or settings.model or settings.price):
         raise ConfigError(
-            f"{PLACE}.endpoints have URLs, models and prices of their own; "
-            f"leave out {PLACE}.base_url, .model and .price"
+            f"have URLs, models and prices of their own; leave out {PLACE}.base_url, .model and .price",
+            setting="endpoints",
         )
     penalty_of(settings)
     return settings
@@ -207,16 +214,17 @@ def penalty_of(settings: RewardSettings) -> Penalty | None:
         return None
     options = dict(settings.penalty)
     kind = options.pop("kind", "length")
-    place = f"{PLACE}.penalty"
     if kind not in PENALTIES:
-        raise ConfigError(f"{place}.kind is {kind!r}; use {', '.join(PENALTIES)}")
+        raise ConfigError(f"is unknown; use {', '.join(PENALTIES)}", setting="penalty.kind", value=kind)
     wanted = PENALTIES[kind]
-    _check_names(options, [field.name for field in fields(wanted)], place)
+    _check_names(options, [field.name for field in fields(wanted)], "penalty.")
     try:
         return msgspec.convert(options, wanted, strict=False)
     except msgspec.ValidationError as error:
+        if isinstance(own := error.__cause__, ConfigError):
+            raise ConfigError(own.message, setting=f"penalty.{own.setting}", value=own.value) from None
         message, _, at = str(error).partition(" - at `$")
-        raise ConfigError(f"{place}{at.rstrip('`')}: {_readable(message)}") from None
+        raise ConfigError(f"does not do: {_readable(message)}", setting=f"penalty{at.rstrip('`')}") from None
 
 
 # Below the least of these a key makes no sense.
@@ -227,25 +235,26 @@ _AT_LEAST = {
 }  # fmt: skip
 
 
-def _check_names(table: Mapping[str, Any], known: Iterable[str], place: str) -> None:
+def _check_names(table: Mapping[str, Any], known: Iterable[str], within: str) -> None:
     known = list(known)
     for key in table:
         if key not in known:
             near = difflib.get_close_matches(str(key).replace("-", "_"), known, n=1)
-            hint = f"did you mean {place}.{near[0]}?" if near else f"there are {', '.join(known)}"
-            raise ConfigError(f"{place}.{key}: there is no such key; {hint}")
+            hint = f"did you mean {PLACE}.{within}{near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ConfigError(f"is no key; {hint}", setting=f"{within}{key}")
 
 
-def _typed(place: str, value: Any, kind: Any) -> Any:
+def _typed(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, list) and EndpointTable in get_args(kind):
         for number, item in enumerate(value):
             if isinstance(item, Mapping):
-                _check_names(item, EndpointTable.__struct_fields__, f"{place}[{number}]")
+                _check_names(item, EndpointTable.__struct_fields__, f"{name}[{number}].")
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         message, _, at = str(error).partition(" - at `$")
-        raise ConfigError(f"{place}{at.rstrip('`')} is {value!r}: {_readable(message)}") from None
+        setting = f"{name}{at.rstrip('`')}"
+        raise ConfigError(f"does not do: {_readable(message)}", setting=setting, value=value) from None
 
 
 _WORDS = {
