@@ -296,7 +296,7 @@ def test_what_is_left_out_comes_from_the_file_of_the_project(
     ("arguments", "words"),
     [
         ({"url": None}, "OPENAI_BASE_URL"),
-        ({"url": "localhost:8000"}, "'localhost:8000' is not a usable URL"),
+        ({"url": "localhost:8000"}, "url='localhost:8000'"),
         ({"endpoints": [Endpoint("http://a")]}, "leave out url="),
         ({"max_concurrent": 0}, "max_concurrent=0 allows no call"),
         ({"rpm": -1}, "rpm=-1 allows no call"),
@@ -438,7 +438,7 @@ def test_a_wrong_key_gets_one_message_and_few_calls() -> None:
             pending = engine.submit(samples(1024), JUDGE)
             verdicts = pending.result(timeout=30)
         (message,) = pending.summary.errors
-        assert "OPENAI_API_KEY" in message
+        assert "api_key" in message
         assert KEY not in message
         assert {verdict.error for verdict in verdicts} == {message}
         assert scores(verdicts) == [None] * 1024
@@ -496,7 +496,7 @@ def test_odd_responses_harm_no_neighbour() -> None:
         Status.OK,
     ]
     assert "longer than the model's context" in str(verdicts[2].error)
-    assert "the response is NoneType, not text" in str(verdicts[3].error)
+    assert "NoneType" in str(verdicts[3].error)
 
 
 # -- 4: limits --------------------------------------------------------------------------------------------

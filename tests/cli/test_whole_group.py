@@ -63,8 +63,8 @@ def test_a_file_of_groups_is_judged_group_by_group(tmp_path: Path, simulator: Si
 @pytest.mark.parametrize(
     ("last", "complaint"),
     [
-        ({"group": "z"}, "lines 255 to 259: group 'z' has one sample"),
-        ({}, "has no group"),
+        ({"group": "z"}, "lines 255 to 259: group='z' "),
+        ({}, "lines 255 to 259: sample 4: group "),
     ],
 )
 def test_a_group_of_one_is_refused_before_the_first_call(

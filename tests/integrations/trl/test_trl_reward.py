@@ -292,7 +292,7 @@ def test_ceilings_in_several_processes_are_warned_of(
         ({"rules": [len], "rule_weights": [1, 2]}, "rule_weights has 2 entries for 1 rules"),
         ({"rules": [Component("a", RuleReward(lambda _: 1.0))], "rule_weights": [2.0]}, "weight of its own"),
         ({"on_failure": "maks"}, "on_failure='maks' is unknown"),
-        ({"url": "judge:8000"}, "is not a usable URL"),
+        ({"url": "judge:8000"}, "url='judge:8000'"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
