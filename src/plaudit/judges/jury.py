@@ -152,7 +152,7 @@ def _checked_members(members: object) -> dict[str, Judge]:
         try:
             check_judge(judge, for_rewards=True)
         except ConfigError as error:
-            raise ConfigError(f"cannot sit in a jury: {error}", setting=f"members.{name}") from None
+            raise ConfigError(error.message, setting=f"members.{name}", value=error.value) from None
         if (twin := versions.setdefault(judge.version, name)) != name:
             raise ConfigError(
                 f"has the same judge as {twin!r}; one question has one answer", setting=f"members.{name}"
