@@ -17,6 +17,7 @@ from plaudit import AsyncOpenAIManager, Engine, compute_score
 from plaudit.cli import app
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.integrations.trl import reward_function
+from plaudit.integrations.verl import LengthPenaltyConfig, LengthPenaltyRewardManager
 from plaudit.integrations.verl.reward_engine import open_reward_engine, resolve
 from plaudit.integrations.verl.reward_settings import read_settings
 from plaudit.scoring import Scoring
@@ -98,6 +99,16 @@ def test_for_verl(server: Loopback, resolutions: list[Settings]) -> None:
     engine = open_reward_engine(settings, resolve(settings))
     asyncio.run(engine.ascore(samples(3), JUDGE, deadline=30.0))
     engine.close()
+    assert len(resolutions) == 1
+
+
+def test_for_the_managers_of_old_verl(server: Loopback, resolutions: list[Settings]) -> None:
+    config = LengthPenaltyConfig(api_endpoint=server.url, rubric="Is it right?", enable_rule=False)
+    manager = LengthPenaltyRewardManager(tokenizer=None, num_examine=0, length_penalty_config=config)
+    manager.start_workers()
+    manager.shutdown_workers()
+    manager.start_workers()
+    manager.shutdown_workers()
     assert len(resolutions) == 1
 
 

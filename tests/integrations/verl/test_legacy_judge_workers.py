@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -26,7 +27,7 @@ def workers(
 ) -> JudgeWorkers:
     config = LengthPenaltyConfig(model_name="m", api_endpoint=url)
     return JudgeWorkers(
-        config.open_engine,
+        functools.partial(config.open_engine, config.settings()),
         RUBRIC,
         time_limit=time_limit,
         use_async_io=use_async_io,
@@ -192,7 +193,9 @@ def test_a_sample_that_the_judge_cannot_judge_fails_alone() -> None:
     batch = [Sample("What is 2 and 2?", f"It is {n}.", reference=None if n == 2 else "4") for n in range(5)]
     with loopback() as server:
         config = LengthPenaltyConfig(model_name="m", api_endpoint=server.url)
-        team = JudgeWorkers(config.open_engine, Reference(), time_limit=30.0)
+        team = JudgeWorkers(
+            functools.partial(config.open_engine, config.settings()), Reference(), time_limit=30.0
+        )
         verdicts = team.send(batch).wait()
         assert [verdict.is_valid for verdict in verdicts] == [True, True, False, True, True]
         assert verdicts[2].error is not None

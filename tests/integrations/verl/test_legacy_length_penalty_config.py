@@ -13,6 +13,8 @@ from plaudit import Group, Rubric
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl import LengthPenaltyConfig
+from plaudit.judges.base import Judge, Panel
+from plaudit.settings import load
 
 KEY = "sk-never-shown"
 
@@ -90,7 +92,7 @@ def test_the_key_is_neither_shown_nor_lost() -> None:
 def test_a_key_from_the_environment_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     config = LengthPenaltyConfig(api_endpoint="https://judge.example/v1")
-    with config.open_engine(None) as engine:
+    with config.open_engine(load({}), None) as engine:
         assert engine.endpoints[0].key == KEY
     assert KEY.encode() not in pickle.dumps(config)
 
@@ -104,27 +106,31 @@ def test_a_key_in_the_trainers_configuration_is_advised_against(caplog: pytest.L
 
 def test_no_key_says_how_to_set_it() -> None:
     with pytest.raises(ConfigError, match=r"judge\.example needs a key.*export OPENAI_API_KEY="):
-        LengthPenaltyConfig(api_endpoint="https://judge.example/v1").open_engine(None)
+        LengthPenaltyConfig(api_endpoint="https://judge.example/v1").open_engine(load({}), None)
 
 
 def test_no_endpoint_says_how_to_set_it() -> None:
     with pytest.raises(ConfigError, match=r"set api_endpoint.*export OPENAI_BASE_URL="):
-        LengthPenaltyConfig(api_key=KEY).open_engine(None)
+        LengthPenaltyConfig(api_key=KEY).open_engine(load({}), None)
 
 
 @pytest.mark.parametrize("written", ["http://host/v1", "http://host/v1/", "http://host/v1/chat/completions"])
 def test_an_endpoint_may_be_written_with_its_route(written: str) -> None:
-    with LengthPenaltyConfig(api_endpoint=written).open_engine(3) as engine:
+    with LengthPenaltyConfig(api_endpoint=written).open_engine(load({}), 3) as engine:
         assert engine.endpoints[0].url == "http://host/v1"
         assert engine.model == "deepseek-v3"
 
 
+def judge_of(config: LengthPenaltyConfig) -> Judge | Panel:
+    return config.chosen_judge(config.settings())
+
+
 def test_the_judge_may_be_an_object_a_name_or_words(monkeypatch: pytest.MonkeyPatch) -> None:
     rubric = Rubric("Is it kind?", scale=(1, 5))
-    assert LengthPenaltyConfig(judge=rubric).chosen_judge() is rubric
-    assert isinstance(LengthPenaltyConfig(judge="group").chosen_judge(), Group)
-    words = LengthPenaltyConfig(rubric="Is it kind?").chosen_judge()
+    assert judge_of(LengthPenaltyConfig(judge=rubric)) is rubric
+    assert isinstance(judge_of(LengthPenaltyConfig(judge="group")), Group)
+    words = judge_of(LengthPenaltyConfig(rubric="Is it kind?"))
     assert isinstance(words, Rubric)
     assert words.criteria == "Is it kind?"
     monkeypatch.setenv("PLAUDIT_RUBRIC", "Is it short?")
-    assert LengthPenaltyConfig().chosen_judge() == Rubric("Is it short?")
+    assert judge_of(LengthPenaltyConfig()) == Rubric("Is it short?")

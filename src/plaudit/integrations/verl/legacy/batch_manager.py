@@ -64,7 +64,7 @@ class BatchRewardManager:
         reward_kwargs   what else the function gets
         """
         config = LengthPenaltyConfig(
-            model_name=load({}).model or LengthPenaltyConfig().model_name,
+            model_name="",
             enable=False,
             enable_rule=False,
             judge=judge,

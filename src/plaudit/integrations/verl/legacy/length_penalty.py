@@ -7,6 +7,7 @@ rewards = manager(data)
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +49,10 @@ class LengthReward:
         self._rule = BatchRules(compute_score) if config.enable_rule else None
         self._workers: JudgeWorkers | None = None
         if config.enable_openai_reward:
+            settings = config.settings()
             self._workers = JudgeWorkers(
-                config.open_engine,
-                config.chosen_judge(),
+                functools.partial(config.open_engine, settings),
+                config.chosen_judge(settings),
                 time_limit=config.time_limit,
                 use_async_io=config.use_async_io,
                 max_concurrent=config.max_concurrent_requests,

@@ -12,7 +12,7 @@ from typing import Any
 
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Secret, Unset
-from plaudit.engine import Engine
+from plaudit.engine import Engine, configure
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
 from plaudit.integrations.verl.legacy.judge_workers import PercentLog
@@ -22,11 +22,13 @@ from plaudit.observers.log import Log
 from plaudit.openai_manager import ROUTE, TIME_LIMIT
 from plaudit.rewards import Component, LengthPenalty, Reward
 from plaudit.rewards.failure import OnFailure
-from plaudit.settings import load
+from plaudit.settings import Settings, load
 from plaudit.setup.endpoints import require_keys
 from plaudit.setup.judges import judge_of
 
 log = logging.getLogger("plaudit")
+
+MODEL = "deepseek-v3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class LengthPenaltyConfig:
 
     api_key: Secret | str | None = None
     """The endpoint's key; better left to $OPENAI_API_KEY: trainers print their configuration."""
-    model_name: str = "deepseek-v3"
+    model_name: str = MODEL
+    """Empty: $PLAUDIT_MODEL, else the same."""
     api_endpoint: str | None = None
     """Like https://host/v1; without it, $OPENAI_BASE_URL."""
     use_async_io: bool = True
@@ -138,34 +141,39 @@ class LengthPenaltyConfig:
             max_failure_rate=self.max_failure_rate,
         )
 
-    def chosen_judge(self) -> Judge | Panel:
+    def settings(self) -> Settings:
+        """The settings of plaudit's own, resolved where the manager is made."""
+        named = self.judge if isinstance(self.judge, str) else None
+        return load({"judge": named, "rubric": self.rubric})
+
+    def chosen_judge(self, settings: Settings) -> Judge | Panel:
         """The judge, made from its name or file where it is not one already."""
         if self.judge is not None and not isinstance(self.judge, str):
             judge: Judge | Panel = self.judge
         else:
-            judge = judge_of(load({"judge": self.judge, "rubric": self.rubric}))
+            judge = judge_of(settings)
         check_judge(judge, for_rewards=True)
         return judge
 
-    def open_engine(self, max_concurrent: int | None) -> Engine:
+    def open_engine(self, settings: Settings, max_concurrent: int | None) -> Engine:
         """An engine for the judge's endpoint. ConfigError where there is no endpoint, or no key to it."""
         url = self.api_endpoint
-        settings = load({})
         if not url and not settings.base_url:
             raise ConfigError(
                 "no endpoint for the judge: set api_endpoint in length_penalty_config, like https://host/v1, "
                 "or run: export OPENAI_BASE_URL=..."
             )
-        engine = Engine(
+        config, live = configure(
+            settings,
             url.rstrip("/").removesuffix(ROUTE) if url else None,
-            model=self.model_name,
+            model=self.model_name or settings.model or MODEL,
             api_key=self.api_key,
             max_concurrent=UNSET if max_concurrent is None else max_concurrent,
             cache=self.cache,
             observers=[Log(), PercentLog()],
         )
-        require_keys(engine.endpoints, settings)
-        return engine
+        require_keys(config.endpoints, settings)
+        return Engine.from_config(config, **live)
 
 
 def _is_number(value: object) -> bool:
