@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,17 @@ from plaudit.errors import BatchFailed, ConfigError  # noqa: E402
 from plaudit.mutation.episode import Rules  # noqa: E402
 from plaudit.mutation.history import History, Point  # noqa: E402
 from plaudit.mutation.mutation_trainer import train  # noqa: E402
+from plaudit.mutation.outage import OutageWatch  # noqa: E402
 from plaudit.mutation.questions import builtin_questions  # noqa: E402
 from plaudit.mutation.training import Training  # noqa: E402
 from plaudit.testing.simulated_mutation import Faults, SimulatedMutation, optimum  # noqa: E402
 
 SMALL = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=3)
+
+
+def at_once(seconds: float) -> None:
+    """A pause that takes no time."""
+    assert seconds > 0
 
 
 def small(folder: Path, *, trouble: Faults | None = None, **changes: object) -> History:
@@ -116,8 +123,8 @@ def test_an_outage_that_passes_stops_nothing_and_earns_nothing(tmp_path: Path) -
         trouble.refused = 1.0 if 64 <= steps < 96 else 0.0
         return True
 
-    with SimulatedMutation(trouble=trouble) as practice:
-        history = train(practice.task, SMALL, tmp_path, on_progress=fails_for_a_while, patience=1.0)
+    with SimulatedMutation(trouble=trouble, outage=OutageWatch(patience=60.0, pause=at_once)) as practice:
+        history = train(practice.task, SMALL, tmp_path, on_progress=fails_for_a_while, outage=practice.outage)
     assert history.steps == 128
     before, during, after = history.points[0], history.points[2], history.points[3]
     assert (before.failed, after.failed < 0.5) == (0.0, True)
@@ -134,10 +141,48 @@ def test_servers_that_stay_away_end_it_and_it_goes_on_from_before(tmp_path: Path
 
     with SimulatedMutation(trouble=trouble) as practice:
         with pytest.raises(BatchFailed, match=r"refuses this request.* go on with --resume"):
-            train(practice.task, SMALL, tmp_path / "cut", on_progress=dies, patience=0.0)
+            train(practice.task, SMALL, tmp_path / "cut", on_progress=dies, outage=OutageWatch(patience=0.0))
         trouble.refused = 0.0
         resumed = train(practice.task, SMALL, tmp_path / "cut", resume=True)
     assert resumed == small(tmp_path / "whole")
+
+
+def test_servers_gone_while_the_cache_answers_update_nothing_and_end_it(tmp_path: Path) -> None:
+    """Half of the steps are answered by the cache, so the share of failed steps says little."""
+    trouble = Faults()
+    questions = builtin_questions()[:2]
+    longer = replace(SMALL, num_env_steps=640)
+
+    def dies(steps: int, point: Point | None) -> bool:
+        trouble.refused = 1.0 if steps >= 64 else 0.0
+        return True
+
+    with SimulatedMutation(questions, trouble=trouble, outage=OutageWatch(patience=0.0)) as practice:
+        with pytest.raises(BatchFailed):
+            train(practice.task, longer, tmp_path / "cut", on_progress=dies, outage=practice.outage)
+        trouble.refused = 0.0
+    with SimulatedMutation(questions) as practice:
+        resumed = train(practice.task, longer, tmp_path / "cut", resume=True)
+        assert resumed == train(practice.task, longer, tmp_path / "whole")
+
+
+def test_servers_gone_at_the_end_are_no_success(tmp_path: Path) -> None:
+    trouble = Faults()
+
+    def dies(steps: int, point: Point | None) -> bool:
+        trouble.refused = 1.0 if steps >= 96 else 0.0
+        return True
+
+    at_its_end = SimulatedMutation(trouble=trouble, outage=OutageWatch(pause=at_once))
+    with at_its_end as practice, pytest.raises(BatchFailed):
+        train(practice.task, SMALL, tmp_path, on_progress=dies, outage=practice.outage)
+    assert not (tmp_path / "policy.zip").exists()
+
+
+def test_servers_that_cannot_be_reached_end_it_before_a_step_has_failed(tmp_path: Path) -> None:
+    down = SimulatedMutation(trouble=Faults(is_down=True), outage=OutageWatch(patience=0.0))
+    with down as practice, pytest.raises(BatchFailed, match="start again"):
+        train(practice.task, SMALL, tmp_path, outage=practice.outage)
 
 
 def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:

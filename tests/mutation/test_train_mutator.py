@@ -74,6 +74,22 @@ def test_with_a_tenth_of_the_calls_failing_and_a_server_dying_it_goes_on(tmp_pat
     assert sum(history.errors.values()) == history.steps_failed()
 
 
+def test_with_all_servers_dead_it_ends_when_patience_does_and_goes_on_as_if_they_had_lived(
+    tmp_path: Path,
+) -> None:
+    dying = INSTANT.replace(faults=(Fault("down", requests=(140, NEVER)),))
+    words = ("--model", "simulated", *SMALL, "--cache", "off")
+    with loopback(dying) as server:
+        given_up = ("--servers", server.url, *words, "--patience", "1", "-o", tmp_path / "cut")
+        assert "--resume" in command(*given_up, status=3)
+        assert server.stats.answered <= 140
+    assert not (tmp_path / "cut" / "policy.zip").exists()
+    with loopback() as server:
+        command("--servers", server.url, *words, "-o", tmp_path / "cut", "--resume")
+        command("--servers", server.url, *words, "-o", tmp_path / "whole")
+    assert history_of(tmp_path / "cut") == history_of(tmp_path / "whole")
+
+
 def test_killed_outright_and_resumed_it_gives_the_same_curve(tmp_path: Path) -> None:
     steady = Scenario(latency=taking(0.004))
     settings = ("--model", "simulated", *SMALL, "--num-env-steps", "160", "--cache", "off", "--seed", "5")

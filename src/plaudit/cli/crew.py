@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,12 +54,24 @@ class Crew:
 
 @contextlib.contextmanager
 def muster(
-    settings: Settings, roles: Roles, *, is_agreed: bool = False, observers: Sequence[Observer] = ()
+    settings: Settings,
+    roles: Roles,
+    *,
+    is_agreed: bool = False,
+    observer: Callable[[], Observer] | None = None,
 ) -> Iterator[Crew]:
-    """Engines for one training. ConfigError where a server is not there, or has no such model."""
+    """Engines for one training, each with its own observer.
+
+    Raises:
+        ConfigError: A server is not there, or has no such model.
+    """
+
+    def observers() -> tuple[Observer, ...]:
+        return () if observer is None else (observer(),)
+
     with contextlib.ExitStack() as stack:
         if not settings.base_url:
-            yield _embedded(settings, roles, stack, is_agreed=is_agreed, observers=observers)
+            yield _embedded(settings, roles, stack, is_agreed=is_agreed, observers=observers())
             return
         if settings.local_model:
             raise ConfigError("both servers and a local model are given; leave one out")
@@ -71,14 +83,14 @@ def muster(
             name = model or settings.model
             if name not in engines:
                 endpoints = _checked(replace(settings, model=name))
-                engines[name] = stack.enter_context(engine_for(settings, endpoints, observers))
+                engines[name] = stack.enter_context(engine_for(settings, endpoints, observers()))
             return engines[name]
 
         rewriter, target, grader = engine(roles.mutate), engine(roles.target), engine(roles.judge)
         embedder = None
         if roles.embed:
             endpoints = _listed(replace(settings, model=roles.embed))
-            embedder = stack.enter_context(engine_for(settings, endpoints, observers))
+            embedder = stack.enter_context(engine_for(settings, endpoints, observers()))
         yield Crew(rewriter, target, grader, embedder, judge)
 
 

@@ -245,9 +245,11 @@ def _run(
     quiet: bool,
 ) -> int:
     from plaudit.mutation.mutation_trainer import train
+    from plaudit.mutation.outage import OutageWatch
 
+    outage = OutageWatch(patience)
     with (
-        muster(settings, roles, is_agreed=yes) as crew,
+        muster(settings, roles, is_agreed=yes, observer=outage.observer) as crew,
         Stop() as stop,  # from here on, Ctrl-C ends the training and keeps what there is
         _Shown(training.steps, stop, is_shown=not quiet) as shown,
     ):
@@ -264,9 +266,7 @@ def _run(
             ("questions", f"{len(task.questions):,}"),
             ("seed", str(training.seed)),
         )
-        history = train(
-            task, training, folder, resume=resume, on_progress=shown, patience=patience, facts=facts
-        )
+        history = train(task, training, folder, resume=resume, outage=outage, on_progress=shown, facts=facts)
     _conclude(history, folder)
     if stop.signal is not None:
         again = "--resume" if (folder / "checkpoint.zip").exists() else "a new start: no rollout was complete"

@@ -24,6 +24,7 @@ from plaudit.mutation.completion import Text
 from plaudit.mutation.encoders import Encoded, Encoder, EndpointEncoder, StaticEncoder, default_encoder
 from plaudit.mutation.episode import Rules
 from plaudit.mutation.operators import KEEP, Operator, builtin_operators, check_operators, load_operators
+from plaudit.mutation.outage import OutageWatch
 from plaudit.mutation.questions import Item, builtin_questions, load_questions
 from plaudit.mutation.rewrite_check import RewriteCheck
 from plaudit.mutation.task import Models, MutationTask
@@ -46,6 +47,7 @@ __all__ = [
     "Mutated",
     "MutationTask",
     "Operator",
+    "OutageWatch",
     "QueryMutationEnv",
     "RewriteCheck",
     "Rules",

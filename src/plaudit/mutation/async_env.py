@@ -159,6 +159,10 @@ class ChainRunner(Protocol):
         """Wait for the next chain to finish: its number, and the future that holds its result or error."""
         ...
 
+    def interrupt(self, error: Exception) -> None:
+        """Make `finished` raise this error. For any thread."""
+        ...
+
     def close(self) -> None:
         """Call off what is under way. Safe to call twice."""
         ...
@@ -170,7 +174,7 @@ class ThreadRunner:
     def __init__(self) -> None:
         self._thread: LoopThread | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._done: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, Outcome] | Exception] = queue.SimpleQueue()
 
     def start(self, number: int, work: Work) -> None:
         if self._thread is None or not self._thread.is_alive:
@@ -178,7 +182,13 @@ class ThreadRunner:
         self._thread.post(functools.partial(self._begin, number, work))
 
     def finished(self) -> tuple[int, Outcome]:
-        return self._done.get()
+        done = self._done.get()
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    def interrupt(self, error: Exception) -> None:
+        self._done.put(error)
 
     def close(self) -> None:
         if self._thread is not None:

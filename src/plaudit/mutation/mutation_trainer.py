@@ -27,10 +27,11 @@ from stable_baselines3.common.logger import configure
 
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.files import write_whole
-from plaudit.mutation.async_env import ChainRunner
+from plaudit.mutation.async_env import ChainRunner, ThreadRunner
 from plaudit.mutation.env import BatchedQueryMutationEnv
 from plaudit.mutation.episode import REJECTED
 from plaudit.mutation.history import History, Point, Recorder
+from plaudit.mutation.outage import OutageWatch
 from plaudit.mutation.ppo import PacedPPO, VectorAdapter
 from plaudit.mutation.task import MutationTask
 from plaudit.mutation.training import Training, flag
@@ -51,18 +52,32 @@ def train(
     *,
     resume: bool = False,
     runner: ChainRunner | None = None,
+    outage: OutageWatch | None = None,
     on_progress: Callable[[int, Point | None], bool] = lambda *_: True,
-    patience: float = 300.0,
     facts: tuple[tuple[str, str], ...] = (),
 ) -> History:
     """Train a policy, and leave everything about it in a folder.
 
-    resume       go on from the folder's checkpoint; the curve is the one it would have been without a stop
-    runner    runs the calls; by default on a thread of their own
-    on_progress  told the steps after every step, and the point after every rollout; False stops the training
-    patience     seconds that an outage of the servers may last before BatchFailed is raised; the checkpoint
-                 is then the one from before the outage
-    facts        names and values that the report is to show
+    Args:
+        task: What is to be learned.
+        training: How.
+        folder: Where checkpoints, policy, history and report go.
+        resume: Go on from the folder's checkpoint; the curve is the one it would have been without a stop.
+        runner: Runs the calls; by default on a thread of their own.
+        outage: Watches the engines of the task, if they have it as observer, and says how long an outage may
+            last. Without an observer an outage is noticed only by steps that fail, which takes as long as the
+            engines wait for a server.
+        on_progress: Called with the steps after every step, and with the point after every rollout; False
+            stops the training.
+        facts: Names and values that the report is to show.
+
+    Returns:
+        What the training has brought.
+
+    Raises:
+        ConfigError: The folder holds a training and `resume` is False, or one with other settings.
+        BatchFailed: The servers were gone for too long, or at the end. The checkpoint is the
+            one from before the outage.
     """
     started = (folder / CHECKPOINT).exists()
     if started and not resume:
@@ -74,6 +89,7 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for two small layers, more threads only wait for one another
+    runner, outage = runner or ThreadRunner(), outage or OutageWatch()
     vector = BatchedQueryMutationEnv(
         task, training.num_processes, runner=runner, one_by_one=training.pace == "one-by-one"
     )
@@ -84,14 +100,16 @@ def train(
         if saved is not None:
             _restore(model, vector, *saved)
         callback = _TrainingCallback(
-            folder, settings, vector, Recorder(history), on_progress=on_progress, patience=patience
+            folder, settings, vector, Recorder(history), on_progress=on_progress, outage=outage
         )
         model.on_turn = callback.recorder.turn
+        model.are_servers_gone = lambda: bool(outage.error)
+        outage.begin(lambda cause: runner.interrupt(callback.lost(cause)))
         remaining = training.steps - model.num_timesteps
         if remaining > 0:
             model.learn(remaining, callback=callback, reset_num_timesteps=False)
             if not callback.is_stopped:
-                callback.save()
+                callback.finish()
         else:
             log.warning(
                 "the training in %s has its %s steps: nothing is left to do; raise --num-env-steps to go on",
@@ -100,9 +118,10 @@ def train(
             )
         if not callback.is_stopped:
             policy = io.BytesIO()
-            model.save(policy, exclude=["on_turn"])
+            model.save(policy, exclude=["on_turn", "are_servers_gone"])
             write_whole(folder / "policy.zip", policy.getvalue())
     finally:
+        outage.end()
         vector.close()
         torch.set_num_threads(threads)
     write_whole(folder / "history.json", msgspec.json.format(msgspec.json.encode(history), indent=1))
@@ -121,7 +140,7 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         recorder: Recorder,
         *,
         on_progress: Callable[[int, Point | None], bool],
-        patience: float,
+        outage: OutageWatch,
     ) -> None:
         super().__init__()
         self.recorder = recorder
@@ -130,7 +149,7 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         self._settings = settings
         self._vector = vector
         self._on_progress = on_progress
-        self._patience = patience
+        self._outage = outage
         self._lost_at: float | None = None
         """When the outage that is going on began."""
 
@@ -148,7 +167,8 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         save_checkpoint(self._folder, state, model.get_parameters())
 
     def _on_rollout_start(self) -> None:
-        if self.recorder.history.points and self._lost_at is None:
+        # Else this rollout may belong to an outage, and the checkpoint stays the one from before.
+        if self.recorder.history.points and self._lost_at is None and not self._outage.is_suspected:
             self.save()
 
     def _on_step(self) -> bool:
@@ -172,17 +192,25 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         """Wait a little for the servers to come back, and give up once patience is at its end."""
         now = time.monotonic()
         self._lost_at = now if self._lost_at is None else self._lost_at
-        if now - self._lost_at >= self._patience:
-            causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
-            file = self._folder / CHECKPOINT
-            then = (
-                f"go on with --resume: {file} is from before the outage" if file.exists() else "start again"
-            )
-            raise BatchFailed(
-                f"most calls have failed for {self._patience:g} s ({causes[0]}); "
-                f"bring the servers back and {then}"
-            )
-        time.sleep(min(LONGEST_PAUSE, self._patience / 10))
+        if now - self._lost_at >= self._outage.patience:
+            raise self.lost(self._cause())
+        self._outage.pause(min(LONGEST_PAUSE, self._outage.patience / 10))
+
+    def finish(self) -> None:
+        """Write the last checkpoint. Raises BatchFailed where the last rollout was spent on an outage."""
+        if self._lost_at is not None:
+            raise self.lost(self._cause())
+        self.save()
+
+    def lost(self, cause: str) -> BatchFailed:
+        """What to raise once the servers count as gone."""
+        file = self._folder / CHECKPOINT
+        then = f"go on with --resume: {file} is from before the outage" if file.exists() else "start again"
+        return BatchFailed(f"the servers are gone ({cause}); bring them back and {then}")
+
+    def _cause(self) -> str:
+        causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
+        return self._outage.error or causes[0]
 
 
 def _model(training: Training, env: VectorAdapter) -> PacedPPO:

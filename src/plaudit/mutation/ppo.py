@@ -122,6 +122,10 @@ class PacedPPO(PPO):  # type: ignore[misc]
     pace: Pace = "together"
     failed_share: float = 0.0
     """Of the last rollout's steps: those in which a call failed."""
+    is_outage: bool = False
+    """Whether the last rollout says more about the servers than about the policy."""
+    are_servers_gone: Callable[[], bool] = staticmethod(lambda: False)
+    """Whether calls fail at present and none succeeds."""
     on_turn: Callable[[Info, bool], None] | None = None
     """Called with the info of every step, and whether it ended an episode."""
 
@@ -153,22 +157,18 @@ class PacedPPO(PPO):  # type: ignore[misc]
             if not callback.on_step():
                 return False
         self.failed_share = rollout.outages / (n_rollout_steps * env.num_envs)
+        self.is_outage = self.failed_share > TOO_MANY_FAILED or self.are_servers_gone()
         self._last_obs, self._last_episode_starts = rollout.observations, rollout.starts
         rollout.finish()
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True
 
-    @property
-    def is_outage(self) -> bool:
-        """Whether the last rollout says more about the servers than about the policy."""
-        return self.failed_share > TOO_MANY_FAILED
-
     def train(self) -> None:
-        """Update the policy, unless most of the rollout failed: that would teach it about the outage."""
+        """Update the policy, unless the servers are gone: that would teach it about the outage."""
         if self.is_outage:
             log.warning(
-                "%.0f%% of the steps up to %d failed: the policy is left as it is",
+                "the servers are gone (%.0f%% of the steps up to %d failed): the policy is left as it is",
                 100 * self.failed_share,
                 self.num_timesteps,
             )

@@ -30,6 +30,7 @@ from plaudit.mutation.async_env import Outcome, Work
 from plaudit.mutation.encoders import Encoded
 from plaudit.mutation.episode import Episode, Rules, advance
 from plaudit.mutation.operators import Operator, builtin_operators
+from plaudit.mutation.outage import OutageWatch
 from plaudit.mutation.questions import Item, builtin_questions
 from plaudit.mutation.task import DEFAULT_RULES, Models, MutationTask
 from plaudit.types import ChatRequest, Reply, Request, Usage
@@ -139,6 +140,8 @@ class SimulatedMutation:
     rules: Rules = DEFAULT_RULES
     trouble: Faults = field(default_factory=Faults)
     """Of all three programs."""
+    outage: OutageWatch = field(default_factory=OutageWatch)
+    """Watches all three engines."""
     task: MutationTask = field(init=False)
     _faults: dict[str, Faults] = field(init=False, default_factory=dict)
     _engines: list[Engine] = field(init=False, default_factory=list)
@@ -169,7 +172,13 @@ class SimulatedMutation:
         own = self._faults[program.__name__] = Faults()
         transport = ProgramTransport(program, (self.trouble, own))
         endpoint = Endpoint(f"http://{program.__name__}.invalid/v1", model="practice")
-        engine = Engine(endpoints=[endpoint], cache="memory", transport=lambda _: transport, hedge=False)
+        engine = Engine(
+            endpoints=[endpoint],
+            cache="memory",
+            transport=lambda _: transport,
+            hedge=False,
+            observers=[self.outage.observer()],
+        )
         self._engines.append(engine)
         return engine
 
@@ -213,6 +222,7 @@ class LoopRunner:
         self.loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
         self._done: deque[tuple[int, Outcome]] = deque()
+        self._interruption: asyncio.Future[None] = loop.create_future()
 
     def start(self, number: int, work: Work) -> None:
         task = self.loop.create_task(work)
@@ -223,8 +233,14 @@ class LoopRunner:
         while not self._done:
             if not self._tasks:
                 raise EngineClosed("no chain is under way, so none will finish; start one first")
-            self.loop.run_until_complete(asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED))
+            waited = {*self._tasks, self._interruption}
+            self.loop.run_until_complete(asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED))
+            if self._interruption.done():
+                self._interruption.result()
         return self._done.popleft()
+
+    def interrupt(self, error: Exception) -> None:
+        self.loop.call_soon_threadsafe(self._interruption.set_exception, error)
 
     def close(self) -> None:
         for task in self._tasks:

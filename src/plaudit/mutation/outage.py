@@ -1,0 +1,82 @@
+"""Whether the servers of a training are gone: its calls fail, and none succeeds.
+
+A step that needs a server which is gone takes minutes to fail, because the engine waits for the server; and
+steps that the cache answers succeed meanwhile. So an outage is looked for in the engines' calls.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from plaudit.errors import ConfigError
+from plaudit.events import CallFinished, Event, Observer
+
+FAILED_IN_A_ROW = 8
+"""Calls of one engine that fail with no success between them, from which on its servers count as gone."""
+
+
+class OutageWatch:
+    """Watches the engines of a training: `Engine(url, observers=[watch.observer()])` for each of them."""
+
+    def __init__(self, patience: float = 300.0, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """`patience`: seconds that an outage may last; `pause` waits so many between two rollouts in it."""
+        if not 0.0 <= patience < math.inf:
+            raise ConfigError(f"{patience} is no number of seconds; use 0 or more", setting="patience")
+        self.patience = patience
+        self.pause = pause
+        self._engines: list[_EngineCalls] = []
+        self._on_outage: Callable[[str], None] | None = None
+
+    def observer(self) -> Observer:
+        """An observer for one engine; each engine needs its own."""
+        calls = _EngineCalls(self._on_failure)
+        self._engines.append(calls)
+        return calls
+
+    @property
+    def error(self) -> str:
+        """Why calls fail at present; empty while no engine's servers are gone."""
+        return next((calls.error for calls in self._engines if calls.failed >= FAILED_IN_A_ROW), "")
+
+    @property
+    def is_suspected(self) -> bool:
+        """Whether the last call of an engine failed: an outage may just have begun."""
+        return any(calls.failed for calls in self._engines)
+
+    def begin(self, on_outage: Callable[[str], None]) -> None:
+        """Call `on_outage` with the cause, on an engine's thread, once an outage has lasted too long."""
+        self._on_outage = on_outage
+
+    def end(self) -> None:
+        """Call it no more."""
+        self._on_outage = None
+
+    def _on_failure(self, calls: _EngineCalls, seconds: float) -> None:
+        on_outage = self._on_outage
+        if on_outage is not None and seconds >= self.patience and calls.failed >= FAILED_IN_A_ROW:
+            self.end()
+            on_outage(calls.error)
+
+
+class _EngineCalls:
+    """The calls of one engine: how many have failed since the last that was answered."""
+
+    def __init__(self, on_failure: Callable[[_EngineCalls, float], None]) -> None:
+        self.failed = 0
+        self.error = ""
+        self._since = 0.0
+        self._on_failure = on_failure
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, CallFinished) or event.outcome == "cancelled":
+            return
+        if event.outcome in ("ok", "rate_limited"):  # a server that says "slow down" is there
+            self.failed = 0
+            return
+        if not self.failed:
+            self._since = event.at
+        self.failed += 1
+        self.error = event.error or event.outcome
+        self._on_failure(self, event.at - self._since)
