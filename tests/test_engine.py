@@ -277,6 +277,11 @@ def test_an_engine_from_a_configuration_is_that_configuration(
     assert Engine.from_config(config).config == config
 
 
+def test_an_option_that_does_not_exist_is_named_with_the_one_that_does() -> None:
+    with pytest.raises(ConfigError, match="'max_concurent'; did you mean max_concurrent"):
+        Engine("http://host/v1", model="m", max_concurent=3)  # type: ignore[call-arg]
+
+
 def test_a_configuration_without_endpoints_opens_no_engine() -> None:
     with pytest.raises(ConfigError, match="no endpoint"):
         Engine.from_config(EngineConfig())

@@ -13,11 +13,11 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Unpack, cast
 
 from plaudit._session import Plan, Session
 from plaudit.caches import Cache
-from plaudit.config import UNSET, Endpoint, EngineConfig, Secret, Unset, home
+from plaudit.config import UNSET, Endpoint, EngineConfig, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel, is_panel
@@ -26,7 +26,7 @@ from plaudit.observers.named import load_observers
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
-from plaudit.settings import Settings, engine_config, load
+from plaudit.settings import EngineOptions, Settings, engine_config, load
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Sample, Verdict
 
@@ -89,20 +89,11 @@ class Engine(BaseEngine):
         self,
         url: str | None = None,
         *,
-        model: str = "",
-        endpoints: Sequence[Endpoint] = (),
-        api_key: Secret | str | None = None,
-        max_concurrent: int | Unset | None = UNSET,
-        rpm: int | Unset | None = UNSET,
-        tpm: int | Unset | None = UNSET,
-        budget: float | Unset | None = UNSET,
-        timeout: float | Unset = UNSET,
-        hedge: bool | Unset = UNSET,
         cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
-        client: str | Unset = UNSET,
         observers: Sequence[Observer | str] = (),
         transport: Callable[[Endpoint], Transport] | None = None,
         ledger: Callable[[float], None] | None = None,
+        **options: Unpack[EngineOptions],
     ) -> None:
         """Resolve the settings once, into `config`.
 
@@ -111,45 +102,31 @@ class Engine(BaseEngine):
 
         Args:
             url: `http://host/v1`, or `http://host:11434` for Ollama.
-            model: The model to ask for at that URL.
-            endpoints: Several servers, in place of url, model and api_key.
-            api_key: The key for that URL.
-            max_concurrent: Calls at once, never more; None: adaptive concurrency alone.
-            rpm: Requests a minute over all endpoints, never more.
-            tpm: Tokens a minute over all endpoints, never more.
-            budget: US dollars this engine may spend; needs a price for each endpoint.
-            timeout: Seconds for one attempt of one call.
-            hedge: Whether a call that takes far too long is sent a second time.
             cache: A file, `memory`, a Cache (which stays open), or None for none; left out: the user's own
                 verdict file.
-            client: `httptools`, `aiohttp` or `pyreqwest`.
             observers: Called with every event, on the engine's thread; each a function, or its import path
                 like `package.module:name`.
             transport: How to reach an endpoint, in place of HTTP.
             ledger: With a budget: called with the sum of dollars that this engine may have spent, before it
                 is spent. Keep the last one, and nothing is spent twice after a crash. It raises BudgetSpent
                 where it cannot keep it.
+            options: Those of `plaudit.settings.EngineOptions`. `model` and `api_key` belong to the URL;
+                `endpoints` are several servers, in place of these three. `max_concurrent`, `rpm`, `tpm` and
+                `budget` (US dollars) are limits over all endpoints, never exceeded; None: no such limit.
+                `timeout`: seconds for one attempt of one call. `hedge`: whether a call that takes far too
+                long is sent a second time. `client`: `httptools`, `aiohttp` or `pyreqwest`.
 
         Raises:
-            ConfigError: there is no endpoint, or a value makes no sense.
+            ConfigError: there is no endpoint or no such option, or a value makes no sense.
         """
         config, live = configure(
             load({}),
             url,
-            model=model,
-            endpoints=endpoints,
-            api_key=api_key,
-            max_concurrent=max_concurrent,
-            rpm=rpm,
-            tpm=tpm,
-            budget=budget,
-            timeout=timeout,
-            hedge=hedge,
             cache=cache,
-            client=client,
             observers=observers,
             transport=transport,
             ledger=ledger,
+            **options,
         )
         self._set_up(config, **live)
 

@@ -198,17 +198,34 @@ class EngineOptions(TypedDict, total=False):
     """What a caller may say about an engine; the settings say the rest. None means none."""
 
     model: str
+    """The model to ask for at the URL."""
     endpoints: Sequence[Endpoint]
+    """Several servers, in place of url, model and api_key."""
     api_key: Secret | str | None
+    """The key for the URL."""
     max_concurrent: int | Unset | None
+    """Calls at once, never more; None: adaptive concurrency alone."""
     rpm: int | Unset | None
+    """Requests a minute over all endpoints, never more."""
     tpm: int | Unset | None
+    """Tokens a minute over all endpoints, never more."""
     budget: float | Unset | None
+    """US dollars that the engine may spend; needs a price for each endpoint."""
     timeout: float | Unset
+    """Seconds for one attempt of one call."""
     hedge: bool | Unset
-    cache: str | os.PathLike[str] | Unset | None
+    """Whether a call that takes far too long is sent a second time."""
     client: str | Unset
+    """`httptools`, `aiohttp` or `pyreqwest`."""
+
+
+class ConfigOptions(EngineOptions, total=False):
+    """The same, for an engine that may run in another process: nothing in it is alive."""
+
+    cache: str | os.PathLike[str] | Unset | None
+    """A file, `memory`, or None for none."""
     observers: Sequence[str]
+    """Import paths, like `package.module:name`."""
 
 
 _SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client", "observers")
@@ -216,7 +233,7 @@ _SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client
 
 
 def engine_config(
-    settings: Settings, url: str | None = None, **options: Unpack[EngineOptions]
+    settings: Settings, url: str | None = None, **options: Unpack[ConfigOptions]
 ) -> EngineConfig:
     """What an engine is opened with: the options that were given, and for the others the settings.
 
@@ -228,7 +245,7 @@ def engine_config(
     Raises:
         ConfigError: there is no endpoint, or a value makes no sense.
     """
-    known = tuple(EngineOptions.__annotations__)
+    known = tuple(ConfigOptions.__annotations__)
     for name in options:
         if name not in known:
             near = _closest(name, known)

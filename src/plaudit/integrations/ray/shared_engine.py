@@ -30,7 +30,7 @@ from plaudit.judges.check import check_judge, check_samples
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
-from plaudit.settings import EngineOptions, engine_config, load
+from plaudit.settings import ConfigOptions, engine_config, load
 from plaudit.types import Sample
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class SharedEngine(BaseEngine):
         share: str | None = None,
         node: str | None = None,
         detached: bool = False,
-        **options: Unpack[EngineOptions],
+        **options: Unpack[ConfigOptions],
     ) -> None:
         """
         url, options    as `plaudit.Engine` takes them: model, endpoints, api_key, max_concurrent, rpm, tpm,

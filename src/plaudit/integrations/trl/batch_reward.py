@@ -22,6 +22,7 @@ from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
 from plaudit.rewards import Reward, Rewards
+from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
 from plaudit.types import Sample, Source, Status, Verdict
 
@@ -49,6 +50,26 @@ class RewardFunction(Protocol):
     ) -> list[float | None]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What becomes of a batch."""
+
+    reference: str | None = None
+    """The column of the data set with the right answers, for judges that compare."""
+    num_generations: int | None = None
+    """Completions for each prompt; None: the trainer's own."""
+    deadline: float | None = 300.0
+    """Seconds for a batch; unfinished completions then get status `deadline`. None: no limit."""
+    on_failure: OnFailure = "mask"
+    """What a completion without a verdict gets: `mask` (no advantage), `group_mean`, `raise`, or a number."""
+    on_content_failure: OnContentFailure = "mask"
+    """Where the completion itself may have broken the judge: `mask`, or `floor`: the worst."""
+    max_failure_rate: float | None = 0.2
+    """Share of the last 200 without a verdict past which BatchFailed is raised; None: never."""
+    tie_eps: float = 0.0
+    """Rewards of a group that differ by no more than this become equal."""
+
+
 class BatchReward:
     """What is behind the function. Goes to other processes by pickle, unless it was given a live engine."""
 
@@ -57,11 +78,8 @@ class BatchReward:
         judges: Judges,
         rules: Mapping[str, Rule],
         reward: Reward,
+        batch: BatchOptions,
         *,
-        reference: str | None,
-        num_generations: int | None,
-        deadline: float | None,
-        max_failure_rate: float | None,
         engine: Engine | None,
         options: Mapping[str, Any],
     ) -> None:
@@ -70,10 +88,7 @@ class BatchReward:
         self._judges = judges
         self._rules = rules
         self._reward = reward
-        self._reference = reference
-        self._num_generations = num_generations
-        self._deadline = deadline
-        self._max_failure_rate = max_failure_rate
+        self._batch = batch
         self._given = engine
         self._configured = None if engine is not None else configure(load({}), **options)
         self._has_penalty = any(component.name == LENGTH for component in reward.components)
@@ -86,7 +101,7 @@ class BatchReward:
             self._engine = shared_engine(*self._configured)
         elif self._given is not None:
             self._engine = self._given
-        self._watch = FailureWatch(self._max_failure_rate)
+        self._watch = FailureWatch(self._batch.max_failure_rate)
         self._early: SubmittedBatch | None = None
         self._has_begun = False
         self._has_warned_of_split = False
@@ -163,16 +178,16 @@ class BatchReward:
     ) -> list[Sample]:
         if not self._has_begun:
             warn_of_others(trainer, self)
-        generations = self._num_generations or generations_of(trainer)
+        generations = self._batch.num_generations or generations_of(trainer)
         samples = samples_of(
-            prompts, completions, columns, reference=self._reference, num_generations=generations
+            prompts, completions, columns, reference=self._batch.reference, num_generations=generations
         )
         if self._needs_groups and not self._has_warned_of_split:
             self._has_warned_of_split = warn_of_split([str(sample.group) for sample in samples], generations)
         return samples
 
     def _ask(self, samples: Sequence[Sample]) -> SubmittedBatch:
-        asked = SubmittedBatch(self._engine, self._judges, samples, deadline=self._deadline)
+        asked = SubmittedBatch(self._engine, self._judges, samples, deadline=self._batch.deadline)
         if not self._has_begun and (complaint := asked.complaint()):
             asked.cancel()
             columns = ", ".join(samples[0].extra) or "none"

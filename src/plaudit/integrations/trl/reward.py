@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.integrations.trl.batch_reward import JUDGE, LENGTH, MONITOR, BatchReward, RewardFunction, Rule
+from plaudit.integrations.trl.batch_reward import (
+    JUDGE,
+    LENGTH,
+    MONITOR,
+    BatchOptions,
+    BatchReward,
+    RewardFunction,
+    Rule,
+)
 from plaudit.integrations.trl.shared_engine import check_options
 from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor
@@ -20,7 +30,6 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
-from plaudit.rewards.failure import OnContentFailure, OnFailure
 
 
 def reward_function(
@@ -31,13 +40,6 @@ def reward_function(
     rule_weights: Sequence[float] | None = None,
     monitor: Monitor | None = None,
     weight: float = 1.0,
-    reference: str | None = None,
-    num_generations: int | None = None,
-    deadline: float | None = 300.0,
-    on_failure: OnFailure = "mask",
-    on_content_failure: OnContentFailure = "mask",
-    max_failure_rate: float | None = 0.2,
-    tie_eps: float = 0.0,
     engine: Engine | None = None,
     **options: Any,
 ) -> RewardFunction:
@@ -45,28 +47,28 @@ def reward_function(
 
     reward = weight x the judge's score, from 0 to 1, + rules - penalty
 
-    judge               a judge, or a file that describes one
-    penalty             LengthPenalty(...), SoftOverlong(...) or KimiLength()
-    rules               TRL reward functions, or Components of plaudit.rewards, added to the reward
-    rule_weights        one for each of the rules, as TRL's reward_weights would be
-    monitor             a second look, for unwanted behaviour; its `use` says what becomes of it
-    weight              of the judge's score
-    reference           the column of the data set with the right answers, for judges that compare
-    num_generations     completions for each prompt; by default the trainer's own
-    deadline            seconds for a batch, after which what is missing has failed; None: no limit
-    on_failure          what a completion without a verdict gets: `mask` (None: no advantage), `group_mean`,
-                        `raise`, or a number
-    on_content_failure  where the completion itself may have broken the judge: `mask`, or `floor`: the worst
-    max_failure_rate    more missing verdicts than this, among the last 200, raise BatchFailed; None: never
-    tie_eps             rewards of a group that differ by no more than this become equal
-    engine              an Engine of yours; or else its options:
-    options             url, model, endpoints, api_key, max_concurrent, rpm, tpm, budget, timeout, hedge,
-                        cache, client, observers, as Engine takes them; equal options share one engine
-
     Nothing starts before the first batch, and everything stops when the process ends.
+
+    Args:
+        judge: A judge, or a file that describes one.
+        penalty: LengthPenalty(...), SoftOverlong(...) or KimiLength().
+        rules: TRL reward functions, or Components of plaudit.rewards, added to the reward.
+        rule_weights: One for each of the rules, as TRL's reward_weights would be.
+        monitor: A second judge, of unwanted behaviour; its `use` says what becomes of its verdict.
+        weight: What the judge's score is multiplied by.
+        engine: An Engine of the caller's; by default its options are among `options`.
+        options: Those of `BatchOptions` (reference, num_generations, deadline, on_failure,
+            on_content_failure, max_failure_rate, tie_eps) and those of `plaudit.Engine` (url, model,
+            endpoints, api_key, max_concurrent, rpm, tpm, budget, timeout, hedge, cache, client, observers).
+            Reward functions with equal options share one engine.
+
+    Raises:
+        ConfigError: there is no such option, no endpoint, or a value makes no sense.
     """
-    check_options(options, own=reward_function)
-    check_version(on_failure)
+    names = [item.name for item in fields(BatchOptions)]
+    check_options(options, own=[*signature(reward_function).parameters, *names])
+    batch = BatchOptions(**{name: options.pop(name) for name in names if name in options})
+    check_version(batch.on_failure)
     judges: dict[str, Judge | Panel] = {JUDGE: _judge(judge)}
     ruled = _ruled(rules, rule_weights)
     components = [Component(JUDGE, weight=weight, floor=0.0), *(component for component, _ in ruled)]
@@ -77,19 +79,16 @@ def reward_function(
         components.append(Component(LENGTH, penalty))
     reward = Reward(
         components,
-        on_failure=on_failure,
-        on_content_failure=on_content_failure,
+        on_failure=batch.on_failure,
+        on_content_failure=batch.on_content_failure,
         max_failure_rate=None,  # FailureWatch counts over more than one small batch
-        tie_eps=tie_eps,
+        tie_eps=batch.tie_eps,
     )
     return BatchReward(
         judges,
         {component.name: rule for component, rule in ruled if rule is not None},
         reward,
-        reference=reference,
-        num_generations=num_generations,
-        deadline=deadline,
-        max_failure_rate=max_failure_rate,
+        batch,
         engine=engine,
         options=options,
     ).judged_reward

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plaudit.config import EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
+from plaudit.settings import ConfigOptions
 
 log = logging.getLogger("plaudit")
 
 CEILINGS = ("max_concurrent", "rpm", "tpm", "budget")
-ENGINE_OPTIONS = tuple(name for name in inspect.signature(Engine).parameters if name != "self")
+ENGINE_OPTIONS = ("url", *ConfigOptions.__annotations__, "transport", "ledger")
 _engines: list[tuple[tuple[EngineConfig, dict[str, Any]], Engine]] = []
 
 
-def check_options(options: Mapping[str, Any], *, own: Callable[..., Any]) -> None:
-    """Raise ConfigError for a name that is neither an option of `own` nor of Engine."""
-    named = [
-        parameter.name
-        for parameter in inspect.signature(own).parameters.values()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    known = [*named, *ENGINE_OPTIONS]
+def check_options(options: Iterable[str], *, own: Iterable[str]) -> None:
+    """Raise ConfigError for an option of reward_function that is neither its own nor one of Engine."""
+    known = [*own, *ENGINE_OPTIONS]
     for name in options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-            raise ConfigError(f"{own.__name__} has no option {name!r}; {hint}")
+            raise ConfigError(f"reward_function has no option {name!r}; {hint}")
 
 
 def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:

@@ -26,14 +26,13 @@ from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover,
 from plaudit.integrations.verl.legacy.length_penalty import LengthReward
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.judges.base import Judge, Panel
-from plaudit.openai_manager import TIME_LIMIT
 from plaudit.rewards import Component, Reward, RewardRow
-from plaudit.rewards.failure import OnFailure
 from plaudit.scoring import Scoring
 from plaudit.settings import load
 from plaudit.types import Source, Status, Verdict
 
 SCORE = "score"
+OWN_OPTIONS = ("use_async_io", "time_limit", "on_failure", "max_failure_rate")
 
 
 class BatchRewardManager:
@@ -47,31 +46,29 @@ class BatchRewardManager:
         reward_fn_key: str = "data_source",
         *,
         judge: Judge | Panel | str | None = None,
-        use_async_io: bool = True,
-        time_limit: float = TIME_LIMIT,
-        on_failure: OnFailure = "group_mean",
-        max_failure_rate: float | None = 0.2,
         **reward_kwargs: Any,
     ) -> None:
+        """Nothing is asked before the first batch.
+
+        Args:
+            tokenizer: verl's.
+            num_examine: How many rows of each data source are printed.
+            compute_score: A function for a batch; None, or verl's own for single rows: as plaudit scores.
+            reward_fn_key: The column that names the data source.
+            judge: A judge, the name of a kind or a file, in place of a function.
+            reward_kwargs: `use_async_io`, `time_limit`, `on_failure` and `max_failure_rate`, as in
+                LengthPenaltyConfig; the function gets all others.
+
+        Raises:
+            ConfigError: a function and a judge are both given, or an option for a function that is not.
         """
-        num_examine     how many rows of each data source are printed
-        compute_score   a function for a batch; None, or verl's own for single rows: as plaudit scores
-        reward_fn_key   the column that names the data source
-        judge           a judge, the name of a kind or a file, in place of a function
-        use_async_io    False, for debugging: `submit` does everything, on the caller's thread
-        time_limit      seconds a batch may take
-        on_failure, max_failure_rate    as in LengthPenaltyConfig
-        reward_kwargs   what else the function gets
-        """
+        own = {name: reward_kwargs.pop(name) for name in OWN_OPTIONS if name in reward_kwargs}
         config = LengthPenaltyConfig(
             model_name="",
             enable=False,
             enable_rule=False,
             judge=judge,
-            use_async_io=use_async_io,
-            time_limit=time_limit,
-            on_failure=on_failure,
-            max_failure_rate=max_failure_rate,
+            **own,
         )
         has_function = compute_score is not None and not is_verls_own(compute_score)
         if has_function and judge is not None:
@@ -89,7 +86,7 @@ class BatchRewardManager:
         else:
             self._scorer = _ByPlaudit(config)
         self._handover = Handover(
-            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=use_async_io
+            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=config.use_async_io
         )
 
     def __call__(self, data: Any, return_dict: bool = False) -> Any:
