@@ -13,7 +13,7 @@ import pytest
 _MARKS = ("PLAUDIT_", "OPENAI_", "OLLAMA_")
 _NAMES = ("TRAIN_WITH_MONITOR", "MONITOR_CACHE")
 _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
-    ("plaudit.compute_score", "_scoring", lambda: None),
+    ("plaudit.scoring", "_scoring", lambda: None),
     ("plaudit.integrations.trl.shared_engine", "_engines", list),
 )
 _HEAVY = "pytestmark = pytest.mark.trainers"

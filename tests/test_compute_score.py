@@ -18,9 +18,9 @@ import pytest
 from loopback import INSTANT, Loopback, loopback
 
 from plaudit import acompute_score, compute_score
-from plaudit.compute_score import Score
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.rewards import advantages
+from plaudit.scoring import Score
 from plaudit.simulator import Fault, Queue
 
 ESSAYS = "my/essays"
@@ -277,8 +277,8 @@ def test_alone_a_failure_is_a_stand_in_that_says_so(
     assert failed
     for row in failed:
         before = [result["score"] for result in results[row // 30 * 30 : row] if result["reward_valid"]]
-        before = before or [result["score"] for result in results[:row] if result["reward_valid"]] or [0.5]
-        assert results[row]["score"] == pytest.approx(sum(before) / len(before))
+        floor = [0.0]  # a refusal is something that a response can bring about: it must not pay
+        assert results[row]["score"] == pytest.approx(sum(before or floor) / len(before or floor))
     assert "1 refused" in caplog.text
 
 

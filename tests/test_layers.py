@@ -28,10 +28,6 @@ LAYERS = [
 ]
 MAY_MEET = LAYERS[0] | LAYERS[3]
 """Modules of these layers may import their neighbours: each such layer is one thing in several files."""
-TO_BE_CUT = {
-    ("integrations", "compute_score"),
-}
-"""Imports between front ends that are still there: the list only shrinks."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OPTIONAL = {"xllamacpp", "pyreqwest", "torch", "verl", "trl", "ray", "gymnasium", "numpy", "math_verify"}
 MAY_USE_OPTIONAL = {"local", "integrations", "mutation", "transports", "rewards", "testing"}
@@ -70,15 +66,10 @@ def test_a_layer_imports_only_from_those_below_it(path: Path) -> None:
     assert unit in RANK, f"{unit} has no place in the layers"
     for name, other in plaudit_units(path):
         is_seam = name.split(".")[2:3] == ["base"]  # a protocol that a neighbour implements
-        is_allowed = other == unit or {unit, other} <= MAY_MEET or is_seam or (unit, other) in TO_BE_CUT
+        is_allowed = other == unit or {unit, other} <= MAY_MEET or is_seam
         assert RANK[other] < RANK[unit] or (is_allowed and RANK[other] == RANK[unit]), (
             f"{path.relative_to(SRC)} imports {name}: a layer imports only from those below it"
         )
-
-
-def test_imports_to_be_cut_are_still_there() -> None:
-    found = {(unit_of(path), other) for path in FILES for _, other in plaudit_units(path)}
-    assert found >= TO_BE_CUT, "one is cut: take it off the list"
 
 
 def printed_by(code: str) -> str:

@@ -10,19 +10,16 @@ judge that fails never becomes a 0.0: docs/rewards.md says what it becomes in ea
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from plaudit.errors import BatchFailed, ConfigError
+from plaudit.errors import ConfigError
 from plaudit.setup.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
 from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
-    from plaudit.rewards.failure import Neutral
-    from plaudit.scoring import Scoring
+    from plaudit.scoring import Score, Scoring
 
 TASK_KEYS = ("question", "prompt", "raw_prompt", "problem", "query", "instruction")
 """Where `extra_info` may hold the task, the first that does."""
@@ -34,26 +31,6 @@ PASSED_BY_VERL = frozenset({
     "memory_limit_mb", "return_dict",
 })  # fmt: skip
 """What verl passes to everybody, and a judge over HTTP has no use for."""
-
-
-class Score(float):
-    """A score that remembers where it came from. In arithmetic, logs and JSON it is a plain number."""
-
-    valid: bool
-    """Whether it was judged; else it is a stand-in, close to the mean of its group."""
-    status: str
-    components: Mapping[str, float | None]
-
-    def __new__(cls, value: float, row: RewardRow) -> Score:
-        score = super().__new__(cls, value)
-        score.valid, score.status, score.components = row.valid, row.status, dict(row.raw)
-        return score
-
-    def __reduce__(self) -> tuple[type[float], tuple[float]]:
-        return float, (float(self),)  # across processes it is the number alone
-
-
-Result = Score | dict[str, float]
 
 
 def compute_score(
@@ -73,13 +50,13 @@ def compute_score(
     max_failure_rate   share of missing verdicts past which BatchFailed is raised; by default 0.2
     """
     asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring, neutral = current()
-    limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
+    scoring = _current()
     if asked.is_batch:
+        limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
         batch = scoring.rewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
         return [asked.result(row.reward, row) for row in batch.rows]
-    row = scoring.rewards(asked.samples, on_failure="mask", max_failure_rate=None).rows[0]
-    return asked.result(_one(asked.samples[0], row, neutral, limit), row)
+    (score,) = scoring.scores(asked.samples, max_failure_rate=max_failure_rate)
+    return asked.result(score, score.row)
 
 
 async def acompute_score(
@@ -94,13 +71,13 @@ async def acompute_score(
 ) -> Any:
     """compute_score for callers with an event loop, which stays free meanwhile."""
     asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring, neutral = current()
-    limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
+    scoring = _current()
     if asked.is_batch:
+        limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
         batch = await scoring.arewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
         return [asked.result(row.reward, row) for row in batch.rows]
-    row = (await scoring.arewards(asked.samples, on_failure="mask", max_failure_rate=None)).rows[0]
-    return asked.result(_one(asked.samples[0], row, neutral, limit), row)
+    (score,) = await scoring.ascores(asked.samples, max_failure_rate=max_failure_rate)
+    return asked.result(score, score.row)
 
 
 class _Call:
@@ -127,7 +104,9 @@ class _Call:
         truth, source, extra = rest
         self.samples = [row_sample(call.get("data_source") or source, response, truth, extra)]
 
-    def result(self, score: float | None, row: RewardRow) -> Result:
+    def result(self, score: float | None, row: RewardRow) -> Score | dict[str, float]:
+        from plaudit.scoring import Score
+
         assert score is not None, "a trainer here takes numbers only"
         return {"score": float(score), **row.flat()} if self._has_details else Score(score, row)
 
@@ -182,40 +161,8 @@ def _group(extra: Mapping[str, Any], source: str) -> tuple[str, str | None]:
     return "", None
 
 
-def _one(sample: Sample, row: RewardRow, neutral: Neutral, limit: float) -> float:
-    """The score of a sample that came alone; the nearest mean known where it has none."""
-    from plaudit.rewards.failure import SCREENED, WINDOW
+def _current() -> Scoring:
+    """The process's own scoring; imported late, so that `import plaudit` stays quick."""
+    from plaudit.scoring import current
 
-    source = str(sample.extra.get(SOURCE, ""))
-    if row.reward is not None:
-        neutral.add(row.reward, group=sample.group, source=source)
-        return row.reward
-    if row.status != SCREENED and (misses := neutral.miss()) > limit * WINDOW:
-        raise BatchFailed(
-            f"{misses} of the last {WINDOW} samples have no verdict, more than the {limit:.0%} allowed, "
-            f"the last of them {row.status}; the log says why. Set PLAUDIT_MAX_FAILURE_RATE to allow more"
-        )
-    return neutral.value(group=sample.group, source=source)
-
-
-# -- the process's own scoring ----------------------------------------------------------------------------
-
-_scoring: tuple[object, Scoring, Neutral] | None = None
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-
-
-def current() -> tuple[Scoring, Neutral]:
-    """The process's own scoring, as the environment asks for it; made anew when that changes."""
-    global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
-    from plaudit.rewards.failure import Neutral
-    from plaudit.scoring import Scoring
-    from plaudit.settings import load
-
-    own = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
-    seen = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(own)))
-    with _lock:
-        if _scoring is None or _scoring[0] != seen:
-            _scoring = (seen, Scoring(load({})), Neutral())
-        return _scoring[1], _scoring[2]
+    return current()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plaudit.config import UNSET, Endpoint
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
@@ -22,14 +23,15 @@ from plaudit.judges.check import check_judge
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
-from plaudit.settings import DEFAULT, Settings, engine_config
+from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
+from plaudit.settings import DEFAULT, Settings, engine_config, load
 from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.rows import NO_TASK, SOURCE
 from plaudit.types import Sample, Source, Status, Verdict
 
 if TYPE_CHECKING:
-    from plaudit.rewards import Reward, Rewards
+    from plaudit.rewards import Reward, RewardRow, Rewards
     from plaudit.rewards.failure import OnFailure
 
 log = logging.getLogger("plaudit")
@@ -43,6 +45,9 @@ BEHAVIOUR = (
 )
 TASK, MONITOR = "task", "monitor"
 """Components of the score."""
+SIBLING_WAIT = 120.0
+"""Seconds for which a row without a score waits for one of its group to have one, at most."""
+OWN_VARIABLES = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,36 @@ class _Asked:
     rows: Sequence[int]
     pending: Pending
     judge: Judge | Panel
+
+
+class Score(float):
+    """A score that remembers where it came from. In arithmetic, logs and JSON it is a plain number."""
+
+    row: RewardRow
+    """What it is made of."""
+
+    def __new__(cls, value: float, row: RewardRow) -> Score:
+        score = super().__new__(cls, value)
+        score.row = row
+        return score
+
+    @property
+    def valid(self) -> bool:
+        """Whether it was judged; else it is a stand-in, close to the mean of its group."""
+        return self.row.valid
+
+    @property
+    def status(self) -> str:
+        """`ok`, or why it was not judged."""
+        return self.row.status
+
+    @property
+    def components(self) -> Mapping[str, float | None]:
+        """Each component's own value."""
+        return self.row.raw
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)  # across processes it is the number alone
 
 
 class Scoring:
@@ -82,6 +117,36 @@ class Scoring:
         self._observers = tuple(observers)
         self._judges: dict[bool, Judge | Panel] = {}
         self._reported: set[str] = set()
+        self._stand_ins = StandIns()
+
+    def scores(self, samples: Sequence[Sample], *, max_failure_rate: float | None = None) -> list[Score]:
+        """A number for each sample, whatever failed, also where the rows of a group come one at a time.
+
+        Args:
+            samples: Whole groups, parts of groups, or single rows.
+            max_failure_rate: Share of the last 200 samples that may have no verdict; by default the setting.
+
+        Raises:
+            BatchFailed: More have none.
+        """
+        with self._under_way(samples):
+            found = self.rewards(samples, on_failure="group_mean", max_failure_rate=None)
+            self._remember(samples, found, max_failure_rate)
+        for future in self._siblings(samples, found):
+            with contextlib.suppress(TimeoutError):
+                future.result(SIBLING_WAIT)
+        return self._scores(samples, found)
+
+    async def ascores(
+        self, samples: Sequence[Sample], *, max_failure_rate: float | None = None
+    ) -> list[Score]:
+        """The same, with the caller's event loop left free."""
+        with self._under_way(samples):
+            found = await self.arewards(samples, on_failure="group_mean", max_failure_rate=None)
+            self._remember(samples, found, max_failure_rate)
+        if futures := [asyncio.wrap_future(future) for future in self._siblings(samples, found)]:
+            await asyncio.wait(futures, timeout=SIBLING_WAIT)
+        return self._scores(samples, found)
 
     def rewards(
         self, samples: Sequence[Sample], *, on_failure: OnFailure, max_failure_rate: float | None
@@ -176,7 +241,7 @@ class Scoring:
         """Whether a rule scores it; a judge that was passed in judges all samples, mathematics too."""
         from plaudit.rewards.rules import is_mathematical
 
-        return self._given is None and is_mathematical(str(sample.extra.get(SOURCE, "")))
+        return self._given is None and is_mathematical(_source(sample))
 
     def _why_not(self, sample: Sample) -> str:
         if self._has_rule(sample):
@@ -185,6 +250,52 @@ class Scoring:
             "the judge cannot see the task, and there is no ground truth either; "
             'put the task into extra_info["question"]'
         )
+
+    # -- one number for each --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _under_way(self, samples: Sequence[Sample]) -> Iterator[None]:
+        groups = [sample.group for sample in samples]
+        self._stand_ins.begin(groups)
+        try:
+            yield
+        finally:
+            self._stand_ins.end(groups)
+
+    def _remember(self, samples: Sequence[Sample], found: Rewards, max_failure_rate: float | None) -> None:
+        misses = 0
+        for sample, row in zip(samples, found.rows, strict=True):
+            if row.valid and row.reward is not None:
+                self._stand_ins.add(row.reward, group=sample.group, source=_source(sample))
+            elif row.status not in (SCREENED, THIN_GROUP):
+                misses = self._stand_ins.miss()
+        limit = self.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
+        if misses > limit * WINDOW:
+            raise BatchFailed(
+                f"{misses} of the last {WINDOW} samples have no verdict, more than the {limit:.0%} allowed; "
+                "the log says why. What was judged is stored. PLAUDIT_MAX_FAILURE_RATE allows more"
+            )
+
+    def _siblings(self, samples: Sequence[Sample], found: Rewards) -> list[Future[None]]:
+        """What rows without a score wait for: other rows of their groups, in calls of their own."""
+        groups = {samples[row].group for row in self._unscored(samples, found)}
+        return [future for group in groups if (future := self._stand_ins.sibling(group)) is not None]
+
+    def _scores(self, samples: Sequence[Sample], found: Rewards) -> list[Score]:
+        values = [row.reward for row in found.rows]
+        for row in self._unscored(samples, found):
+            sample, status = samples[row], found.rows[row].status
+            values[row] = self._stand_ins.value(status, group=sample.group, source=_source(sample))
+        return [Score(value or 0.0, row) for value, row in zip(values, found.rows, strict=True)]
+
+    def _unscored(self, samples: Sequence[Sample], found: Rewards) -> list[int]:
+        """Rows without a score in groups without one; the others got the mean of their groups."""
+        has_score = [row.status in (OK, THIN_GROUP) for row in found.rows]
+        judged = {sample.group for sample, is_there in zip(samples, has_score, strict=True) if is_there}
+        judged.discard(None)
+        return [
+            row for row, sample in enumerate(samples) if not has_score[row] and sample.group not in judged
+        ]
 
     # -- what comes of it ---------------------------------------------------------------------------------
 
@@ -264,6 +375,10 @@ def _log_of_batches(log_event: Observer) -> Observer:
     return observe
 
 
+def _source(sample: Sample) -> str:
+    return str(sample.extra.get(SOURCE, ""))
+
+
 def _can_be_judged(sample: Sample) -> bool:
     return sample.reference is not None or sample.prompt != NO_TASK
 
@@ -271,6 +386,19 @@ def _can_be_judged(sample: Sample) -> bool:
 def _call_off(asked: Sequence[_Asked]) -> None:
     for part in asked:
         part.pending.cancel()
+
+
+_scoring: tuple[object, Scoring] | None = None
+
+
+def current() -> Scoring:
+    """The process's own scoring, as the environment asks for it; made anew when that changes."""
+    global _scoring  # noqa: PLW0603 - the one place where trainers keep nothing for us
+    seen = tuple(sorted(item for item in os.environ.items() if item[0].startswith(OWN_VARIABLES)))
+    with _gate:
+        if _scoring is None or _scoring[0] != seen:
+            _scoring = (seen, Scoring(load({})))
+        return _scoring[1]
 
 
 # Held across a fork too: no child finds it taken by a thread that it does not have.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +16,7 @@ from plaudit.errors import BatchFailed
 from plaudit.integrations.scored import NoVerdict, Scored, sample_of
 from plaudit.rewards import advantages
 from plaudit.setup.rows import SOURCE
+from plaudit.types import Reply, Request
 
 
 def scored(judge: Choosy) -> Scored:
@@ -49,6 +51,60 @@ def test_a_row_that_comes_alone_gets_the_mean_of_those_before_it() -> None:
     assert of_its_group.status == "failed"
 
 
+class Held(Choosy):
+    """Answers nothing about `slow` responses before it is released, and declines to judge `rude` ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.has_declined, self.released = (threading.Event() for _ in range(3))
+
+    async def send(self, request: Request) -> Reply:
+        reply = await super().send(request)
+        if "rude" in self.asked[-1]:
+            self.has_declined.set()
+            return Reply("", refusal="I will not judge this.")
+        if "slow" in self.asked[-1]:
+            self.has_begun.set()
+            await asyncio.to_thread(self.released.wait)
+        return reply
+
+
+def test_a_row_without_a_verdict_waits_for_the_first_sibling_that_is_being_judged() -> None:
+    judge = Held()
+    one = scored(judge)
+    one.rewards([sample_of("easy?", "worth 9")])
+    with ThreadPoolExecutor(2) as pool:
+        sibling = pool.submit(one.rewards, [sample_of("hard?", "worth 1, slow")])
+        judge.has_begun.wait()
+        rude = pool.submit(one.rewards, [sample_of("hard?", "rude")])
+        judge.has_declined.wait()
+        judge.released.set()
+        assert sibling.result() == [0.1]
+        assert rude.result() == [0.1]
+        assert not rude.result()[0].valid
+
+
+def test_on_an_event_loop_it_waits_too_and_gives_up_where_all_siblings_fail() -> None:
+    one = scored(Held())
+
+    async def both() -> list[float]:
+        found = await asyncio.gather(*(one.arewards([sample_of("hard?", f"rude {n}")]) for n in range(2)))
+        return [float(score) for (score,) in found]
+
+    one.rewards([sample_of("easy?", "worth 9")])
+    assert asyncio.run(both()) == [0.0, 0.0]
+
+
+def test_a_declined_answer_to_a_hard_prompt_earns_no_advantage_whenever_it_comes() -> None:
+    for place in range(8):
+        one = scored(Held())
+        one.rewards([sample_of("easy?", "worth 9")])
+        answers = [f"worth 0, answer {number}" for number in range(7)]
+        answers.insert(place, "rude")
+        scores = [one.rewards([sample_of("hard?", answer)])[0] for answer in answers]
+        assert advantages(scores, ["hard?"] * 8)[place] == 0.0
+
+
 def test_a_group_that_is_missing_whole_is_no_row_of_zeros() -> None:
     one = scored(Choosy())
     one.rewards([sample_of("Why?", "worth 8")])
@@ -62,7 +118,7 @@ def test_more_missing_than_a_fifth_of_the_last_200_raises() -> None:
     one.rewards([sample_of("Why?", f"worth 5, {number}") for number in range(200)])
     for number in range(40):
         one.rewards([sample_of("Why?", f"lost {number}")])
-    with pytest.raises(BatchFailed, match=r"41 of the last 200 rows .* 20% .*PLAUDIT_MAX_FAILURE_RATE"):
+    with pytest.raises(BatchFailed, match=r"41 of the last 200 samples .* 20% .*PLAUDIT_MAX_FAILURE_RATE"):
         one.rewards([sample_of("Why?", "lost again")])
     patient = Scored(JUDGE, max_failure_rate=1.0, **Choosy().options)
     assert len(patient.rewards([sample_of("Why?", f"lost {number}") for number in range(250)])) == 250

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 from open_instruct.ground_truth_utils import VerificationResult, VerifierFunction
 
-from plaudit.compute_score import Score
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.scoring import Score
 
 
 class _Judged:

@@ -1,8 +1,8 @@
 """A reward for every row, however a framework calls: one engine a process, and a number whatever failed.
 
-Rewards lie between 0 and 1, whatever the judge's scale. A row whose verdict is missing gets the mean of its
-group, else of the groups before it, and its score says so: `score.valid` is False. What becomes of such a
-row is for each framework's own file to say.
+Rewards lie between 0 and 1, whatever the judge's scale. A row whose verdict is missing gets a stand-in, as
+docs/rewards.md describes, and its score says so: `score.valid` is False. Frameworks that can leave such a row
+out do.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plaudit.compute_score import Score, current
 from plaudit.config import EngineConfig
 from plaudit.engine import Engine, configure
-from plaudit.errors import BatchFailed, JudgeError
+from plaudit.errors import JudgeError
 from plaudit.judges.base import Judge, Panel
-from plaudit.rewards import Rewards
-from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, Neutral
-from plaudit.scoring import Scoring
+from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
 from plaudit.setup.rows import SOURCE, read_response, read_sample
 from plaudit.types import Sample
@@ -43,7 +40,7 @@ class Scored:
         self, judge: Judge | Panel | None = None, *, max_failure_rate: float | None = None, **options: Any
     ) -> None:
         self._limit = max_failure_rate
-        self._own: tuple[Scoring, Neutral] | None = None
+        self._own: Scoring | None = None
         if judge is not None or options:
             settings = load({})
             self._begin(judge, settings, *(configure(settings, **options) if options else (None, {})))
@@ -58,19 +55,15 @@ class Scored:
         """Score by settings of its own, which go with it to other processes."""
         self._given = judge, settings, config, live
         engine = None if config is None else Engine.from_config(config, **live)
-        self._own = Scoring(settings, engine=engine, judge=judge), Neutral()
+        self._own = Scoring(settings, engine=engine, judge=judge)
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""
-        scoring, neutral = self._own or current()
-        found = scoring.rewards(samples, on_failure="group_mean", max_failure_rate=None)
-        return self._scores(samples, found, scoring, neutral)
+        return (self._own or current()).scores(samples, max_failure_rate=self._limit)
 
     async def arewards(self, samples: Sequence[Sample]) -> list[Score]:
         """The same, with the caller's event loop left free. It may be another one at every call."""
-        scoring, neutral = self._own or current()
-        found = await scoring.arewards(samples, on_failure="group_mean", max_failure_rate=None)
-        return self._scores(samples, found, scoring, neutral)
+        return await (self._own or current()).ascores(samples, max_failure_rate=self._limit)
 
     async def areward(self, sample: Sample) -> float:
         """The score of one row. Raises NoVerdict where it would only be a stand-in."""
@@ -81,29 +74,6 @@ class Scored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._limit, self._given if self._own else None)
-
-    def _scores(
-        self, samples: Sequence[Sample], found: Rewards, scoring: Scoring, neutral: Neutral
-    ) -> list[Score]:
-        has_any = any(row.status in (OK, THIN_GROUP) for row in found.rows)
-        scores = []
-        misses = 0
-        for sample, row in zip(samples, found.rows, strict=True):
-            source = str(sample.extra.get(SOURCE, ""))
-            if row.valid and row.reward is not None:
-                neutral.add(row.reward, group=sample.group, source=source)
-            elif row.status not in (SCREENED, THIN_GROUP):
-                misses = neutral.miss()
-            value = row.reward if has_any else neutral.value(group=sample.group, source=source)
-            assert value is not None, "on_failure is group_mean"
-            scores.append(Score(value, row))
-        limit = scoring.settings.max_failure_rate if self._limit is None else self._limit
-        if misses > limit * WINDOW:
-            raise BatchFailed(
-                f"{misses} of the last {WINDOW} rows have no verdict, more than the {limit:.0%} allowed; the "
-                "log says why. What was judged is stored. PLAUDIT_MAX_FAILURE_RATE allows more"
-            )
-        return scores
 
 
 class NoVerdict(JudgeError):

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from plaudit.compute_score import Score
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.scoring import Score
 
 NOT_EXTRA = ("prompt", "reward_spec", "reward_model")
 """What SkyRL passes beside the other columns of the data set."""

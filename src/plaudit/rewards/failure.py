@@ -7,7 +7,9 @@ best answer the worst, and with all the others at -1 it makes the failure the be
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -111,11 +113,13 @@ def _neutral(values: Numbers, is_there: Flags, counts: Codes, means: Numbers) ->
     return np.where(counts > 0, means, batch_mean)
 
 
-class Neutral:
-    """A stand-in for one missing score, for callers that take no gap and show no group. For any thread.
+class StandIns:
+    """What rows without a score get where a trainer takes no gap and shows no whole group. For any thread.
 
-    Only a whole group can make a failed row's advantage exactly zero. A caller that scores one sample at a
-    time gets the nearest mean known, which says openly that it is a stand-in.
+    Only a whole group can make a failed row's advantage exactly zero. Where rows come one at a time, such a
+    row gets the mean of its group so far, and waits for a sibling that is being scored just then. Where there
+    is no sibling, a failure that the response may have brought about is worth the floor, 0.0, so that it
+    never pays; one of the judge's server is worth the mean of its data source.
     """
 
     def __init__(self) -> None:
@@ -123,6 +127,33 @@ class Neutral:
         self._groups: OrderedDict[Group, tuple[int, float]] = OrderedDict()
         self._sources: dict[str, tuple[int, float]] = {}
         self._last: deque[bool] = deque(maxlen=WINDOW)
+        self._open: Counter[Group] = Counter()
+        self._waiting: dict[Group, list[Future[None]]] = {}
+
+    def begin(self, groups: Iterable[Group]) -> None:
+        """Note rows that are being scored from now on."""
+        with self._lock:
+            self._open.update(group for group in groups if group is not None)
+
+    def end(self, groups: Iterable[Group]) -> None:
+        """Note that it is known what became of these rows."""
+        with self._lock:
+            self._open.subtract(group for group in groups if group is not None)
+            self._open = +self._open  # without the zeros
+            ready = [group for group in self._waiting if group in self._groups or group not in self._open]
+            futures = [future for group in ready for future in self._waiting.pop(group)]
+        for future in futures:
+            future.set_result(None)
+
+    def sibling(self, group: Group) -> Future[None] | None:
+        """Done once a row of the group has a score, or none of them is being scored; None: so it is now."""
+        with self._lock:
+            if group in self._groups or group not in self._open:
+                return None
+            future: Future[None] = Future()
+            future.set_running_or_notify_cancel()  # whoever waits for it may be cancelled, it cannot be
+            self._waiting.setdefault(group, []).append(future)
+            return future
 
     def add(self, score: float, *, group: Group, source: str) -> None:
         """Remember a score that is there."""
@@ -140,10 +171,13 @@ class Neutral:
             self._last.append(True)
             return sum(self._last)
 
-    def value(self, *, group: Group, source: str) -> float:
-        """The mean of the group so far, else of the data source, else 0.5, the middle of all scales."""
+    def value(self, status: str, *, group: Group, source: str) -> float:
+        """The mean of the group so far; else 0.0 or the mean of the data source, by what caused it."""
         with self._lock:
-            count, total = self._groups.get(group) or self._sources.get(source) or (2, 1.0)
+            known = self._groups.get(group)
+            if known is None and (status in CONTENT or status == SCREENED):
+                return 0.0
+            count, total = known or self._sources.get(source) or (2, 1.0)
         return total / count
 
 

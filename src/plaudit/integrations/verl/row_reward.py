@@ -22,7 +22,7 @@ from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
 from plaudit.judges.base import Judge, Panel, compares, higher_is_better
 from plaudit.judges.check import check_judge, judge_of_one
 from plaudit.judges.scale import unit_score
-from plaudit.rewards.failure import Neutral
+from plaudit.rewards.failure import StandIns
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -83,7 +83,7 @@ class RowReward:
             on_content_failure=settings.content_failure,
             tie_eps=settings.tie_eps,
         )
-        self._neutral = Neutral()
+        self._stand_ins = StandIns()
         self._outage = Outage(settings.max_failure_rate)
         self._told: set[str] = set()
         self._meetings: set[asyncio.Task[dict[str, GroupMember]]] = set()
@@ -126,9 +126,10 @@ class RowReward:
         source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
         reward = earned.reward
         if earned.valid and reward is not None:
-            self._neutral.add(reward, group=None, source=source)
+            self._stand_ins.add(reward, group=None, source=source)
         elif (len(came) == 1 and self._settings.failure == "group_mean") or reward is None:
-            reward = self._neutral.value(group=None, source=source)  # no group, so the nearest mean there is
+            # There is no group, so it gets the nearest mean known.
+            reward = self._stand_ins.value(verdict.status, group=None, source=source)
         texts = self._settings.texts
         return reward, extra_info(earned, came[me], verdict, reward=reward, members=len(came), texts=texts)
 
