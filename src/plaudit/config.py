@@ -15,6 +15,8 @@ from plaudit.errors import ConfigError
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
+ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
+"""How no base URL ends."""
 _PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
 """Greedy: a password may hold any character but a blank."""
 _SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
@@ -126,6 +128,10 @@ class Endpoint:
                 setting="url",
                 value=without_password(self.url.strip()),
             )
+        route = parts.path.rstrip("/")
+        if route.endswith(ROUTES):
+            base = urlunsplit((*parts[:2], route.removesuffix("/completions").removesuffix("/chat"), "", ""))
+            raise _bad_url(self.url, f"is a single route; give the base URL, {base}")
         _check_limits(self)
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")

@@ -34,7 +34,7 @@ from plaudit.config import (
     default_cache,
     without_password,
 )
-from plaudit.errors import ConfigError, as_argument
+from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
 T = TypeVar("T")
@@ -258,22 +258,34 @@ def engine_config(
         raise ConfigError(
             "endpoints= come with their own URL, model and key; leave out url=, model= and api_key="
         )
+    if not (endpoints or url or settings.base_url):
+        raise ConfigError(
+            "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
+            "for a model on this machine see plaudit.local.LocalServer"
+        )
+    if url:
+        endpoints = (Endpoint(url, **_common(settings, **named)),)
     return EngineConfig(
-        endpoints=tuple(endpoints) or _endpoints((url,) if url else settings.base_url, settings, named),
+        endpoints=tuple(endpoints) or endpoints_of(settings, **named),
         cache=_cache_place(given.get("cache", settings.cache or default_cache())),
         **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
     )
 
 
-def _endpoints(urls: Sequence[str], settings: Settings, named: Mapping[str, Any]) -> tuple[Endpoint, ...]:
-    if not urls:
-        raise ConfigError(
-            "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
-            "for a model on this machine see plaudit.local.LocalServer"
-        )
+def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
+    """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
+    with spelling(settings.spelled):
+        try:
+            return tuple(Endpoint(url, **_common(settings, **named)) for url in settings.base_url)
+        except ConfigError as error:
+            error.setting = "base_url"  # the name that its URL has as a setting
+            raise
+
+
+def _common(settings: Settings, **named: Any) -> dict[str, Any]:
+    """What the endpoints of the settings have in common."""
     price = Price(*settings.price) if settings.price else None
-    common = {"model": settings.model, "api_key": settings.api_key, "price": price, **named}
-    return tuple(Endpoint(url, **common) for url in urls)
+    return {"model": settings.model, "api_key": settings.api_key, "price": price, **named}
 
 
 def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:

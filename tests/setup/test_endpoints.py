@@ -18,8 +18,15 @@ from complaints import about
 from plaudit.cli.probe import examine
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.settings import Settings, resolve
-from plaudit.setup.endpoints import endpoints_of, is_local, require_keys, with_models
+from plaudit.settings import Settings, endpoints_of, resolve
+from plaudit.setup.endpoints import (
+    OPENAI_MODEL,
+    OPENAI_URL,
+    is_local,
+    judge_endpoints,
+    require_keys,
+    with_models,
+)
 from plaudit.setup.model_list import Models, ask_models, once_reachable
 from plaudit.testing import run
 
@@ -265,3 +272,20 @@ def test_no_message_about_a_url_shows_its_password(url: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make()
         assert "hunter2" not in str(caught.value)
+
+
+def test_with_only_a_key_the_judge_is_openais() -> None:
+    (endpoint,) = judge_endpoints(settings_for(OPENAI_API_KEY="sk-1"))
+    assert (endpoint.url, endpoint.model, endpoint.key) == (OPENAI_URL, OPENAI_MODEL, "sk-1")
+    with pytest.raises(ConfigError, check=about("base_url", "export OPENAI_API_KEY=")):
+        judge_endpoints(settings_for())
+
+
+def test_a_model_is_found_on_an_event_loop_too(server: Server) -> None:
+    server.say({"data": [{"id": "only"}]})
+
+    async def main() -> str:
+        (endpoint,) = judge_endpoints(settings_for(PLAUDIT_BASE_URL=server.url))
+        return endpoint.model
+
+    assert asyncio.run(main()) == "only"

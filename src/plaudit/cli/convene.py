@@ -16,7 +16,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.server import LocalServer
 from plaudit.settings import Settings
-from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
+from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
 
 
@@ -45,9 +45,7 @@ def convene(settings: Settings, *, is_agreed: bool = False) -> Iterator[Bench]:
         )
     if settings.base_url:
         judge = judge_of(settings)
-        endpoints = endpoints_of(settings)
-        require_keys(endpoints, settings)
-        yield Bench(judge, with_models(endpoints, settings))
+        yield Bench(judge, judge_endpoints(settings))
         return
     judge = judge_of(settings, is_embedded=True)
     model = Path(settings.local_model) if settings.local_model else ensure_packaged_model(asker(is_agreed))

@@ -15,8 +15,8 @@ from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import ensure_packaged_model
 from plaudit.local.server import LocalServer
-from plaudit.settings import Settings
-from plaudit.setup.endpoints import endpoints_of, refused_key, require_keys, with_models
+from plaudit.settings import Settings, endpoints_of
+from plaudit.setup.endpoints import refused_key, require_keys, with_models
 from plaudit.setup.engines import engine_for
 from plaudit.setup.judges import judge_of
 from plaudit.setup.model_list import ask_models

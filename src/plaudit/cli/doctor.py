@@ -23,8 +23,7 @@ from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduling import remembered
-from plaudit.settings import NAMES, Settings, load, unknown_variables
-from plaudit.setup.endpoints import endpoints_of
+from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variables
 from plaudit.setup.json_lines import encode
 
 HELP = (

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from plaudit.config import Endpoint, Price, without_password
-from plaudit.errors import NO_VALUE, ConfigError, spelling
-from plaudit.settings import Settings
+from plaudit.config import Endpoint
+from plaudit.errors import NO_VALUE, ConfigError
+from plaudit.settings import Settings, endpoints_of
 
-ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
-
-
-def endpoints_of(settings: Settings) -> tuple[Endpoint, ...]:
-    """An endpoint for every base URL, with its price and the key if there is one; the model may be open."""
-    with spelling(settings.spelled):
-        return tuple(_endpoint(url, settings) for url in settings.base_url)
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_MODEL = "gpt-4o-mini"
+"""Where the judge is when only a key is given."""
 
 
-def _endpoint(url: str, settings: Settings) -> Endpoint:
-    route = url.partition("?")[0].rstrip("/")
-    if route.endswith(ROUTES):
-        base = without_password(route.removesuffix("/completions").removesuffix("/chat"))
-        raise ConfigError(
-            f"is a single route; give the base URL, {base}", setting="base_url", value=without_password(route)
-        )
-    price = Price(*settings.price) if settings.price else None
-    try:
-        return Endpoint(url, model=settings.model, api_key=settings.api_key, price=price)
-    except ConfigError as error:
-        error.setting = "base_url"  # the name that its URL has as a setting
-        raise
+def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tuple[Endpoint, ...]:
+    """The judge's endpoints, each with its key and its model. With only a key, OpenAI's.
+
+    Args:
+        settings: Resolved settings.
+        given: Endpoints in place of those of the settings.
+
+    Raises:
+        ConfigError: there is no endpoint, no key where one is needed, or no telling which model is meant.
+    """
+    if not (given or settings.base_url):
+        if settings.api_key is None:
+            variable = settings.api_key_env or "OPENAI_API_KEY"
+            raise ConfigError(
+                f"is not set, and neither is {variable}: there is no judge; run: export {variable}=... for "
+                "OpenAI's, or, for a server of your own, export OPENAI_BASE_URL=http://host:8000/v1",
+                setting="base_url",
+            )
+        settings = replace(settings, base_url=(OPENAI_URL,), model=settings.model or OPENAI_MODEL)
+    endpoints = given or endpoints_of(settings)
+    require_keys(endpoints, settings)
+    return with_models(endpoints, settings)
 
 
 def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
@@ -50,10 +57,21 @@ def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[En
         return endpoints
     from plaudit.setup.model_list import only_model  # loads an HTTP client, which most runs do without
 
-    return tuple(
-        endpoint if endpoint.model else replace(endpoint, model=only_model(endpoint, settings))
-        for endpoint in endpoints
-    )
+    def with_model(endpoint: Endpoint) -> Endpoint:
+        return endpoint if endpoint.model else replace(endpoint, model=only_model(endpoint, settings))
+
+    if not _is_on_event_loop():
+        return tuple(map(with_model, endpoints))
+    with ThreadPoolExecutor(1) as aside:  # it runs an event loop, and this thread has one running
+        return tuple(aside.map(with_model, endpoints))
+
+
+def _is_on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def is_local(url: str) -> bool:

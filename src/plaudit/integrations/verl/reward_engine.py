@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from plaudit.config import Endpoint, EngineConfig, Price, Secret
@@ -17,9 +15,8 @@ from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, Rewa
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
-from plaudit.scoring import OPENAI_MODEL, OPENAI_URL
 from plaudit.settings import Settings, engine_config, load
-from plaudit.setup.endpoints import endpoints_of, require_keys, with_models
+from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Verdict
 
@@ -75,7 +72,8 @@ def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngin
 @spelling(as_key)
 def config_for(settings: RewardSettings, plain: Settings) -> EngineConfig:
     """What the engine is opened with, wherever it runs."""
-    return engine_config(plain, endpoints=_endpoints(settings, plain))
+    given = tuple(_endpoint(table, plain) for table in settings.endpoints)
+    return engine_config(plain, endpoints=judge_endpoints(plain, given))
 
 
 class LocalEngine:
@@ -95,27 +93,6 @@ class LocalEngine:
 
     def close(self) -> None:
         self.engine.close()
-
-
-def _endpoints(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:
-    if settings.endpoints:
-        found = tuple(_endpoint(table, plain) for table in settings.endpoints)
-    elif plain.base_url:
-        found = endpoints_of(plain)
-    elif plain.api_key is not None:
-        openai = replace(plain, base_url=(OPENAI_URL,), model=plain.model or OPENAI_MODEL)
-        found = endpoints_of(openai)
-    else:
-        raise ConfigError(
-            "is not set, so there is no judge's server; set it, like http://judge:8000/v1, "
-            "or export OPENAI_API_KEY where Ray starts its workers, for OpenAI's",
-            setting="base_url",
-        )
-    require_keys(found, plain)
-    if all(endpoint.model for endpoint in found):
-        return found
-    with ThreadPoolExecutor(1) as aside:  # asks the endpoint, and the caller may be on an event loop
-        return aside.submit(with_models, found, plain).result()
 
 
 def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
