@@ -11,7 +11,8 @@ from complaints import about
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.cascade import Cascade, Rule, exact_match, final_line
-from plaudit.judges.checklist import Criterion, SplitChecklist
+from plaudit.judges.checklist import SplitChecklist
+from plaudit.judges.criteria import Criterion
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
 from plaudit.testing import ScriptedTransport

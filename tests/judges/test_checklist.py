@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from typing import Any
 
 import pytest
 from asking import asked, said
@@ -16,7 +17,8 @@ from judge_replies import noise
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, JudgeError, Refused, UnreadableVerdict
 from plaudit.judges.base import is_panel
-from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
+from plaudit.judges.checklist import Checklist, SplitChecklist
+from plaudit.judges.criteria import Criterion
 from plaudit.testing import ScriptedTransport
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
@@ -137,7 +139,6 @@ def test_it_is_a_value_whose_version_tells_different_ones_apart() -> None:
     ("criteria", "setting"),
     [
         ([], "criteria"),
-        (None, "criteria"),
         ("correct", "criteria"),
         ([{"name": "correct"}], "criteria[0]"),
         ([CORRECT, CORRECT], "criteria[1]"),
@@ -153,7 +154,7 @@ def test_a_list_that_cannot_work_is_refused_by_name(
 
 
 def test_a_name_that_is_the_key_of_another_s_reason_is_refused() -> None:
-    with pytest.raises(ConfigError, check=about("criteria", "'reason_brief'")):
+    with pytest.raises(ConfigError, check=about("criteria[1]", "'reason_brief'")):
         Checklist([BRIEF, Criterion("reason_brief", "It gives a brief reason.")])
 
 
@@ -165,7 +166,8 @@ def test_a_name_that_is_the_key_of_another_s_reason_is_refused() -> None:
         {"name": 'a"b'},
         {"text": " "},
         {"weight": math.nan},
-        {"weight": -1},
+        {"levels": 0},
+        {"levels": 99},
         {"weight": math.inf},
         {"weight": "3"},
         {"weight": True},
@@ -218,3 +220,165 @@ def test_weights_change_the_version_of_the_panel_but_no_call() -> None:
     assert other.version != SPLIT.version
     requests = [[q.judge.render(q.sample) for q in panel.split([SAMPLE])] for panel in (SPLIT, other)]
     assert requests[0] == requests[1]
+
+
+# --- criteria of each row -----------------------------------------------------------------------------------
+
+RUBRIC = [{"criterion": "Names the capital", "points": 5}, {"criterion": "Is rude", "points": -2}]
+ROWS = Checklist()
+
+
+def row(response: str = "It is 42.", **extra: object) -> Sample:
+    return Sample("6 x 7?", response, extra=extra)
+
+
+def test_a_row_is_judged_by_its_own_criteria() -> None:
+    system = asked(ROWS, row(rubric=RUBRIC)).messages[0]["content"]
+    assert "\nc1: Names the capital\nc2: Is rude\n" in system
+    verdict = ROWS.parse(said(reason_c1="Yes.", c1=True, reason_c2="No.", c2=False), row(rubric=RUBRIC))
+    assert (verdict.score, verdict.parts) == (1.0, {"c1": 1.0, "c2": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("judge", "sample"),
+    [
+        (Checklist(), row(rubric=RUBRIC)),
+        (Checklist(), row(rubrics=json.dumps(RUBRIC))),
+        (Checklist(column="checks"), row(checks=RUBRIC, rubric="not this")),
+        (Checklist(column="reference"), Sample("6 x 7?", "42", reference=json.dumps({"rubrics": RUBRIC}))),
+    ],
+)
+def test_the_column_is_rubric_or_rubrics_or_the_one_named(judge: Checklist, sample: Sample) -> None:
+    request = asked(judge, sample)
+    assert "Names the capital" in request.messages[0]["content"]
+    assert "points" not in request.messages[1]["content"]
+
+
+def test_weights_are_not_shown_yet_two_rubrics_that_differ_in_them_share_no_verdict() -> None:
+    heavier = [{**RUBRIC[0], "points": 50}, RUBRIC[1]]
+    one, other = (asked(ROWS, row(rubric=rubric)) for rubric in (RUBRIC, heavier))
+    assert one != other
+    assert one.messages[0] == other.messages[0]
+
+
+def test_graded_criteria_take_their_levels_and_nothing_else() -> None:
+    judge = Checklist(levels=2)
+    request = asked(judge, row(rubric=["Is kind"]))
+    assert request.schema is not None
+    assert request.schema["properties"]["c1"] == {"type": "integer", "minimum": 0, "maximum": 2}
+    verdict = judge.parse(said(reason_c1="Somewhat.", c1=1), row(rubric=["Is kind"]))
+    assert (verdict.score, verdict.parts, verdict.reason) == (0.5, {"c1": 0.5}, "c1 50% met: Somewhat.")
+    for wrong in (True, 3, 0.5, -1, None):
+        with pytest.raises(UnreadableVerdict):
+            judge.parse(said(reason_c1="Hm.", c1=wrong), row(rubric=["Is kind"]))
+
+
+def test_points_are_summed_as_healthbench_does() -> None:
+    points = [7, 5, 10, -6]
+    sample = row(rubric=[{"criterion": f"Point {n}", "points": worth} for n, worth in enumerate(points)])
+    reply = said(c1=True, c2=False, c3=True, c4=True)
+    judge = Checklist(total="points")
+    assert judge.parse(reply, sample).score == 11 / 22
+    assert judge.scale == (-math.inf, 1.0)
+    assert Checklist(total="points", clip=True).scale == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sample", "setting"),
+    [
+        (row(), "rubric"),
+        (row(rubric=None), "rubric"),
+        (row(rubric=[{"criterion": "Is kind", "points": "5"}]), "rubric[0].points"),
+        (row(rubrics=[]), "rubrics"),
+    ],
+)
+@pytest.mark.parametrize("judge", [Checklist(), SplitChecklist()])
+def test_a_row_without_a_usable_rubric_is_named_before_the_first_call(
+    judge: Checklist | SplitChecklist, sample: Sample, setting: str
+) -> None:
+    transport = ScriptedTransport([])
+    with (
+        Engine("http://127.0.0.1:9/v1", model="m", cache=None, transport=lambda _: transport) as engine,
+        pytest.raises(ConfigError) as caught,
+    ):
+        engine.submit([row(rubric=RUBRIC), row(rubric=RUBRIC), sample], judge)
+    assert caught.value.setting == setting
+    assert str(caught.value).startswith(f"sample 2: {setting}")
+    assert transport.sent == []
+
+
+def test_a_stored_verdict_is_used_only_where_its_parts_add_up() -> None:
+    sample = row(rubric=RUBRIC)
+    good = ROWS.parse(said(c1=True, c2=True), sample)
+    assert ROWS.could_give(good, sample)
+    for bad in (
+        Verdict(1.0, Status.OK, parts=good.parts),
+        Verdict(good.score, Status.OK, parts={"c1": 1.0}),
+        Verdict(1.0, Status.OK, parts={"c1": 1.5, "c2": 0.0}),
+    ):
+        assert not ROWS.could_give(bad, sample)
+
+
+def test_every_level_is_read_back_from_the_store() -> None:
+    for levels in range(1, 11):
+        judge, sample = Checklist(levels=levels), row(rubric=["Is kind"])
+        for level in range(levels + 1):
+            answer: object = bool(level) if levels == 1 else level
+            assert judge.could_give(judge.parse(said(c1=answer), sample), sample)
+
+
+@pytest.mark.parametrize("per_call", [1, 3, 7])
+def test_so_many_criteria_go_into_a_call(per_call: int) -> None:
+    judge = SplitChecklist(per_call=per_call, total="points")
+    sample = row(rubric=[{"criterion": f"Point {n}", "points": n + 1} for n in range(7)])
+    questions = list(judge.split([sample]))
+    assert len(questions) == -(-7 // per_call)
+    assert len({id(question.judge) for question in questions}) == 1
+    verdicts = []
+    for question in questions:
+        schema = asked(question.judge, question.sample).schema
+        assert schema is not None
+        names = [key for key in schema["properties"] if not key.startswith("reason_")]
+        verdicts.append(question.judge.parse(said(**dict.fromkeys(names, True)), question.sample))
+    combined = judge.combine(0, sample, verdicts)
+    assert (combined.score, combined.parts) == (1.0, {f"c{n}": 1.0 for n in range(1, 8)})
+
+
+def test_an_empty_response_earns_nothing_by_avoiding_faults() -> None:
+    verdict = ROWS.render(row("", rubric=RUBRIC))
+    assert isinstance(verdict, Verdict)
+    assert (verdict.score, verdict.status) == (0.0, Status.EMPTY)
+    split = SplitChecklist()
+    nothing = Verdict(0.0, Status.EMPTY, parts={"c1": 0.0, "c2": 0.0})
+    combined = split.combine(0, row("", rubric=RUBRIC), [nothing])
+    assert (combined.score, combined.status) == (0.0, Status.EMPTY)
+
+
+def test_two_hundred_criteria_fit_into_one_call() -> None:
+    sample = row(rubric=[f"Point {n}" for n in range(200)])
+    answers = {f"c{n}": n % 2 == 0 for n in range(1, 201)}
+    reasons = {f"reason_{name}": "It says so in the second paragraph." for name in answers}
+    assert asked(ROWS, sample).max_tokens == 200 * 160
+    assert ROWS.parse(said(**answers, **reasons), sample).score == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [
+        ({"total": "mean"}, "total"),
+        ({"clip": True}, "clip"),
+        ({"levels": 0}, "levels"),
+        ({"criteria": [CORRECT], "column": "rubric"}, "column"),
+    ],
+)
+@pytest.mark.parametrize("build", [Checklist, SplitChecklist])
+def test_options_that_cannot_be_are_refused_by_name(
+    build: type[Checklist | SplitChecklist], options: dict[str, Any], setting: str
+) -> None:
+    with pytest.raises(ConfigError, check=about(setting)):
+        build(**options)
+
+
+def test_per_call_asks_about_one_or_more() -> None:
+    with pytest.raises(ConfigError, check=about("per_call")):
+        SplitChecklist(per_call=0)

@@ -58,6 +58,10 @@ SAME: dict[str, Judge | Panel] = {
     'kind = "checklist"' + CHECKLIST_TOML: Checklist(CRITERIA),
     'kind = "checklist"\ncalls = "one"' + CHECKLIST_TOML: Checklist(CRITERIA),
     'kind = "checklist"\ncalls = "each"' + CHECKLIST_TOML: SplitChecklist(CRITERIA),
+    'kind = "checklist"\ncalls = 5\ncolumn = "checks"\nlevels = 2': SplitChecklist(
+        per_call=5, column="checks", levels=2
+    ),
+    'kind = "checklist"\ntotal = "points"\nclip = true': Checklist(total="points", clip=True),
     'kind = "monitor"\nbehaviour = "It flatters."\nuse = "screen"\nthreshold = 1': Monitor(
         "It flatters.", use="screen", threshold=1
     ),
@@ -125,7 +129,6 @@ criteria:
         ("kind = 3", 1, "kind"),
         ('kind = "monitor"', 1, "behaviour"),
         ('kind = "expected"\ncriteria = "x"\nscale = [0, 10]', 3, "scale"),
-        ('kind = "checklist"', 1, "criteria"),
         ('kind = "checklist"\ncriteria = []', 2, "criteria"),
         ('kind = "checklist"\ncriteria = "x"', 2, "criteria"),
         ('kind = "checklist"\ncalls = "two"' + CHECKLIST_TOML, 2, "calls"),

@@ -2,7 +2,8 @@
 
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.cascade import Cascade
-from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
+from plaudit.judges.checklist import Checklist, SplitChecklist
+from plaudit.judges.criteria import Criterion
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.jury import Jury

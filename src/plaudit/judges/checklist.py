@@ -1,57 +1,55 @@
-"""The checklist judge: several criteria with weights, each met or not; the score is the share that is met."""
+"""The checklist judge: criteria with weights, the same for every sample or each row's own, met or graded."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.criteria import (
+    Criterion,
+    Total,
+    checked_criteria,
+    checked_levels,
+    read_criteria,
+    reason_key,
+    summed,
+)
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.prompt import Prompt, build_prompt, nothing_to_judge, object_schema
+from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+COLUMNS = ("rubric", "rubrics")
+"""Where a row's own criteria are looked for."""
+REFERENCE = "reference"
+"""The column that stands for the sample's reference."""
 _TOKENS_EACH = 160
 """Room for one reason and its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
-    """One point of a checklist."""
+class _Criteria:
+    """What both checklists have: criteria, the same for every sample or each row's own, and their sum."""
 
-    name: str
-    """A short word; the key under which the judge replies and the verdict reports."""
-    text: str
-    """What a response must do to meet it."""
-    weight: float = 1.0
-    """How much it counts, relative to the others; 0 to report it only."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ConfigError(
-                "is no name; use letters, digits, _ and -, like 'correct'", setting="name", value=self.name
-            )
-        checked_text("text", self.text, f"say what a response must do to be {self.name}")
-        weight: object = self.weight
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-            raise ConfigError(
-                f"of {self.name!r} is no weight; use a number, 0 or more", setting="weight", value=weight
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Checklist(Judge):
-    """Asks for all criteria in one call. `SplitChecklist` asks for each in a call of its own.
-
-    Checklist([Criterion("correct", "The answer is right.", weight=3), Criterion("brief", "It is short.")])
-    """
-
-    criteria: Sequence[Criterion]
+    criteria: Sequence[Criterion] | None = None
+    """The same for every sample; None: each row brings its own, in the shapes that `criteria.py` lists."""
+    column: str | None = field(default=None, kw_only=True)
+    """Where a row has its criteria: a name in `Sample.extra`, or `reference` for the sample's reference,
+    which is not shown to the judge then. By default `rubric`, or else `rubrics`."""
+    total: Total = field(default="share", kw_only=True)
+    """`share`: the weight earned, of all the weight; a fault earns its own where it is avoided. `points`:
+    what is met, faults subtracted, over the points above 0 (as HealthBench counts)."""
+    clip: bool = field(default=False, kw_only=True)
+    """Whether a sum of points below 0 counts as 0. Rewards need it: they have a lower end."""
+    levels: int = field(default=1, kw_only=True)
+    """For criteria from rows: 1 for met or not, 2 for 0, 1 or 2, and so on."""
     show_thinking: bool = field(default=False, kw_only=True)
     """Whether the judge sees the response's `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
@@ -59,165 +57,218 @@ class Checklist(Judge):
     max_tokens: int | None = field(default=None, kw_only=True)
     """Tokens the reply may have; by default 160 for each criterion."""
 
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        criteria = _checked(self.criteria)
-        keys = [key for point in criteria for key in (f"reason_{point.name}", point.name)]
-        if len(set(keys)) < len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise ConfigError(
-                f"has {twice!r}, the key of another one's reason; rename it", setting="criteria"
-            )
-        pairs = [f'"reason_{point.name}": "...", "{point.name}": <true or false>' for point in criteria]
-        words = {
-            "criteria": "\n".join(f"{point.name}: {point.text.strip()}" for point in criteria),
-            "form": "{" + ", ".join(pairs) + "}",
-        }
-        made = build_prompt(
-            "checklist",
-            words,
-            schema=object_schema(
-                {key: {"type": "boolean" if i % 2 else "string"} for i, key in enumerate(keys)}
-            ),
-            reading=(parse.VERSION, [float(point.weight) for point in criteria]),
-            max_chars=self.max_chars,
-            max_tokens=_TOKENS_EACH * len(criteria) if self.max_tokens is None else self.max_tokens,
-            show_thinking=self.show_thinking,
-        )
-        object.__setattr__(self, "criteria", criteria)
-        object.__setattr__(self, "_prompt", made)
-
-    @property
-    def version(self) -> str:
-        """Changes with everything that could change a verdict."""
-        return self._prompt.version
-
     @property
     def scale(self) -> tuple[float, float]:
-        """No criterion met, all met."""
-        return (0.0, 1.0)
+        """No criterion met, all met; without a lower end for points that may fall below 0."""
+        return (0.0, 1.0) if self.total == "share" or self.clip else (-math.inf, 1.0)
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the row's own criteria are missing or cannot be read."""
+        self.criteria_of(sample)
+
+    def criteria_of(self, sample: Sample) -> tuple[Criterion, ...]:
+        """The criteria that this sample is judged by."""
+        if self.criteria is not None:
+            return tuple(self.criteria)
+        column, rubric = _rubric_of(sample, self.column)
+        return read_criteria(rubric, levels=self.levels, total=self.total, setting=column)
+
+    def _score(self, criteria: Sequence[Criterion], parts: Mapping[str, float]) -> float:
+        return summed(criteria, parts, total=self.total, clip=self.clip)
+
+    def _checked(self) -> tuple[Criterion, ...] | None:
+        """The criteria, unless the rows bring them. Raises ConfigError where the options cannot be."""
+        if self.total not in ("share", "points"):
+            raise ConfigError('should be "share" or "points"', setting="total", value=self.total)
+        if self.clip and self.total != "points":
+            raise ConfigError(
+                'is for total="points"; a share is never below 0', setting="clip", value=self.clip
+            )
+        checked_levels(self.levels)
+        if self.criteria is None:
+            return None
+        if self.column is not None:
+            raise ConfigError(
+                "names the rows' own criteria, and criteria= gives the same to all; leave out one of them",
+                setting="column",
+                value=self.column,
+            )
+        return checked_criteria(self.criteria, total=self.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist(_Criteria, Judge):
+    """Asks for all criteria in one call. `SplitChecklist` asks in several.
+
+    Checklist([Criterion("correct", "The answer is right.", weight=3), Criterion("brief", "It is short.")])
+    Checklist()                                            # each row's own criteria, in the column `rubric`
+    Checklist(column="checks", total="points", clip=True)  # HealthBench's sum, at least 0
+    """
+
+    version: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        criteria = self._checked()
+        object.__setattr__(self, "criteria", criteria)
+        prompt = _prompt_of(criteria or _ANY, self)
+        object.__setattr__(self, "version", prompt.version)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; nothing met, without a call, where it says nothing."""
-        parts = {point.name: 0.0 for point in self.criteria}
-        return self._prompt.ask(sample) or nothing_to_judge(0.0, parts)
+        criteria = self.criteria_of(sample)
+        if self.column == REFERENCE:
+            sample = replace(sample, reference=None)
+        request = _prompt_of(criteria, self).ask(sample)
+        return request or nothing_to_judge(0.0, {point.name: 0.0 for point in criteria})
+
+    def could_give(self, verdict: Verdict, sample: Sample) -> bool:
+        """Whether there is a verdict on each criterion, and the score is their sum."""
+        criteria = self.criteria_of(sample)
+        levels = {point.name: Scale(0, point.levels) for point in criteria}
+        return (
+            verdict.parts.keys() == levels.keys()
+            and all(value * levels[name].high in levels[name] for name, value in verdict.parts.items())
+            and verdict.score == self._score(criteria, verdict.parts)
+        )
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """The share that is met. Raises UnreadableVerdict unless every criterion has its one answer."""
-        found = parse.single_object(reply, key=self.criteria[0].name, judged=sample.response)
-        known = {key for point in self.criteria for key in (point.name, f"reason_{point.name}")}
+        """The sum of what is met. Raises UnreadableVerdict unless every criterion has its one answer."""
+        criteria = self.criteria_of(sample)
+        found = parse.single_object(reply, key=criteria[0].name, judged=sample.response)
+        known = {key for point in criteria for key in (point.name, reason_key(point))}
         if unknown := found.keys() - known:
             raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is no criterion")
-        missing = [point.name for point in self.criteria if point.name not in found]
-        if missing:
-            raise UnreadableVerdict(f"the reply leaves out the criterion {missing[0]!r}")
-        met = {point.name: parse.truth(found, point.name) for point in self.criteria}
+        for point in criteria:
+            if point.name not in found:
+                raise UnreadableVerdict(f"the reply leaves out the criterion {point.name!r}")
+        parts = {point.name: _value(found, point) for point in criteria}
         reasons = [
-            f"{name} {'met' if is_met else 'not met'}: {parse.words(found, f'reason_{name}')}"
-            for name, is_met in met.items()
+            f"{point.name} {_word(parts[point.name])}: {parse.words(found, reason_key(point))}"
+            for point in criteria
         ]
         return Verdict(
-            score=_share(self.criteria, met),
+            score=self._score(criteria, parts),
             status=Status.OK,
             reason="; ".join(reasons),
             model=reply.model,
             usage=reply.usage,
-            parts={name: float(is_met) for name, is_met in met.items()},
+            parts=parts,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class SplitChecklist(Panel):
-    """Asks for each criterion in a call of its own, so that no answer colours the next.
+class SplitChecklist(_Criteria, Panel):
+    """Asks about the criteria in several calls, by default one each, so that no answer colours the next.
 
-    Costs as many calls as there are criteria. A sample whose answers are not all there has no score.
+    A sample whose answers are not all there has no score. `max_tokens` is for each call.
     """
 
-    criteria: Sequence[Criterion]
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the response's `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
-    max_tokens: int | None = field(default=None, kw_only=True)
-    """Tokens each reply may have; by default 160."""
+    per_call: int = field(default=1, kw_only=True)
+    """Criteria in one call."""
 
     version: str = field(init=False, repr=False, compare=False)
-    _judges: tuple[Checklist, ...] = field(init=False, repr=False, compare=False)
+    _call: Checklist = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        criteria = _checked(self.criteria)
-        judges = tuple(
-            Checklist(
-                [Criterion(point.name, point.text)],
-                show_thinking=self.show_thinking,
-                max_chars=self.max_chars,
-                max_tokens=self.max_tokens,
-            )
-            for point in criteria
+        criteria = self._checked()
+        if isinstance(self.per_call, bool) or not isinstance(self.per_call, int) or self.per_call < 1:
+            raise ConfigError("asks about nothing; use 1 or more", setting="per_call", value=self.per_call)
+        call = Checklist(
+            show_thinking=self.show_thinking, max_chars=self.max_chars, max_tokens=self.max_tokens
         )
-        identity = [
-            (judge.version, float(point.weight)) for judge, point in zip(judges, criteria, strict=True)
-        ]
-        version = "checklists-" + hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
-        for name, value in {"criteria": criteria, "version": version, "_judges": judges}.items():
+        identity = (call.version, criteria, self.total, self.clip, self.levels, self.column, self.per_call)
+        version = f"checklists-{sha256(repr(identity).encode()).hexdigest()[:16]}"
+        for name, value in {"criteria": criteria, "version": version, "_call": call}.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def scale(self) -> tuple[float, float]:
-        """No criterion met, all met."""
-        return (0.0, 1.0)
-
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
-        """One question for each criterion of each sample."""
+        """A question for each `per_call` criteria of each sample. The judge sees no weights."""
         for index, sample in enumerate(samples):
-            for judge in self._judges:
-                yield Question(judge, sample, (index,))
+            points = [replace(point, weight=1.0) for point in self.criteria_of(sample)]
+            reference = None if self.column == REFERENCE else sample.reference
+            for start in range(0, len(points), self.per_call):
+                extra = {COLUMNS[0]: tuple(points[start : start + self.per_call])}
+                asked = replace(sample, reference=reference, extra=extra)
+                yield Question(self._call, asked, (index,))
 
     def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:  # noqa: ARG002
-        """The share that is met; the first failure where there is one."""
-        for point, verdict in zip(self.criteria, verdicts, strict=True):
+        """The sum of what is met; the first failure where there is one."""
+        criteria = self.criteria_of(sample)
+        for number, verdict in enumerate(verdicts):
             if verdict.score is None:
+                point = criteria[number * self.per_call]
                 return Verdict(None, verdict.status, error=f"criterion {point.name!r}: {verdict.error}")
-        met = {
-            point.name: verdict.score == 1.0 for point, verdict in zip(self.criteria, verdicts, strict=True)
-        }
+        parts = {name: value for verdict in verdicts for name, value in verdict.parts.items()}
+        if all(verdict.status is Status.EMPTY for verdict in verdicts):
+            return nothing_to_judge(0.0, parts)
         return Verdict(
-            score=_share(self.criteria, met),
-            status=verdicts[0].status,
-            reason="; ".join(dict.fromkeys(verdict.reason for verdict in verdicts)),
-            parts={name: float(is_met) for name, is_met in met.items()},
+            score=self._score(criteria, parts),
+            status=Status.OK,
+            reason="; ".join(verdict.reason for verdict in verdicts),
+            parts=parts,
         )
 
 
-def _share(criteria: Iterable[Criterion], met: dict[str, bool]) -> float:
-    weights = [point.weight for point in criteria]
-    return math.fsum(w for w, is_met in zip(weights, met.values(), strict=True) if is_met) / math.fsum(
-        weights
+def _rubric_of(sample: Sample, column: str | None) -> tuple[str, object]:
+    """The column that has the row's criteria, and what stands there."""
+    if column == REFERENCE:
+        found: dict[str, Any] = {} if sample.reference is None else {REFERENCE: sample.reference}
+    else:
+        names = COLUMNS if column is None else (column,)
+        found = {name: sample.extra[name] for name in names if sample.extra.get(name) is not None}
+    if not found:
+        there = ", ".join(map(str, sample.extra)) or "none"
+        raise ConfigError(
+            "is missing: the row brings no criteria to be judged by; add that column, or name another one "
+            f"with column= (there are: {there}), or give the judge criteria for all rows",
+            setting=column or COLUMNS[0],
+        )
+    return next(iter(found.items()))
+
+
+_ANY = (Criterion("any", "Any."), Criterion("graded", "Any.", levels=2))
+"""Stand-ins by which the words around a row's own criteria get their version."""
+
+
+@lru_cache(maxsize=256)  # the responses of a group have one rubric
+def _prompt_of(criteria: tuple[Criterion, ...], judge: Checklist) -> Prompt:
+    """The prompt for these criteria. It changes with their weights, too, which decide the score."""
+    answers = [f'"{reason_key(point)}": "...", "{point.name}": {_form(point)}' for point in criteria]
+    has_levels = any(point.levels > 1 for point in criteria)
+    properties: dict[str, Any] = {}
+    for point in criteria:
+        properties[reason_key(point)] = {"type": "string"}
+        properties[point.name] = {"type": "boolean"} if point.levels == 1 else Scale(0, point.levels).schema()
+    return build_prompt(
+        "checklist",
+        {
+            "criteria": "\n".join(f"{point.name}: {point.text.strip()}" for point in criteria),
+            "form": "{" + ", ".join(answers) + "}",
+            "levels": _LEVELS if has_levels else "",
+        },
+        schema=object_schema(properties),
+        reading=(parse.VERSION, judge.total, judge.clip, [float(point.weight) for point in criteria]),
+        max_chars=judge.max_chars,
+        max_tokens=_TOKENS_EACH * len(criteria) if judge.max_tokens is None else judge.max_tokens,
+        show_thinking=judge.show_thinking,
     )
 
 
-def _checked(criteria: object) -> tuple[Criterion, ...]:
-    if not isinstance(criteria, (list, tuple)) or not criteria:
-        raise ConfigError(
-            'is no list of criteria; give at least one, like [Criterion("correct", "The answer is right.")]',
-            setting="criteria",
-            value=criteria,
-        )
-    names = set[str]()
-    for place, point in enumerate(criteria):
-        if not isinstance(point, Criterion):
-            raise ConfigError(
-                "is no Criterion(name, text, weight)", setting=f"criteria[{place}]", value=point
-            )
-        if point.name in names:
-            raise ConfigError(
-                f"has the name of another, {point.name!r}; give each its own", setting=f"criteria[{place}]"
-            )
-        names.add(point.name)
-    if not 0 < math.fsum(point.weight for point in criteria) < math.inf:
-        raise ConfigError(
-            "have weights that sum to 0, so none of them counts; give one a weight above 0",
-            setting="criteria",
-        )
-    return tuple(criteria)
+_LEVELS = (
+    " Where whole numbers are asked for instead, 0 means that the criterion is not met at all, the highest "
+    "number that it is met in full, and those between that it is met in part."
+)
+
+
+def _form(point: Criterion) -> str:
+    return "<true or false>" if point.levels == 1 else f"<whole number from 0 to {point.levels}>"
+
+
+def _value(found: parse.Flat, point: Criterion) -> float:
+    if point.levels == 1:
+        return float(parse.truth(found, point.name))
+    return Scale(0, point.levels).read(found[point.name]) / point.levels
+
+
+def _word(value: float) -> str:
+    return "met" if value == 1.0 else "not met" if value == 0.0 else f"{value:.0%} met"

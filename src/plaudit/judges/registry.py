@@ -14,7 +14,8 @@ import msgspec
 from plaudit.errors import NO_VALUE, ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.cascade import Cascade
-from plaudit.judges.checklist import Checklist, Criterion, SplitChecklist
+from plaudit.judges.checklist import Checklist, SplitChecklist
+from plaudit.judges.criteria import Criterion
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.jury import Jury
@@ -189,8 +190,11 @@ def _kind_of(build: type[Any]) -> Kind:
     return Kind(build, {item.name: hints.get(item.name, Any) for item in parameters}, required)
 
 
-def _checklist(*, calls: Literal["one", "each"] = "one", **options: Any) -> Judge | Panel:
-    return SplitChecklist(**options) if calls == "each" else Checklist(**options)
+def _checklist(*, calls: int | Literal["one", "each"] = "one", **options: Any) -> Judge | Panel:
+    """A checklist in one call, in one call for each criterion, or with so many criteria a call."""
+    if calls == "one":
+        return Checklist(**options)
+    return SplitChecklist(per_call=1 if calls == "each" else calls, **options)
 
 
 _CRITERION = _kind_of(Criterion).options
@@ -199,7 +203,7 @@ _KINDS: dict[str, Kind] = {
     "rubric": _kind_of(Rubric),
     "yes": _kind_of(Yes),
     "reference": _kind_of(Reference),
-    "checklist": Kind(_checklist, {**_one_call.options, "calls": Literal["one", "each"]}, _one_call.required),
+    "checklist": Kind(_checklist, {**_one_call.options, "calls": int | Literal["one", "each"]}, ()),
     "monitor": _kind_of(Monitor),
     "expected": _kind_of(Expected),
     "group": _kind_of(Group),

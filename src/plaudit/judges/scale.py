@@ -74,7 +74,7 @@ def unit_verdict(verdict: Verdict, judge: Judge | Panel) -> Verdict:
 def is_on_scale(score: float, judge: Judge | Panel) -> bool:
     """Whether a judge can have given this score, rounding aside."""
     low, high = judge.scale
-    slack = ROUNDING * min(high - low, 1e300)
+    slack = ROUNDING * (high - low if low > -math.inf else 1.0)
     return low - slack <= score <= high + slack
 
 
