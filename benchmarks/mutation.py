@@ -37,7 +37,7 @@ from plaudit.mutation.operators import builtin_operators
 from plaudit.mutation.questions import Item
 from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Pace, Training
-from plaudit.report.document import Curve, Curves, Level
+from plaudit.report.document import Baseline, Curve, Curves
 from plaudit.report.svg import curves
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
@@ -284,7 +284,7 @@ def learning(options: argparse.Namespace) -> bool:
         rows,
     )
     if options.picture:
-        levels = [Level("optimum", best), Level("80%", 0.8 * best), Level("random policy", chance)]
+        levels = [Baseline("optimum", best), Baseline("80%", 0.8 * best), Baseline("random policy", chance)]
         picture = curves(Curves("", "steps", "reward per episode", lines, levels))
         Path(options.picture).write_text(picture + "\n", encoding="utf-8")
     return is_met

@@ -13,6 +13,7 @@ from plaudit.mutation.history import History, Recorder
 def turn(question: str = "why?", query: str = "why so?", total: float = 0.3, **other: Any) -> dict[str, Any]:
     return {
         "question": question,
+        "operator": "clarify",
         "query": query,
         "total": total,
         "quality": 0.7,
@@ -28,12 +29,14 @@ def test_a_rollout_becomes_a_point() -> None:
     recorder = Recorder(History())
     recorder.turn(turn(total=0.1), False)
     recorder.turn(turn(total=0.2), True)
-    recorder.turn(turn(total=0.4), True)
+    recorder.turn(turn(total=0.4, operator="keep"), True)
     recorder.turn(turn(failed=True, failed_at="judge", error="no verdict"), False)
+    recorder.turn(turn(failed=True, failed_at="check", error="the rewrite is empty"), False)
     point = recorder.close_rollout()
-    assert point.steps == 4
+    assert point.steps == 5
+    assert point.operators == {"clarify": 4, "keep": 1}
     assert point.reward == pytest.approx(0.3)
-    assert point.failed == 0.25
+    assert (point.failed, point.rejected) == (0.4, 0.2)
     assert recorder.close_rollout().reward is None
 
 

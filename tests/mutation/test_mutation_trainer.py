@@ -108,6 +108,16 @@ def test_the_folder_holds_what_it_promises(tmp_path: Path) -> None:
     assert history.episodes > 0
 
 
+def test_a_policy_begins_as_a_random_one(tmp_path: Path) -> None:
+    with SimulatedMutation() as practice:
+        history = train(practice.task, replace(SMALL, num_steps=256, num_env_steps=1024), tmp_path)
+        operators = len(practice.task.operators)
+    (first,) = history.points
+    assert sum(first.operators.values()) == first.steps == 1024
+    for count in first.operators.values():
+        assert count / first.steps == pytest.approx(1 / operators, abs=0.04)
+
+
 def test_with_some_calls_failing_it_goes_on_and_flags_them(tmp_path: Path) -> None:
     history = small(tmp_path, trouble=Faults(refused=0.05))
     assert history.steps == 128
@@ -154,13 +164,12 @@ def test_servers_gone_while_the_cache_answers_update_nothing_and_end_it(tmp_path
     longer = replace(SMALL, num_env_steps=640)
 
     def dies(steps: int, point: Point | None) -> bool:
-        trouble.refused = 1.0 if steps >= 64 else 0.0
+        trouble.is_down = steps >= 64
         return True
 
-    with SimulatedMutation(questions, trouble=trouble, outage=OutageWatch(patience=0.0)) as practice:
-        with pytest.raises(BatchFailed):
-            train(practice.task, longer, tmp_path / "cut", on_progress=dies, outage=practice.outage)
-        trouble.refused = 0.0
+    dying = SimulatedMutation(questions, trouble=trouble, outage=OutageWatch(patience=0.0))
+    with dying as practice, pytest.raises(BatchFailed):
+        train(practice.task, longer, tmp_path / "cut", on_progress=dies, outage=practice.outage)
     with SimulatedMutation(questions) as practice:
         resumed = train(practice.task, longer, tmp_path / "cut", resume=True)
         assert resumed == train(practice.task, longer, tmp_path / "whole")
@@ -183,6 +192,14 @@ def test_servers_that_cannot_be_reached_end_it_before_a_step_has_failed(tmp_path
     down = SimulatedMutation(trouble=Faults(is_down=True), outage=OutageWatch(patience=0.0))
     with down as practice, pytest.raises(BatchFailed, match="start again"):
         train(practice.task, SMALL, tmp_path, outage=practice.outage)
+
+
+def test_requests_that_are_always_refused_are_no_outage_once_all_others_are_cached(tmp_path: Path) -> None:
+    few, longer = builtin_questions()[:8], replace(SMALL, num_env_steps=640)
+    with SimulatedMutation(few, trouble=Faults(refused=0.05), outage=OutageWatch(patience=0.0)) as practice:
+        history = train(practice.task, longer, tmp_path, outage=practice.outage)
+    assert history.steps == 640
+    assert 0 < history.steps_failed() < 320
 
 
 def test_it_learns_which_operator_suits_which_question(tmp_path: Path) -> None:

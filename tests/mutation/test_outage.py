@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.events import CallFinished, Observer
+from plaudit.events import CallFinished, EndpointLost, Observer
 from plaudit.mutation.outage import FAILED_IN_A_ROW, OutageWatch
 
 
@@ -39,11 +39,21 @@ def test_an_answer_ends_an_outage(outcome: str) -> None:
     assert (watch.error, causes) == ("", [])
 
 
-def test_a_few_failures_far_apart_are_no_outage() -> None:
+def test_a_few_failures_far_apart_and_requests_refused_are_no_outage() -> None:
     watch, causes = watched(5.0)
-    calls(watch.observer(), "refused", 0.0, 1000.0)
+    calls(watch.observer(), "failed", 0.0, 1000.0)
+    calls(watch.observer(), "refused", *range(100))
     calls(watch.observer(), "cancelled", *range(100))
     assert (watch.error, causes) == ("", [])
+
+
+def test_an_endpoint_that_refuses_every_request_is_gone_at_once() -> None:
+    watch, causes = watched(5.0)
+    observer = watch.observer()
+    observer(EndpointLost(0.0, "server", "unknown model"))
+    assert watch.error == "unknown model"
+    observer(EndpointLost(5.0, "server", "unknown model"))
+    assert causes == ["unknown model"]
 
 
 def test_one_engine_that_answers_does_not_hide_another_that_fails() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plaudit.mutation.history import History, Point, Rewrite
 from plaudit.mutation.training_report import finding, report
+from plaudit.report.document import Curves
 from plaudit.report.html import page
 
 POINTS = [Point(512 * (number + 1), 0.1 * number, 0.12 * number, 0.0) for number in range(6)]
@@ -24,7 +25,7 @@ def test_it_shows_the_curve_the_rewrites_and_the_failures() -> None:
         "<dt>seed</dt><dd>7</dd>",
     ):
         assert words in written
-    assert written.count("<svg") == 1
+    assert written.count("<svg") == 3
     assert "http" not in written.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -42,3 +43,20 @@ def test_the_finding_compares_the_beginning_with_the_end() -> None:
 
 def test_an_empty_history_makes_a_page_too() -> None:
     assert "No rewrite was answered better" in page(report(History(), []))
+
+
+def test_it_compares_with_a_random_policy_and_shows_what_was_chosen_and_what_failed() -> None:
+    points = [
+        Point(100, 0.1, 0.1, 0.3, 0.1, {"clarify": 50, "keep": 50}),
+        Point(200, 0.3, 0.3, 0.0, 0.0, {"clarify": 100}),
+    ]
+    rewards, operators, failed, *_ = report(History(points), []).parts
+    assert isinstance(rewards, Curves) and isinstance(operators, Curves) and isinstance(failed, Curves)
+    assert [level.value for level in rewards.levels] == [0.1]
+    assert [level.value for level in operators.levels] == [0.5]
+    assert {line.name: [y for _, y in line.points] for line in operators.lines} == {
+        "clarify": [0.5, 1.0],
+        "keep": [0.5, 0.0],
+    }
+    assert "keep 50% at the beginning, 0% at the end" in operators.note
+    assert [[round(y, 3) for _, y in line.points] for line in failed.lines] == [[0.2, 0.0], [0.1, 0.0]]

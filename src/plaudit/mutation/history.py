@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from plaudit.mutation.episode import Info
+from plaudit.mutation.episode import REJECTED, Info
 
 BEST_KEPT = 1000
 ERRORS_KEPT = 20
@@ -23,7 +23,11 @@ class Point(msgspec.Struct, frozen=True):
     gain: float | None
     """Quality gained in these episodes, on average, with drift and cost not counted."""
     failed: float
-    """The share of its steps in which a call failed."""
+    """The share of its steps that failed, for whatever reason."""
+    rejected: float = 0.0
+    """The share of its steps in which a rewrite came and failed its check; part of `failed`."""
+    operators: dict[str, int] = {}
+    """How often each operator was chosen."""
 
 
 class Rewrite(msgspec.Struct, frozen=True):
@@ -65,16 +69,15 @@ class Recorder:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self._rewards: list[float] = []
-        self._gains: list[float] = []
-        self._steps = self._failed = 0
+        self._begin()
 
     def turn(self, info: Info, is_over: bool) -> None:
         """One step of one environment."""
-        self._steps += 1
+        self._operators[str(info["operator"])] += 1
         self.history.steps += 1
         if info["failed"]:
             self._failed += 1
+            self._rejected += info["failed_at"] == REJECTED
             self._count(info)
         if not is_over:
             return
@@ -86,13 +89,24 @@ class Recorder:
 
     def close_rollout(self) -> Point:
         """The point of the rollout that has just ended."""
+        steps = max(1, self._operators.total())
         point = Point(
-            self.history.steps, _mean(self._rewards), _mean(self._gains), self._failed / max(1, self._steps)
+            self.history.steps,
+            _mean(self._rewards),
+            _mean(self._gains),
+            self._failed / steps,
+            self._rejected / steps,
+            dict(sorted(self._operators.items())),
         )
         self.history.points.append(point)
-        self._rewards, self._gains = [], []
-        self._steps = self._failed = 0
+        self._begin()
         return point
+
+    def _begin(self) -> None:
+        self._rewards: list[float] = []
+        self._gains: list[float] = []
+        self._operators: Counter[str] = Counter()
+        self._failed = self._rejected = 0
 
     def _count(self, info: Info) -> None:
         stage = info["failed_at"]

@@ -11,10 +11,14 @@ import time
 from collections.abc import Callable
 
 from plaudit.errors import ConfigError
-from plaudit.events import CallFinished, Event, Observer
+from plaudit.events import CallFinished, EndpointLost, Event, Observer
 
 FAILED_IN_A_ROW = 8
-"""Calls of one engine that fail with no success between them, from which on its servers count as gone."""
+"""Calls of one engine that fail with no success between them, from which on its servers count as gone.
+
+A request that is refused says nothing: once the cache answers most of them, only refused ones may be left. An
+endpoint that will refuse every request (`EndpointLost`) is gone at once.
+"""
 
 
 class OutageWatch:
@@ -70,13 +74,17 @@ class _EngineCalls:
         self._on_failure = on_failure
 
     def __call__(self, event: Event) -> None:
-        if not isinstance(event, CallFinished) or event.outcome == "cancelled":
-            return
-        if event.outcome in ("ok", "rate_limited"):  # a server that says "slow down" is there
-            self.failed = 0
-            return
+        match event:
+            case EndpointLost():
+                self._fail(event.at, FAILED_IN_A_ROW, event.error)
+            case CallFinished(outcome="failed"):
+                self._fail(event.at, 1, event.error or event.outcome)
+            case CallFinished(outcome="ok" | "rate_limited"):
+                self.failed = 0
+
+    def _fail(self, at: float, count: int, error: str) -> None:
         if not self.failed:
-            self._since = event.at
-        self.failed += 1
-        self.error = event.error or event.outcome
-        self._on_failure(self, event.at - self._since)
+            self._since = at
+        self.failed += count
+        self.error = error
+        self._on_failure(self, at - self._since)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plaudit.files import write_whole
 from plaudit.mutation.history import History, Point
-from plaudit.report.document import Curve, Curves, Level, Report, Table
+from plaudit.report.document import Baseline, Curve, Curves, Report, Table
 from plaudit.report.html import page
 
 SHOWN = 20
@@ -30,7 +30,13 @@ def report(history: History, facts: Sequence[tuple[str, str]]) -> Report:
             ("steps that came to nothing", nothing(history)),
             *facts,
         ),
-        parts=(_rewards(history.points), _rewrites(history), *_failures(history)),
+        parts=(
+            _rewards(history.points),
+            _operators(history.points),
+            _failed(history.points),
+            _rewrites(history),
+            *_failures(history),
+        ),
         footer="Written by plaudit train-mutator.",
     )
 
@@ -61,9 +67,52 @@ def _rewards(points: Sequence[Point]) -> Curves:
         "steps",
         "mean per episode",
         [Curve("reward", rewards), Curve("gain", gains)],
-        [Level("", 0.0)],
+        [Baseline("random policy", rewards[0][1])] if rewards else (),
         note="The mean over the episodes that ended in each rollout. Gain is the quality alone, from 0 to 1, "
-        "with drift and cost not counted.",
+        "with drift and cost not counted. A policy begins by choosing operators at random, so the reward of "
+        "its first rollout is that of a random policy.",
+    )
+
+
+def _operators(points: Sequence[Point]) -> Curves:
+    names = sorted({name for point in points for name in point.operators})
+    return Curves(
+        "Operators chosen",
+        "steps",
+        "share of the steps",
+        [Curve(name, _shares(points, name)) for name in names],
+        [Baseline("random policy", 1 / len(names))] if names else (),
+        note="; ".join(f"{name} {_change(points, name)}" for name in names),
+    )
+
+
+def _shares(points: Sequence[Point], name: str) -> list[tuple[float, float]]:
+    return [
+        (float(point.steps), point.operators.get(name, 0) / sum(point.operators.values()))
+        for point in points
+        if point.operators
+    ]
+
+
+def _change(points: Sequence[Point], name: str) -> str:
+    """The share of an operator over the first rollouts and over the last ones."""
+    shares = [share for _, share in _shares(points, name)]
+    window = max(1, min(WINDOW, len(shares) // 2))
+    first, last = sum(shares[:window]) / window, sum(shares[-window:]) / window
+    return f"{first:.0%} at the beginning, {last:.0%} at the end"
+
+
+def _failed(points: Sequence[Point]) -> Curves:
+    return Curves(
+        "Failed steps",
+        "steps",
+        "share of the steps",
+        [
+            Curve("a call failed", [(float(one.steps), one.failed - one.rejected) for one in points]),
+            Curve("the rewrite was rejected", [(float(one.steps), one.rejected) for one in points]),
+        ],
+        note="A step fails where a call does, which is up to the servers, or where a rewrite came and was "
+        "none, which is up to the operator.",
     )
 
 

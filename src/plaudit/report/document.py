@@ -48,7 +48,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Baseline:
     """A value to compare with, drawn across."""
 
     name: str
@@ -63,7 +63,7 @@ class Curves:
     x_label: str
     y_label: str
     lines: Sequence[Curve]
-    levels: Sequence[Level] = ()
+    levels: Sequence[Baseline] = ()
     note: str = ""
 
 

@@ -15,19 +15,9 @@ LEFT, RIGHT, TOP, BOTTOM = 34, 10, 12, 42
 PLOT_HEIGHT = 270
 CURVE_WIDTH, CURVE_HEIGHT = 640, 330
 CURVE_LEFT, CURVE_RIGHT, CURVE_TOP, CURVE_BOTTOM = 48, 100, 24, 44
-CURVE_STYLE = """
-.curves { font: 12.5px system-ui, sans-serif; fill: #1d2126; }
-.curves .grid { stroke: #dcdfe2; } .curves .quiet { fill: #667079; }
-.curves .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.curves .level { stroke: #667079; stroke-width: 1.3; stroke-dasharray: 5 4; }
-.c0 { stroke: #1b7f79; } .c1 { stroke: #c2571a; } .c2 { stroke: #3b6fb5; } .c3 { stroke: #8a5aa5; }
-.f0 { fill: #1b7f79; } .f1 { fill: #c2571a; } .f2 { fill: #3b6fb5; } .f3 { fill: #8a5aa5; }
-@media (prefers-color-scheme: dark) { .curves { fill: #e6e8ea; } .curves .grid { stroke: #333a40; }
-  .curves .quiet { fill: #98a2ab; } .curves .level { stroke: #98a2ab; }
-  .c0 { stroke: #4fbdb5; } .c1 { stroke: #e08a4f; } .c2 { stroke: #7ba7e0; } .c3 { stroke: #b98ed1; }
-  .f0 { fill: #4fbdb5; } .f1 { fill: #e08a4f; } .f2 { fill: #7ba7e0; } .f3 { fill: #b98ed1; } }
-"""
-COLOURS = 4
+LIGHT = ("#1b7f79", "#c2571a", "#3b6fb5", "#8a5aa5", "#a3801a", "#b0416f", "#5b7d2e", "#4d5b66")
+DARK = ("#4fbdb5", "#e08a4f", "#7ba7e0", "#b98ed1", "#d9b654", "#e583a9", "#9dc267", "#a3b1bc")
+NAMED_IN_A_ROW, LEGEND_ROW = 3, 16
 
 
 def bars(chart: Bars) -> str:
@@ -95,12 +85,13 @@ def curves(chart: Curves) -> str:
     ys = [y for line in lines for _, y in line.points] + [level.value for level in levels] or [0.0]
     x_ticks, y_ticks = ticks(0.0, max(xs)), ticks(min(*ys, 0.0), max(ys))
     floor, right = CURVE_HEIGHT - CURVE_BOTTOM, CURVE_WIDTH - CURVE_RIGHT
+    top = CURVE_TOP + max(0, len(lines) - 1) // NAMED_IN_A_ROW * LEGEND_ROW
 
     def across(x: float) -> float:
         return CURVE_LEFT + (x - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]) * (right - CURVE_LEFT)
 
     def down(y: float) -> float:
-        return CURVE_TOP + (y_ticks[-1] - y) / (y_ticks[-1] - y_ticks[0]) * (floor - CURVE_TOP)
+        return top + (y_ticks[-1] - y) / (y_ticks[-1] - y_ticks[0]) * (floor - top)
 
     parts = [
         f'<path d="M{CURVE_LEFT} {down(y):.1f}H{right}" class="grid"/>'
@@ -119,12 +110,12 @@ def curves(chart: Curves) -> str:
     for number, line in enumerate(lines):
         if line.points:
             path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in line.points)
-            parts.append(f'<path d="M{path}" class="line c{number % COLOURS}"/>')
+            parts.append(f'<path d="M{path}" class="line c{number % len(LIGHT)}"/>')
     parts.append(_legend(lines, right))
     parts.append(
         f'<text x="{(CURVE_LEFT + right) / 2}" y="{CURVE_HEIGHT - 6}" text-anchor="middle">'
         f"{escape(chart.x_label)}</text>"
-        f'<text x="{CURVE_LEFT}" y="{CURVE_TOP - 4}" class="quiet">{escape(chart.y_label)}</text>'
+        f'<text x="{CURVE_LEFT}" y="{top - 4}" class="quiet">{escape(chart.y_label)}</text>'
     )
     named = [*(line.name for line in lines), *(level.name for level in levels)]
     names = ", ".join(filter(None, named))
@@ -157,11 +148,16 @@ def _svg(height: float, label: str, inside: str) -> str:
 
 
 def _legend(lines: Sequence[Curve], right: float) -> str:
-    names = "".join(
-        f'<tspan dx="14" class="f{number % COLOURS}">&#9632;</tspan><tspan dx="4">{escape(line.name)}</tspan>'
-        for number, line in enumerate(lines)
-    )
-    return f'<text x="{right}" y="{CURVE_TOP - 4}" text-anchor="end">{names}</text>'
+    rows = []
+    for start in range(0, len(lines), NAMED_IN_A_ROW):
+        names = "".join(
+            f'<tspan dx="14" class="f{number % len(LIGHT)}">&#9632;</tspan>'
+            f'<tspan dx="4">{escape(lines[number].name)}</tspan>'
+            for number in range(start, min(start + NAMED_IN_A_ROW, len(lines)))
+        )
+        y = CURVE_TOP - 4 + start // NAMED_IN_A_ROW * LEGEND_ROW
+        rows.append(f'<text x="{right}" y="{y}" text-anchor="end">{names}</text>')
+    return "".join(rows)
 
 
 def _apart(names: Sequence[tuple[float, str]], *, gap: float = 15.0) -> list[tuple[float, str]]:
@@ -171,3 +167,22 @@ def _apart(names: Sequence[tuple[float, str]], *, gap: float = 15.0) -> list[tup
         lowest = placed[-1][0] + gap if placed else y
         placed.append((max(y, lowest), name))
     return placed
+
+
+def _colours(colours: Sequence[str]) -> str:
+    rules = (
+        f".c{number} {{ stroke: {one}; }} .f{number} {{ fill: {one}; }}" for number, one in enumerate(colours)
+    )
+    return " ".join(rules)
+
+
+CURVE_STYLE = f"""
+.curves {{ font: 12.5px system-ui, sans-serif; fill: #1d2126; }}
+.curves .grid {{ stroke: #dcdfe2; }} .curves .quiet {{ fill: #667079; }}
+.curves .line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
+.curves .level {{ stroke: #667079; stroke-width: 1.3; stroke-dasharray: 5 4; }}
+{_colours(LIGHT)}
+@media (prefers-color-scheme: dark) {{ .curves {{ fill: #e6e8ea; }} .curves .grid {{ stroke: #333a40; }}
+  .curves .quiet {{ fill: #98a2ab; }} .curves .level {{ stroke: #98a2ab; }}
+  {_colours(DARK)} }}
+"""
