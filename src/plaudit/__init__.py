@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plaudit.compute_score import acompute_score, compute_score
 
 if TYPE_CHECKING:
-    from plaudit.config import Endpoint, Price, Secret
+    from plaudit.config import Endpoint, EngineConfig, Price, Secret
     from plaudit.engine import Engine
     from plaudit.errors import BatchFailed, ConfigError, PlauditError
     from plaudit.events import Summary
@@ -43,6 +43,7 @@ __all__ = [
     "Criterion",
     "Endpoint",
     "Engine",
+    "EngineConfig",
     "Expected",
     "Group",
     "Judge",
@@ -73,7 +74,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "plaudit.config": "Endpoint Price Secret",
+    "plaudit.config": "Endpoint EngineConfig Price Secret",
     "plaudit.engine": "Engine",
     "plaudit.errors": "BatchFailed ConfigError PlauditError",
     "plaudit.events": "Summary",

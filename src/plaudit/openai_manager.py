@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Secret, Unset
 from plaudit.engine import Engine
+from plaudit.events import Observer
 from plaudit.judges.base import Judge
 from plaudit.pending import Pending
 from plaudit.types import Sample, Verdict
@@ -39,16 +40,28 @@ class AsyncOpenAIManager:
         max_concurrent_requests: int | Unset | None = UNSET,
         *,
         cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
+        observers: Sequence[Observer | str] = (),
     ) -> None:
+        """Nothing is started before the first batch.
+
+        Args:
+            api_key: The endpoint's key; left out: $OPENAI_API_KEY.
+            model_name: The model to ask for.
+            api_endpoint: Like https://host/v1; left out: $OPENAI_BASE_URL.
+            max_concurrent_requests: Calls at once, never more; None: adaptive concurrency alone.
+            cache: As for `Engine`.
+            observers: As for `Engine`.
+
+        Raises:
+            ConfigError: there is no endpoint, or a value makes no sense.
         """
-        api_key                  the endpoint's key; without it, $OPENAI_API_KEY
-        api_endpoint             like https://host/v1; without it, $OPENAI_BASE_URL
-        max_concurrent_requests  calls at once, never crossed; None: as many as the endpoint bears
-        cache                    as for Engine
-        """
-        url = api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None
         self.engine = Engine(
-            url, model=model_name, api_key=api_key, max_concurrent=max_concurrent_requests, cache=cache
+            api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None,
+            model=model_name,
+            api_key=api_key,
+            max_concurrent=max_concurrent_requests,
+            cache=cache,
+            observers=observers,
         )
 
     def submit(self, samples: Iterable[Sample], judge: Judge) -> Pending:

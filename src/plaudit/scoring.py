@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plaudit.config import UNSET
-from plaudit.engine import Engine
+from plaudit.engine import Engine, configure
 from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
@@ -24,7 +24,7 @@ from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
-from plaudit.settings import DEFAULT, Settings, engine_config, load
+from plaudit.settings import DEFAULT, Settings, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.rows import NO_TASK, SOURCE
@@ -96,7 +96,7 @@ class Scoring:
         *,
         engine: Engine | None = None,
         judge: Judge | Panel | None = None,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[Observer | str] = (),
     ) -> None:
         """Nothing is read but the settings.
 
@@ -104,7 +104,8 @@ class Scoring:
             settings: Resolved settings.
             engine: An engine of the caller's; by default one is opened as the settings say.
             judge: A judge for every sample; by default the one that the settings name.
-            observers: Called with every event of the engine that is opened here.
+            observers: Called with every event of the engine that is opened here; each a function, or its
+                import path.
         """
         if judge is not None:
             check_judge(judge, for_rewards=True)
@@ -340,14 +341,15 @@ class Scoring:
         )
 
 
-def open_engine(settings: Settings, observers: Sequence[Observer] = ()) -> Engine:
+def open_engine(settings: Settings, observers: Sequence[Observer | str] = ()) -> Engine:
     """An engine for the judge that the settings name; with only a key, OpenAI's."""
-    config = engine_config(
+    config, live = configure(
         settings,
         endpoints=judge_endpoints(settings),
         cache=UNSET if settings.monitor_cache else None,
+        observers=[_log_of_batches(Log()), *observers],
     )
-    return Engine.from_config(config, observers=[_log_of_batches(Log()), *observers])
+    return Engine.from_config(config, **live)
 
 
 def _log_of_batches(log_event: Observer) -> Observer:

@@ -7,14 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from loopback import INSTANT, JUDGE, samples
+from loopback import INSTANT, JUDGE, loopback, samples
+from typer.testing import CliRunner
 
-from plaudit import Engine
+from plaudit import Engine, compute_score
+from plaudit.cli import app
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event
+from plaudit.integrations.scored import Scored, sample_of
 from plaudit.observers.log import Log
 from plaudit.observers.named import load_observers
+from plaudit.scoring import Scoring
+from plaudit.settings import load
 from plaudit.simulator import SimulatedTransport
 
 SEEN = "seen_events"
@@ -69,6 +74,34 @@ def test_the_environment_may_name_observers(seen: list[Event], monkeypatch: pyte
     engine = Engine("http://host/v1", model="m", cache=None)
     assert engine.config.observers == (f"{SEEN}:watch", "plaudit.observers.log:Log")
     assert isinstance(load_observers(engine.config.observers)[1], Log)
+
+
+def finished(seen: list[Event]) -> int:
+    return sum(event.summary.samples for event in seen if isinstance(event, BatchFinished))
+
+
+def test_compute_score_and_the_adapters_take_them(seen: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        Scored(observers=[f"{SEEN}:watch"]).rewards([sample_of("1 + 1?", "2")])
+        assert finished(seen) == 1
+        Scoring(load({}), observers=[seen.append]).scores([sample_of("1 + 1?", "3")])
+        assert finished(seen) == 2
+        monkeypatch.setenv("PLAUDIT_OBSERVERS", f"{SEEN}:watch")
+        compute_score("4", "2", "other", {"question": "1 + 1?"})
+        assert finished(seen) == 3
+
+
+def test_the_command_line_takes_them(
+    seen: list[Event], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"prompt": "1 + 1?", "response": "2"}\n', encoding="utf-8")
+    monkeypatch.setenv("PLAUDIT_OBSERVERS", f"{SEEN}:watch")
+    with loopback() as server:
+        arguments = ["score", str(source), "-o", str(tmp_path / "out"), "--base-url", server.url, "--quiet"]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert finished(seen) == 1
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,10 @@ ENDS_OF_TEXT = (
 class Scored:
     """Scores rows, from any thread and event loop. Opens nothing early; can be pickled.
 
-    judge             by default what the settings name: PLAUDIT_JUDGE, PLAUDIT_RUBRIC, plaudit.toml
-    max_failure_rate  share of the last 200 rows without a verdict past which BatchFailed is raised; 0.2
-    options           of plaudit.Engine: url=, model=, rpm=, ...; by default those of the settings
+    Args:
+        judge: By default what the settings name: PLAUDIT_JUDGE, PLAUDIT_RUBRIC, plaudit.toml.
+        max_failure_rate: Share of the last 200 rows without a verdict past which BatchFailed is raised; 0.2.
+        options: As `plaudit.Engine` takes them: url, model, rpm, observers, ...; by default the settings'.
     """
 
     def __init__(
@@ -43,7 +44,8 @@ class Scored:
         self._own: Scoring | None = None
         if judge is not None or options:
             settings = load({})
-            self._begin(judge, settings, *(configure(settings, **options) if options else (None, {})))
+            has_engine = bool(options.keys() - {"observers"})  # which any engine can have
+            self._begin(judge, settings, *(configure(settings, **options) if has_engine else (None, options)))
 
     def _begin(
         self,
@@ -55,7 +57,7 @@ class Scored:
         """Score by settings of its own, which go with it to other processes."""
         self._given = judge, settings, config, live
         engine = None if config is None else Engine.from_config(config, **live)
-        self._own = Scoring(settings, engine=engine, judge=judge)
+        self._own = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""

@@ -44,6 +44,11 @@ def test_limits_of_the_configuration_reach_the_engine() -> None:
     assert (endpoint.url, endpoint.model) == (URL, "m")
 
 
+@pytest.mark.parametrize("named", ["mine:watch", ["mine:watch"]])
+def test_observers_of_the_configuration_reach_the_engine(named: str | list[str]) -> None:
+    assert config(base_url=URL, model="m", observers=named).observers == ("mine:watch",)
+
+
 @pytest.mark.parametrize("off", ["off", False])
 def test_the_cache_can_be_turned_off(off: str | bool) -> None:
     assert config(base_url=URL, model="m", cache=off).cache is None
