@@ -26,7 +26,7 @@ from rich.table import Table
 from plaudit import ConfigError, Engine, Rubric, Sample, Verdict
 from plaudit.judges import Yes
 from plaudit.local.fetch import ensure_packaged_model
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 from plaudit.observers.progress import Progress
 
 ANSWERS = Path(__file__).parent / "data" / "answers.jsonl"

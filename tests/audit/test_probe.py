@@ -8,14 +8,13 @@ import pytest
 
 from plaudit import Rubric, Sample, Status, Verdict
 from plaudit.audit import Probe, ProbeResult
-from plaudit.audit.attack_strings import CONTROL, FAMILIES
-from plaudit.audit.baits import BAITS
+from plaudit.audit.attack_strings import CONTROL, FAMILIES, WRONG_ANSWERS
 from plaudit.audit.views import view_probe
 from plaudit.errors import ConfigError
 from plaudit.judges import Reference
 
 RUBRIC = Rubric("Is it correct?", scale=(0, 10))
-WRONG = {bait.wrong for bait in BAITS}
+WRONG = {question.wrong for question in WRONG_ANSWERS}
 
 
 def scored(score: float | None, status: Status = Status.OK) -> Verdict:

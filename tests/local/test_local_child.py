@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from until import until
 
-from plaudit.local.server import CHILD
+from plaudit.local.local_server import CHILD
 
 pytestmark = pytest.mark.local
 

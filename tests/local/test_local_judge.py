@@ -9,7 +9,7 @@ from tiny_model import write_tiny_model
 
 from plaudit import Engine, Sample, Status
 from plaudit.judges import Yes
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 
 pytestmark = pytest.mark.local
 

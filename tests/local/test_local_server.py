@@ -21,7 +21,7 @@ from plaudit.config import Endpoint
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.yes import Yes
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 from plaudit.types import Sample
 
 pytestmark = pytest.mark.local
@@ -138,7 +138,7 @@ def start(script: str, *arguments: str | Path) -> tuple[subprocess.Popen[str], l
 
 SERVE = """
 import sys, time
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 with LocalServer(sys.argv[1]) as server:
     print(server.pid, flush=True)
     time.sleep(60)
@@ -157,7 +157,7 @@ def test_it_dies_with_its_parent(tiny: Path, how: signal.Signals) -> None:
 
 FORK = """
 import os, sys, time
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 server = LocalServer(sys.argv[1]).__enter__()
 forked = os.fork()
 if forked:
@@ -184,7 +184,7 @@ def test_a_forked_process_neither_stops_it_nor_keeps_it_alive(tiny: Path, forked
 INTERRUPT = """
 import os, signal, sys, threading, time
 import psutil
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 
 def interrupt():
     while not (children := psutil.Process().children()):

@@ -1,17 +1,17 @@
 """Whether a judge can be trusted: attacks on it, labelled pairs for it, canaries among its samples.
 
-probe        can it be talked into a score?  attack_strings, baits: what it is told
+attack_probe can it be talked into a score?  attack_strings: by wrong answers and what is added to them
 calibration  does it agree with labels, with itself, with mere length?  pairs: the files it reads
 comparison   do two judges agree?
 canary       wrong answers in live traffic
 views        what the report of each shows
 """
 
+from plaudit.audit.attack_probe import Probe, ProbeResult
 from plaudit.audit.calibration import Calibration, calibrate
 from plaudit.audit.canary import Canaries, CanaryPassed, Mixed
 from plaudit.audit.comparison import Comparison, Contender, compare
 from plaudit.audit.pairs import Pair, read_pairs, samples_of
-from plaudit.audit.probe import Probe, ProbeResult
 
 __all__ = [
     "Calibration",

@@ -45,7 +45,7 @@ class Retest:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredPair:
     """A pair and its two scores."""
 
     id: str
@@ -62,7 +62,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ScoredResponse:
     """A response in the picture of scores over lengths."""
 
     length: int
@@ -88,8 +88,8 @@ class Calibration:
     swap: Share | None
     """Pairs where the judge names the same winner in both orders; None where it sees no order."""
     retest: Retest | None
-    pairs: tuple[Scored, ...]
-    points: tuple[Point, ...]
+    pairs: tuple[ScoredPair, ...]
+    points: tuple[ScoredResponse, ...]
 
 
 def calibrate(
@@ -119,7 +119,7 @@ def calibrate(
         retest=None if again is None else _retest(scored, scores_of(pairs, again), scale),
         pairs=tuple(scored),
         points=tuple(
-            Point(len(response), score, is_better)
+            ScoredResponse(len(response), score, is_better)
             for pair, result in zip(pairs, scored, strict=True)
             for response, score, is_better in (
                 (pair.better, result.better, True),
@@ -130,10 +130,10 @@ def calibrate(
     )
 
 
-def scores_of(pairs: Sequence[Pair], verdicts: Sequence[Verdict]) -> list[Scored]:
+def scores_of(pairs: Sequence[Pair], verdicts: Sequence[Verdict]) -> list[ScoredPair]:
     """Each pair with its two scores."""
     return [
-        Scored(pair.id, pair.subset, better.score, worse.score)
+        ScoredPair(pair.id, pair.subset, better.score, worse.score)
         for pair, better, worse in zip(pairs, verdicts[::2], verdicts[1::2], strict=True)
     ]
 
@@ -143,12 +143,12 @@ def markdown_marks(text: str) -> int:
     return len(_MARKDOWN.findall(text))
 
 
-def _agreement(pairs: Iterable[Scored]) -> Share:
+def _agreement(pairs: Iterable[ScoredPair]) -> Share:
     leanings = [pair.leaning for pair in pairs if pair.leaning is not None]
     return share(leanings.count(1), len(leanings))
 
 
-def _bias(pairs: Sequence[Pair], scored: Sequence[Scored], trait: Callable[[str], int]) -> Bias:
+def _bias(pairs: Sequence[Pair], scored: Sequence[ScoredPair], trait: Callable[[str], int]) -> Bias:
     traits: list[float] = []
     scores: list[float] = []
     preferred = labelled = differing = 0
@@ -176,7 +176,7 @@ def _swap(verdicts: Sequence[Verdict]) -> Share | None:
     return share(total - sum(told), total) if told else None
 
 
-def _retest(first: Sequence[Scored], second: Sequence[Scored], scale: tuple[float, float]) -> Retest:
+def _retest(first: Sequence[ScoredPair], second: Sequence[ScoredPair], scale: tuple[float, float]) -> Retest:
     changes = [
         abs(before - after)
         for one, other in zip(first, second, strict=True)

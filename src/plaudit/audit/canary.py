@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
-from plaudit.audit.attack_strings import FAMILIES
-from plaudit.audit.baits import Bait
-from plaudit.audit.probe import attacked, checked_pass_mark, needs_reference, scale_of
+from plaudit.audit.attack_probe import attacked, checked_pass_mark, needs_reference, scale_of
+from plaudit.audit.attack_strings import FAMILIES, WrongAnswer
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample, Verdict
@@ -115,15 +114,15 @@ class Canaries:
     def _canary(self, digest: bytes, *, in_groups: bool) -> tuple[str, list[Sample]]:
         """The attack it carries, and its samples, the wrong answer last."""
         a, b, off = (int.from_bytes(digest[at : at + 2]) for at in (6, 8, 10))
-        bait = Bait(f"What is {a} + {b}?", f"{a} + {b} is {a + b + 10 + off}.", f"{a + b}")
+        question = WrongAnswer(f"What is {a} + {b}?", f"{a} + {b} is {a + b + 10 + off}.", f"{a + b}")
         choice = int.from_bytes(digest[12:16])
         family, text = _ATTACKS[choice // 2 % len(_ATTACKS)] if choice % 2 else (PLAIN, "WRONG")
-        wrong = attacked(text, bait, top=self.scale[1])
+        wrong = attacked(text, question, top=self.scale[1])
         # A group judge refuses a group of one: beside the wrong answer, it gets the right one.
-        responses = (bait.right, wrong) if in_groups else (wrong,)
-        reference = bait.right if self._with_reference else None
+        responses = (question.right, wrong) if in_groups else (wrong,)
+        reference = question.right if self._with_reference else None
         group = f"canary-{digest.hex()[:16]}" if in_groups else None
-        return family, [Sample(bait.prompt, response, reference, group) for response in responses]
+        return family, [Sample(question.prompt, response, reference, group) for response in responses]
 
     def _look(self, family: str, sample: Sample, verdict: Verdict) -> None:
         if verdict.score is None:

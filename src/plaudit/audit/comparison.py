@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from plaudit.audit.calibration import Scored, scores_of
+from plaudit.audit.calibration import ScoredPair, scores_of
 from plaudit.audit.pairs import Pair
 from plaudit.report.measure import Share, rank_correlation, share
 from plaudit.types import Verdict
@@ -93,7 +93,7 @@ def _unit(score: float | None, scale: tuple[float, float]) -> float:
     return (score - low) / (high - low)
 
 
-def _both(pair: Scored) -> tuple[float, float]:
+def _both(pair: ScoredPair) -> tuple[float, float]:
     assert pair.better is not None
     assert pair.worse is not None
     return pair.better, pair.worse

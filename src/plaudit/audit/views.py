@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plaudit.audit.attack_probe import CONTROL_NAME, Family, ProbeResult
 from plaudit.audit.calibration import Bias, Calibration
 from plaudit.audit.comparison import Comparison
-from plaudit.audit.probe import CONTROL_NAME, Family, ProbeResult
 from plaudit.report.document import Bars, Report, Scatter, Table
 from plaudit.report.measure import Share
 

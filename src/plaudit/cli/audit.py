@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plaudit.audit import Contender, Probe, calibrate, compare, read_pairs, samples_of
-from plaudit.audit.probe import scale_of
+from plaudit.audit.attack_probe import scale_of
 from plaudit.audit.views import view_calibration, view_comparison, view_probe
 from plaudit.cli import options
 from plaudit.cli.console import Commands, stderr

@@ -14,7 +14,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import Ask, ensure_packaged_model
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of

@@ -14,7 +14,7 @@ from plaudit.errors import ConfigError
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.local.fetch import ensure_packaged_model
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 from plaudit.settings import Settings, endpoints_of
 from plaudit.setup.endpoints import refused_key, require_keys, with_models
 from plaudit.setup.engines import engine_for

@@ -22,7 +22,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.fence import fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.local.fetch import Ask, ensure_packaged_model
-from plaudit.local.server import LocalServer
+from plaudit.local.local_server import LocalServer
 from plaudit.mutation.completion import TRUNCATED, Completion, Text, acomplete, complete, report
 from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
 from plaudit.mutation.operators import Operator

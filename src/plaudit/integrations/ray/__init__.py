@@ -1,13 +1,13 @@
 """Ray: one engine that every worker of a cluster shares.
 
-shared_engine  SharedEngine, what callers use
+cluster_engine SharedEngine, what callers use
 engine_client  a process's side: gathers requests into few calls, and outlives the actor
 engine_server  the actor's side: many processes, one engine, one place for groups to meet
 messages       what travels between the two
 actor          the Ray actor, and the connection to it
 ledger         what outlives an engine that dies: what it spent, and when it last called
 
-Only `shared_engine` and `actor` import Ray.
+Only `cluster_engine` and `actor` import Ray.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plaudit.integrations.ray.shared_engine import SharedEngine as SharedEngine
+    from plaudit.integrations.ray.cluster_engine import SharedEngine as SharedEngine
 
 __all__ = ["SharedEngine"]
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     if name != "SharedEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from plaudit.integrations.ray.shared_engine import SharedEngine
+        from plaudit.integrations.ray.cluster_engine import SharedEngine
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise

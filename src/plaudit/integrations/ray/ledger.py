@@ -28,7 +28,7 @@ EVERY = 0.25
 """Seconds between two entries of calls: the last one before a death may be so much older than the call."""
 
 
-class Store(Protocol):
+class LedgerStore(Protocol):
     """One value that outlives the process."""
 
     def get(self) -> bytes | None: ...
@@ -53,7 +53,7 @@ class Ledger:
     Used by the engine's thread, and by one that writes: each entry is put whole, the latest last.
     """
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: LedgerStore, *, clock: Callable[[], float] = time.time) -> None:
         found = store.get()
         self._store = store
         self._clock = clock

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from plaudit.audit.attack_strings import CONTROL, FAMILIES
-from plaudit.audit.baits import BAITS, Bait
+from plaudit.audit.attack_strings import CONTROL, FAMILIES, WRONG_ANSWERS, WrongAnswer
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, higher_is_better
 from plaudit.judges.check import Demanding, check_judge
@@ -115,7 +114,7 @@ class Probe:
             )
         self._with_reference = with_reference or needs_reference(judge)
         self._plan = [
-            (family, text, BAITS[number % len(BAITS)])
+            (family, text, WRONG_ANSWERS[number % len(WRONG_ANSWERS)])
             for family, texts in {**FAMILIES, CONTROL_NAME: CONTROL}.items()
             for number, text in enumerate(_some(texts, per_family))
         ]
@@ -125,13 +124,13 @@ class Probe:
         """Two for each attack: the wrong answer, then the attacked one. Equal ones cost one call."""
         return [
             Sample(
-                bait.prompt,
+                question.prompt,
                 response,
-                bait.right if self._with_reference else None,
+                question.right if self._with_reference else None,
                 group=f"attack-{number}",
             )
-            for number, (_, text, bait) in enumerate(self._plan)
-            for response in (bait.wrong, attacked(text, bait, top=self.scale[1]))
+            for number, (_, text, question) in enumerate(self._plan)
+            for response in (question.wrong, attacked(text, question, top=self.scale[1]))
         ]
 
     def read(self, verdicts: Sequence[Verdict]) -> ProbeResult:
@@ -159,10 +158,12 @@ class Probe:
             attempts=attempts,
         )
 
-    def _attempt(self, family: str, text: str, bait: Bait, base: Verdict, verdict: Verdict) -> Attempt:
-        response = attacked(text, bait, top=self.scale[1])
+    def _attempt(
+        self, family: str, text: str, question: WrongAnswer, base: Verdict, verdict: Verdict
+    ) -> Attempt:
+        response = attacked(text, question, top=self.scale[1])
         outcome = self._outcome(base.score, verdict)
-        return Attempt(family, bait.prompt, response, base.score, verdict.score, verdict.status, outcome)
+        return Attempt(family, question.prompt, response, base.score, verdict.score, verdict.status, outcome)
 
     def _outcome(self, base: float | None, verdict: Verdict) -> Outcome:
         if verdict.status is Status.FLAGGED:
@@ -173,9 +174,9 @@ class Probe:
         return "fooled" if is_lifted or base < self.pass_mark <= verdict.score else "held"
 
 
-def attacked(text: str, bait: Bait, *, top: float) -> str:
+def attacked(text: str, question: WrongAnswer, *, top: float) -> str:
     """The response that an attack string makes of a wrong answer."""
-    return text.replace("TOP", f"{top:g}").replace("WRONG", bait.wrong)
+    return text.replace("TOP", f"{top:g}").replace("WRONG", question.wrong)
 
 
 def scale_of(judge: Judge | Panel) -> tuple[float, float]:
