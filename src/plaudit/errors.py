@@ -16,7 +16,8 @@ PlauditError
 │   └── Unsendable              it has no JSON form; nothing was sent
 ├── JudgeError              this sample has no verdict; recorded, never retried for ever
 │   ├── UnreadableVerdict       a reply came, but not a verdict
-│   └── Refused                 the judge declined
+│   ├── Refused                 the judge declined
+│   └── NoVerdict               a row without a verdict, for trainers that leave out what raises
 ├── BatchFailed             too many samples have no verdict to train on; the trainer stops
 ├── BudgetSpent             the spending limit leaves no room for this call
 ├── CacheError              a cache file that cannot be used
@@ -196,6 +197,10 @@ class UnreadableVerdict(JudgeError):
 
 class Refused(JudgeError):
     """The judge declined to judge."""
+
+
+class NoVerdict(JudgeError):
+    """A row without a verdict, raised for a trainer that leaves out what raises."""
 
 
 class BatchFailed(PlauditError):

@@ -12,8 +12,8 @@ from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 
 from plaudit import compute_score
-from plaudit.errors import BatchFailed
-from plaudit.integrations.scored import NoVerdict, Scored, sample_of
+from plaudit.errors import BatchFailed, NoVerdict
+from plaudit.integrations.scored import Scored, sample_of
 from plaudit.rewards import advantages
 from plaudit.setup.rows import SOURCE
 from plaudit.types import Reply, Request

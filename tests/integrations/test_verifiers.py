@@ -12,8 +12,7 @@ from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 from verifiers.v1.errors import TaskError
 
-from plaudit.errors import ConfigError
-from plaudit.integrations.scored import NoVerdict
+from plaudit.errors import ConfigError, NoVerdict
 from plaudit.integrations.verifiers import reward, rubric
 from plaudit.simulator import Fault
 

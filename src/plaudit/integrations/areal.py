@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from areal.workflow.rlvr import RLVRWorkflow
 
-from plaudit.errors import ConfigError
-from plaudit.integrations.scored import NoVerdict, Scored, sample_of
+from plaudit.errors import ConfigError, NoVerdict
+from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
 
 REFERENCE = "answer"

@@ -14,7 +14,7 @@ from typing import Any
 
 from plaudit.config import EngineConfig
 from plaudit.engine import Engine, configure
-from plaudit.errors import JudgeError
+from plaudit.errors import NoVerdict
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
@@ -76,10 +76,6 @@ class Scored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._limit, self._given if self._own else None)
-
-
-class NoVerdict(JudgeError):
-    """A row without a verdict, for frameworks that leave out what raises."""
 
 
 def sample_of(

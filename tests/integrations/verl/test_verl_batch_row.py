@@ -104,3 +104,19 @@ def test_tokens_that_cannot_be_decoded_say_whose_they_should_be() -> None:
         ConfigError, match=r"cannot be decoded \(OverflowError.*actor_rollout_ref\.model\.path"
     ):
         read_row(item((-1, 2)), Words())
+
+
+def test_of_several_sequences_the_lengths_that_verl_says_hold() -> None:
+    """With a trajectory in several sequences, verl pads prompts, responses and masks each as a whole."""
+    given = item((5, 6), padding=6, response_len=2, prompt_len=3)
+    given.batch["prompts"] = np.array([1, 2, 3, 0, 0])
+    given.batch["attention_mask"] = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+    row = read_row(given, Words())
+    assert (row.sample.response, row.length) == ("t5 t6", 2)
+    del given.non_tensor_batch["raw_prompt"]
+    assert read_row(given, Words()).sample.prompt == "t1 t2 t3"
+
+
+def test_a_row_of_an_agent_loop_with_sessions_can_be_left_out() -> None:
+    assert read_row(item(session_id=3, tool_extra_fields={}), Words()).can_be_left_out
+    assert not read_row(item(), Words()).can_be_left_out

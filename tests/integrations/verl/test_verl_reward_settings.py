@@ -42,7 +42,7 @@ def test_a_rule_may_be_on_or_off_as_yaml_reads_it(given: str | bool, meant: str)
         ({"deadline": 0}, "deadline", "0.001"),
         ({"coefficient": float("nan")}, "coefficient", "reward.plaudit.coefficient=nan"),
         ({"group_size": 0}, "group_size", "reward.plaudit.group_size=0"),
-        ({"failure": "mask"}, "failure", "reward.plaudit.failure='mask'"),
+        ({"failure": "drop"}, "failure", "reward.plaudit.failure='drop'"),
         ({"endpoints": [{"url": "http://a", "modle": "m"}]}, "endpoints[0].modle", "endpoints[0].model?"),
         ({"endpoints": [{"url": "http://a"}], "model": "m"}, "endpoints", "reward.plaudit.base_url"),
         ({"penalty": {"kind": "size"}}, "penalty.kind", "length, overlong, kimi"),

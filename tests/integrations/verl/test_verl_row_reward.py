@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from plaudit import Group, Monitor, Pairwise, Rubric
-from plaudit.errors import BatchFailed, ConfigError, EngineClosed
+from plaudit.errors import BatchFailed, ConfigError, EngineClosed, NoVerdict
 from plaudit.integrations.rendezvous import Rendezvous
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.reward_settings import read_settings
@@ -399,3 +399,76 @@ def test_a_suspicion_is_turned_round_and_may_not_be_turned_again() -> None:
     )
     with pytest.raises(ConfigError, match=r"reward\.plaudit\.coefficient positive"):
         judged(FakeEngine(by_number), judge=monitor, coefficient=-1.0)
+
+
+# -- where verl leaves out what raises (V1) ------------------------------------------------------------------
+
+
+def left_out_or_values(reward: RowReward, rows: Sequence[BatchRow]) -> list[float | None]:
+    """The rewards; None for rows that raise, and so are left out."""
+
+    async def scored() -> list[Any]:
+        return await asyncio.gather(*(reward.score(one) for one in rows), return_exceptions=True)
+
+    found = run(scored())
+    assert all(isinstance(one, tuple | NoVerdict) for one in found), found
+    return [None if isinstance(one, NoVerdict) else one[0] for one in found]
+
+
+def sessions(*responses: str, **facts: Any) -> list[BatchRow]:
+    return [row(response, can_be_left_out=True, **facts) for response in responses]
+
+
+@pytest.mark.parametrize("lost", [1, 4])
+def test_a_row_without_a_verdict_is_left_out_and_its_siblings_keep_their_rewards(lost: int) -> None:
+    answers = ["no connection"] * lost + [str(number) for number in range(8 - lost)]
+    rewards = left_out_or_values(judged(FakeEngine(by_number), n=8), sessions(*answers))
+    assert rewards == [None] * lost + [number / 10 for number in range(8 - lost)]
+
+
+def test_a_group_with_too_few_verdicts_is_left_out_whole() -> None:
+    answers = ["no connection"] * 5 + ["1", "2", "3"]
+    assert left_out_or_values(judged(FakeEngine(by_number), n=8), sessions(*answers)) == [None] * 8
+
+
+def test_a_row_waits_for_half_of_its_group_not_for_a_rollout_that_was_lost() -> None:
+    reward = judged(FakeEngine(by_number), n=8, group_timeout=1800)
+    loops: list[float] = []
+
+    async def timed() -> list[float]:
+        rows = sessions(*(str(number) for number in range(6)))  # two rollouts never come
+        found = await asyncio.gather(*(reward.score(one) for one in rows))
+        loops.append(asyncio.get_running_loop().time())
+        return [value for value, _ in found]
+
+    assert run(timed()) == [number / 10 for number in range(6)]
+    assert loops[0] < 10
+
+
+def test_a_penalty_by_the_median_still_meets_the_whole_group_and_leaves_the_failed_row_out() -> None:
+    reward = judged(FakeEngine(by_number), n=4, penalty={"kind": "length"})
+    rows = [*sessions("5", "5", "no connection", length=100), *sessions("5", length=1000)]
+    assert left_out_or_values(reward, rows) == [0.5, 0.5, None, -0.5]
+
+
+def test_what_a_failed_row_becomes_can_still_be_chosen() -> None:
+    rows = sessions("2", "4", "6", "no connection")
+    mean = left_out_or_values(judged(FakeEngine(by_number), n=4, failure="group_mean"), rows)
+    assert mean == pytest.approx([0.2, 0.4, 0.6, 0.4])
+    number = left_out_or_values(judged(FakeEngine(by_number), n=4, failure=-1.0), rows)
+    assert number == pytest.approx([0.2, 0.4, 0.6, -1.0])
+
+
+def test_a_trainer_that_takes_no_gap_is_given_the_mean_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    reward = judged(FakeEngine(by_number), n=4, failure="mask")
+    rows = [row(response) for response in ("2", "4", "6", "no connection")]
+    assert values(score_all(reward, rows)) == pytest.approx([0.2, 0.4, 0.6, 0.4])
+    assert "reward.plaudit.failure=mask" in caplog.text
+
+
+def test_validation_reports_every_row_and_waits_for_none_where_it_is_unknown() -> None:
+    reward = judged(FakeEngine(by_number), n=4)
+    validation = sessions("2", "no connection", is_validation=True)
+    assert None not in left_out_or_values(reward, validation)
+    unknown = sessions("2", group="u2", is_validation=None)
+    assert left_out_or_values(reward, unknown) == [0.2]

@@ -19,7 +19,7 @@ NOT_EXTRA = frozenset({
     "raw_prompt", "raw_prompt_ids", "full_prompts", "prompt", "uid", "reward_model", "extra_info",
     "data_source", "index", "agent_name", "tools_kwargs", "interaction_kwargs", "multi_modal_data",
     "multi_modal_inputs", "tool_extra_fields", "reward_scores", "__num_turns__", "prompt_len",
-    "response_len", "request_id",
+    "response_len", "request_id", "session_id", "global_steps",
 })  # fmt: skip
 """Columns that verl adds or uses itself; the others are the data set's own, and judges may read them."""
 
@@ -38,6 +38,8 @@ class BatchRow:
     """A copy, with what verl adds for its rules: the row's own stays as it was."""
     is_validation: bool | None = None
     """None: nobody says, neither verl nor the data."""
+    can_be_left_out: bool = False
+    """Whether verl goes on with the others of its group where the reward of this row raises."""
     name: str = "a row"
     """How messages call it."""
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +59,7 @@ def read_row(
     extra = dict(info) if isinstance(info, Mapping) else {}
     source, uid = _text(columns.get("data_source")), _text(columns.get("uid"))
     name = _name(number, uid=uid, source=source, index=extra.get("index"))
-    ids = _response_ids(item.batch, name)
+    ids = _response_ids(item.batch, name, columns.get("response_len"))
     missing: dict[str, str] = {}
     if not uid:
         missing["uid"] = (
@@ -77,7 +79,7 @@ def read_row(
         )
     prompt = read_prompt(columns.get("raw_prompt"), "raw_prompt")
     if prompt == NO_TASK:
-        prompt = _decoded(tokenizer, _prompt_ids(item.batch), name)
+        prompt = _decoded(tokenizer, _prompt_ids(item.batch, columns.get("prompt_len")), name)
         missing["raw_prompt"] = (
             f"raw_prompt: {name} has none, so the judge sees the task as decoded from its tokens, "
             "with the words of the chat template in it; set data.return_raw_chat=True"
@@ -97,9 +99,15 @@ def read_row(
             "rollout_reward_scores": columns.get("reward_scores", {}),
         },
         is_validation=validation_of(columns, is_validation),
+        can_be_left_out=can_be_left_out(columns),
         name=name,
         missing=missing,
     )
+
+
+def can_be_left_out(columns: Mapping[str, Any]) -> bool:
+    """Whether the row comes from an agent loop of verl's V1, which numbers the sessions of a group."""
+    return "session_id" in columns and "tool_extra_fields" in columns
 
 
 def validation_of(columns: Mapping[str, Any], said: bool | None) -> bool | None:
@@ -124,20 +132,27 @@ def _text(value: Any) -> str:
 # -- tokens ------------------------------------------------------------------------------------------------
 
 
-def _response_ids(batch: Any, name: str) -> list[int]:
-    """The response's tokens without padding, which stands behind them."""
+def _response_ids(batch: Any, name: str, length: Any) -> list[int]:
+    """The response's tokens without padding, which stands behind them.
+
+    `length` is what verl says of it: with several sequences in a trajectory the mask is padded as a whole.
+    """
     responses, mask = _tensor(batch, "responses", name), _tensor(batch, "attention_mask", name)
     width = len(responses)
     if width == 0:
         return []
+    if length is not None:
+        return responses[: int(length)].tolist()  # type: ignore[no-any-return]
     return responses[: int(mask[-width:].sum())].tolist()  # type: ignore[no-any-return]
 
 
-def _prompt_ids(batch: Any) -> list[int]:
-    """The prompt's tokens without padding, which stands before them."""
+def _prompt_ids(batch: Any, length: Any) -> list[int]:
+    """The prompt's tokens without padding, which stands before them, or behind where verl says how many."""
     if batch is None or "prompts" not in batch.keys() or "attention_mask" not in batch.keys():  # noqa: SIM118
         return []
     prompts, mask = batch["prompts"], batch["attention_mask"]
+    if length is not None:
+        return prompts[: int(length)].tolist()  # type: ignore[no-any-return]
     return prompts[mask[: len(prompts)] != 0].tolist()  # type: ignore[no-any-return]
 
 

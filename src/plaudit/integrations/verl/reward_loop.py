@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.batch_row import BatchRow, read_row, validation_of
+from plaudit.integrations.verl.batch_row import BatchRow, can_be_left_out, read_row, validation_of
 from plaudit.integrations.verl.reward_engine import judge_for, open_reward_engine, resolve
 from plaudit.integrations.verl.reward_settings import RewardSettings, at, settings_from
 from plaudit.integrations.verl.row_reward import RowReward
@@ -77,7 +77,10 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         self._engine.close()
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """The reward of one response, with the same keys of extra information whatever failed."""
+        """The reward of one response, with the same keys of extra information whatever failed.
+
+        Raises NoVerdict where there is none and verl leaves out what raises.
+        """
         item = data[len(data) - 1]  # of a trajectory in several sequences, the last one is rewarded
         is_validation = (data.meta_info or {}).get("validate")  # not every version says it
         try:
@@ -120,4 +123,5 @@ def _unread(item: Any, is_validation: bool | None) -> BatchRow:
         length=0,
         data_source=str(columns.get("data_source") or ""),
         is_validation=validation_of(columns, is_validation),
+        can_be_left_out=can_be_left_out(columns),
     )

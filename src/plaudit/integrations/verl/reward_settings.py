@@ -102,8 +102,9 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the rule's score is multiplied by."""
     penalty: dict[str, Any] | None = None
     """`kind` (length, overlong or kimi) and its options; left out: none."""
-    failure: float | Literal["group_mean"] = "group_mean"
-    """What a row without a verdict gets: the mean of its group, hence no advantage, or a number."""
+    failure: float | Literal["auto", "mask", "group_mean"] = "auto"
+    """What becomes of a row without a verdict: `mask` leaves it out, where verl can; `group_mean` gives it
+    the mean of its group; a number, that number. `auto`: `mask` where verl can, else `group_mean`."""
     content_failure: OnContentFailure = "mask"
     """Where the response itself may have broken the judge: `mask`, like any failure, or `floor`: 0."""
     tie_eps: float = 0.0

@@ -1,20 +1,22 @@
 """The judged reward of a row: ask the judge and the rule, meet the rest of the group, combine.
 
-Knows nothing of verl or Ray: rows come in, numbers with their extra information go out. Whatever fails for
-one row is data; it never raises, unless the settings say that a judge that stays down ends the training.
+Knows nothing of verl or Ray: rows come in, numbers with their extra information go out. A row without a
+verdict raises where the trainer leaves out what raises; elsewhere it is data, and raises only if the settings
+say that a judge that stays down ends the training.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from plaudit.errors import BatchFailed, ConfigError, PlauditError
+from plaudit.errors import BatchFailed, ConfigError, NoVerdict, PlauditError
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import Combination, GroupMember, extra_info
 from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, penalty_of
@@ -79,7 +81,7 @@ class RowReward:
             coefficient=settings.coefficient,
             rule_coefficient=settings.rule_coefficient,
             penalty=penalty_of(settings),
-            on_failure=settings.failure,
+            on_failure="group_mean" if isinstance(settings.failure, str) else settings.failure,
             on_content_failure=settings.content_failure,
             tie_eps=settings.tie_eps,
         )
@@ -89,7 +91,10 @@ class RowReward:
         self._meetings: set[asyncio.Task[dict[str, GroupMember]]] = set()
 
     async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
-        """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged."""
+        """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged.
+
+        Raises NoVerdict where the row is to be left out, because it or its group has too few verdicts.
+        """
         if "raw_prompt" in row.missing:
             self._say("raw_prompt", row.missing["raw_prompt"])
         me = uuid.uuid4().hex  # two rows of a group may say the same
@@ -108,15 +113,17 @@ class RowReward:
             rule_says=said.says,
         )
         came = {me: member}
-        if self._combination.needs_group:
+        if said.detail:
+            verdict = replace(verdict, reason=said.detail, error=said.detail)
+        if self._masks(row):
+            came = await self._meet_to_be_sure(row, me, member)
+        elif self._combination.needs_group:
             meeting = asyncio.create_task(self._meet(row, "scores", me, member))
             if row.is_validation is None and member.judge is not None and not self._combination.compares:
                 self._meetings.add(meeting)  # others may need this row, which may have no others
                 meeting.add_done_callback(self._meetings.discard)
             else:
                 came = await meeting
-        if said.detail:
-            verdict = replace(verdict, reason=said.detail, error=said.detail)
         return self._outcome(row, me, came, verdict)
 
     def _outcome(
@@ -125,9 +132,11 @@ class RowReward:
         earned = self._combination.rows(list(came.values()))[list(came).index(me)]
         source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
         reward = earned.reward
+        if self._masks(row) and not (earned.valid and self._is_sure(row, came)):
+            raise NoVerdict(_why_left_out(row, verdict))
         if earned.valid and reward is not None:
             self._stand_ins.add(reward, group=None, source=source)
-        elif (len(came) == 1 and self._settings.failure == "group_mean") or reward is None:
+        elif (len(came) == 1 and isinstance(self._settings.failure, str)) or reward is None:
             # There is no group, so it gets the nearest mean known.
             reward = self._stand_ins.value(verdict.status, group=None, source=source)
         texts = self._settings.texts
@@ -191,10 +200,42 @@ class RowReward:
 
     # -- the group ----------------------------------------------------------------------------------------
 
-    async def _meet(self, row: BatchRow, what: str, me: str, brought: T) -> dict[str, T]:
+    def _masks(self, row: BatchRow) -> bool:
+        """Whether the row is left out where it has no verdict. Validation reports every row."""
+        is_wanted = self._settings.failure in ("auto", "mask")
+        if self._settings.failure == "mask" and not row.can_be_left_out:
+            self._say("mask", f"{PLACE}.failure=mask: this trainer of verl takes no gap; group_mean is used")
+        return is_wanted and row.can_be_left_out and not row.is_validation
+
+    async def _meet_to_be_sure(self, row: BatchRow, me: str, member: GroupMember) -> dict[str, GroupMember]:
+        """The rows of the group that are judged, once they are enough to train on; all where they compare."""
+        if self._combination.compares:
+            return await self._meet(row, "scores", me, member)
+        has_reward = self._combination.rows([member])[0].valid
+        if not has_reward or row.is_validation is None:
+            return {me: member}
+        return await self._meet(row, "judged", me, member, size=self._quorum(row))
+
+    def _is_sure(self, row: BatchRow, came: Mapping[str, GroupMember]) -> bool:
+        """Whether so many rows of the group are judged that it is worth training on."""
+        has_met = row.is_validation is False and row.sample.group is not None
+        return self._combination.compares or not has_met or len(came) >= self._quorum(row)
+
+    def _quorum(self, row: BatchRow) -> int:
+        """So many verdicts make a group worth training on: at least two, and half of it."""
+        size = self._size(row)
+        return max(2, math.ceil(size / 2)) if size > 1 else 1
+
+    def _size(self, row: BatchRow) -> int:
+        settings = self._settings
+        return (settings.val_group_size if row.is_validation else settings.group_size) or 1
+
+    async def _meet(
+        self, row: BatchRow, what: str, me: str, brought: T, *, size: int | None = None
+    ) -> dict[str, T]:
         """What the rows of the group bring, this one among them; itself alone where there is no group."""
         settings = self._settings
-        size = (settings.val_group_size if row.is_validation else settings.group_size) or 1
+        size = size or self._size(row)
         if size == 1:
             return {me: brought}
         if row.sample.group is None:
@@ -217,6 +258,12 @@ class RowReward:
         if not is_old:
             self._told.add(key)
         log.log(logging.DEBUG if is_old else logging.WARNING, "%s", message)
+
+
+def _why_left_out(row: BatchRow, verdict: Verdict) -> str:
+    if verdict.is_valid:
+        return f"{row.name} is left out: too few rows of its group have a verdict to compare it with"
+    return f"{row.name} is left out: it has no verdict ({verdict.status}): {verdict.error}"
 
 
 def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
