@@ -11,7 +11,7 @@ import pytest
 
 from plaudit.child_env import child_environment
 from plaudit.errors import ConfigError
-from plaudit.local import fetch, server
+from plaudit.local import fetch, local_server
 from plaudit.rewards import math_check
 
 SECRETS = (
@@ -57,10 +57,10 @@ def test_the_math_checker_gets_no_key(confess: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_embedded_judge_gets_no_key(confess: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CHILD", confess)
+    monkeypatch.setattr(local_server, "CHILD", confess)
     model = confess.with_name("model.gguf")
     model.write_bytes(b"GGUF" + bytes(64))
-    with pytest.raises(ConfigError, match="could not start"), server.LocalServer(model):
+    with pytest.raises(ConfigError, match="could not start"), local_server.LocalServer(model):
         pass
     assert told(confess)["CUDA_VISIBLE_DEVICES"] == "1"
 
