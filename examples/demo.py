@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plaudit import ConfigError, Engine, Rubric, Sample, Verdict
-from plaudit.judges import Yes
+from plaudit.judges import Likelihood
 from plaudit.local.fetch import ensure_packaged_model
 from plaudit.local.local_server import LocalServer
 from plaudit.observers.progress import Progress
@@ -52,10 +52,11 @@ def judge_answers() -> None:
         Engine(endpoints=[server.endpoint], cache=None, observers=[progress]) as engine,
     ):
         console.print(
-            f"{len(samples)} answers, half of them wrong; on two cores this takes half a minute ..."
+            f"{len(samples)} answers, half of them wrong. The model reads each one after its question, and the "
+            "score is how probable it finds the text; it takes about ten seconds on two cores ..."
         )
         started = time.perf_counter()
-        verdicts = engine.score(samples, Yes("Is the response a correct answer to the task?"))
+        verdicts = engine.score(samples, Likelihood())
         seconds = time.perf_counter() - started
         said = server.notice
     console.print(answers_table(lines, verdicts))
@@ -70,7 +71,7 @@ def judge_answers() -> None:
 
 
 def answers_table(lines: Sequence[dict[str, Any]], verdicts: Sequence[Verdict]) -> Table:
-    table = Table("question", "answer", "is", "P(yes)", box=None, pad_edge=False)
+    table = Table("question", "answer", "is", "log-probability", box=None, pad_edge=False)
     ranked = sorted(zip(lines, verdicts, strict=True), key=lambda item: item[0]["id"])
     seen = ""
     for line, verdict in ranked:
@@ -78,7 +79,7 @@ def answers_table(lines: Sequence[dict[str, Any]], verdicts: Sequence[Verdict]) 
         question = "" if line["prompt"] == seen else line["prompt"]
         seen = line["prompt"]
         mark = "[green]right[/]" if is_right else "[red]wrong[/]"
-        shown = verdict.error or "?" if verdict.score is None else f"{verdict.score:.2f}"
+        shown = verdict.error or "?" if verdict.score is None else f"{verdict.score:.1f}"
         table.add_row(question, line["response"], mark, shown)
     return table
 

@@ -50,13 +50,21 @@ class GenerateRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class LikelihoodRequest:
+    """The log-probability of a text after a prompt is asked for; the reply's `tokens` are the text's."""
+
+    prompt: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """Texts to be embedded in one call."""
 
     texts: tuple[str, ...]
 
 
-Request = ChatRequest | GenerateRequest | EmbedRequest
+Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest
 
 
 @dataclass(frozen=True, slots=True)

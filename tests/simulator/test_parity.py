@@ -24,7 +24,7 @@ from plaudit.simulator.http import serving
 from plaudit.simulator.scenario import Capacity
 from plaudit.testing import run
 from plaudit.transports import Transport, open_transport
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, Reply, Request
 
 SWIFT = Latency(mean_tokens=10.0, sigma=0.5, seconds_per_token=0.0005, first_token=0.002, round_trip=0.001)
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number", "minimum": 1, "maximum": 5}}}
@@ -38,6 +38,8 @@ REQUESTS: list[Request] = [
     GenerateRequest("Once", max_tokens=20),
     EmbedRequest(("a", "b")),
 ]
+LIKELIHOOD = LikelihoodRequest("Question: 1 + 1?\nAnswer:", " It is 2.")
+"""Ollama's routes have no such thing."""
 Result = Reply | tuple[str, float | None]
 
 
@@ -79,6 +81,13 @@ def test_replies_are_the_same_to_the_last_token(kind: Literal["openai", "ollama"
     expected = in_memory(scenario, REQUESTS)
     assert all(isinstance(result, Reply) for result in expected)
     assert over_http(scenario, REQUESTS, kind) == expected
+
+
+def test_the_likelihood_of_a_text_is_the_same_too() -> None:
+    scenario = Scenario(seed=11, latency=SWIFT)
+    expected = in_memory(scenario, [LIKELIHOOD])
+    assert all(isinstance(result, Reply) and len(result.tokens) == 3 for result in expected)
+    assert over_http(scenario, [LIKELIHOOD], "openai") == expected
 
 
 @pytest.mark.parametrize(

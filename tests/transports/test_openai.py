@@ -17,6 +17,7 @@ from plaudit.types import (
     ChatRequest,
     EmbedRequest,
     GenerateRequest,
+    LikelihoodRequest,
     RateHeaders,
     Reply,
     Request,
@@ -70,6 +71,48 @@ def test_a_plain_text_goes_to_the_completions_route() -> None:
     path, body = sent(GenerateRequest("Once", max_tokens=9, temperature=1.0))
     assert path == "/completions"
     assert body == {"model": "m", "prompt": "Once", "max_tokens": 9, "temperature": 1.0}
+
+
+TOWN = LikelihoodRequest("Capital?", " Paris.")
+ECHO = {"tokens": ["Cap", "ital?", " Paris", ".", " It"], "token_logprobs": [None, -1.0, -0.5, -0.25, -3.0]}
+FORCED = [
+    {"token": " Paris", "logprob": -0.5},
+    {"token": ".", "logprob": -0.25},
+    {"token": "", "logprob": -1},
+]
+
+
+def test_the_likelihood_of_a_text_is_read_from_the_echo_of_a_prompt() -> None:
+    path, body = sent(TOWN)
+    assert path == "/completions"
+    assert (body["prompt"], body["echo"], body["logprobs"]) == ("Capital? Paris.", True, 1)
+    reply = read(chat(text="Capital? Paris. It", logprobs=ECHO), request=TOWN)
+    assert reply.tokens == (TokenChoice(" Paris", -0.5), TokenChoice(".", -0.25))
+
+
+def test_a_token_that_stretches_over_the_end_of_the_prompt_belongs_to_the_text() -> None:
+    echo = {"tokens": ["Capital", "? Par", "is."], "token_logprobs": [None, -2.0, -0.5]}
+    reply = read(chat(text="", logprobs=echo), request=TOWN)
+    assert reply.tokens == (TokenChoice(" Par", -2.0), TokenChoice("is.", -0.5))
+
+
+def test_a_server_without_echo_is_made_to_repeat_the_text_by_a_grammar() -> None:
+    with pytest.raises(ErrorReply) as caught:
+        read(chat(text="", logprobs={"content": FORCED}), request=TOWN)
+    learned = OpenAI("m").adapted(caught.value.complaint)
+    assert learned == OpenAI("m", shape=Shape(has_echo=False))
+    _, body = sent(TOWN, learned)
+    assert (body["prompt"], body["grammar"]) == ("Capital?", 'root ::= " Paris."')
+    answer = json.dumps(chat(text=" Paris.", logprobs={"content": FORCED})).encode()
+    tokens = OpenAI("m", shape=Shape(has_echo=False)).decode(TOWN, answer, None).tokens
+    assert [token.logprob for token in tokens] == [-0.5, -0.25]
+
+
+def test_a_server_that_writes_something_else_instead_cannot_tell_a_likelihood() -> None:
+    dialect = OpenAI("m", shape=Shape(has_echo=False))
+    with pytest.raises(ErrorReply) as caught:
+        dialect.decode(TOWN, json.dumps(chat(text=" Rome.", logprobs={"content": []})).encode(), None)
+    assert dialect.adapted(caught.value.complaint) is None
 
 
 def test_texts_go_to_the_embeddings_route_in_one_call() -> None:

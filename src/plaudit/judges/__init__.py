@@ -7,6 +7,7 @@ from plaudit.judges.criteria import Criterion
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.jury import Jury
+from plaudit.judges.likelihood import Likelihood
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.pairwise import Pairwise
 from plaudit.judges.reference import Reference
@@ -21,6 +22,7 @@ __all__ = [
     "Group",
     "Judge",
     "Jury",
+    "Likelihood",
     "Monitor",
     "Pairwise",
     "Panel",

@@ -19,6 +19,7 @@ from plaudit.judges.criteria import Criterion
 from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.jury import Jury
+from plaudit.judges.likelihood import Likelihood
 from plaudit.judges.locator import Key
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.pairwise import Pairwise
@@ -206,6 +207,7 @@ _KINDS: dict[str, Kind] = {
     "checklist": Kind(_checklist, {**_one_call.options, "calls": int | Literal["one", "each"]}, ()),
     "monitor": _kind_of(Monitor),
     "expected": _kind_of(Expected),
+    "likelihood": _kind_of(Likelihood),
     "group": _kind_of(Group),
     "pairwise": _kind_of(Pairwise),
     "jury": _kind_of(Jury),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from plaudit.config import Price
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Request, Usage
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, Request, Usage
 
 TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
@@ -25,6 +25,9 @@ def token_bound(request: Request) -> tuple[int, int]:
             return turns + schema + TEMPLATE_TOKENS, request.max_tokens
         case GenerateRequest():
             return _bytes(request.prompt) + TEMPLATE_TOKENS, request.max_tokens
+        case LikelihoodRequest():
+            size = _bytes(request.text)
+            return _bytes(request.prompt) + size + TEMPLATE_TOKENS, size + 1
         case EmbedRequest():
             return sum(_bytes(text) + TURN_TOKENS for text in request.texts), 0
 

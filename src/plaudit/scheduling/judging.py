@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import get_args
 
 from plaudit.errors import PlauditError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.scale import is_on_scale
 from plaudit.scheduling import record
 from plaudit.scheduling.batch import Batch
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request, Sample, Status, Verdict
+from plaudit.types import Reply, Request, Sample, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -18,7 +19,7 @@ log = logging.getLogger("plaudit")
 def render(batch: Batch, sample: Sample) -> Request | Verdict:
     """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
     rendered = batch.judge.render(sample)
-    if not isinstance(rendered, (ChatRequest, Verdict, EmbedRequest, GenerateRequest)):
+    if not isinstance(rendered, (*get_args(Request), Verdict)):
         raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
     if isinstance(rendered, Verdict):
         check_score(rendered, batch.judge, "render")

@@ -60,7 +60,9 @@ def answer(
         return Reply(BABBLE, model=ask.model, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
     shown = QUESTION.search(ask.texts[-1]) if ask.schema is None else None
-    if ask.digits:
+    if ask.echo:
+        text, choices = writer.echo()
+    elif ask.digits:
         text, choices = writer.digit(*ask.digits)
     elif shown:
         text, choices = writer.rewrite(shown[2]), ()
@@ -93,6 +95,14 @@ class _Writer:
         schema = {"properties": {"score": bounds}}
         choice = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
         return choice.token, (choice,)
+
+    def echo(self) -> tuple[str, tuple[TokenChoice, ...]]:
+        text = "".join(self._ask.texts)
+        words = re.findall(r"\s*\S+|\s+$", text)
+        return text, tuple(
+            TokenChoice(word, math.log(0.02 + 0.96 * self._chance(f"echo {place} {word}")))
+            for place, word in enumerate(words)
+        )
 
     def rewrite(self, question: str) -> str:
         return REWRITES[int(self._chance("rewrite") * len(REWRITES))] + question

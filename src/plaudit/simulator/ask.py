@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from plaudit.types import ChatRequest, EmbedRequest, Request
+from plaudit.types import ChatRequest, EmbedRequest, LikelihoodRequest, Request
 
 
 class Ask(Struct, frozen=True):
@@ -24,6 +24,8 @@ class Ask(Struct, frozen=True):
     schema: Mapping[str, Any] | None = None
     top_logprobs: int = 0
     dimensions: int | None = None
+    echo: bool = False
+    """Whether the prompt itself is to be repeated, with the log-probabilities of its tokens."""
     key: bytes = b""
     """Derived: the same for the same question to the same model, over HTTP and in memory alike."""
     prompt_tokens: int = 0
@@ -65,5 +67,9 @@ def ask_of(request: Request, *, model: str) -> Ask:
             max_tokens=request.max_tokens,
             schema=request.schema,
             top_logprobs=request.top_logprobs,
+        )
+    if isinstance(request, LikelihoodRequest):
+        return Ask(
+            "generate", model, (request.prompt + request.text,), max_tokens=1, top_logprobs=1, echo=True
         )
     return Ask("generate", model, (request.prompt,), max_tokens=request.max_tokens)

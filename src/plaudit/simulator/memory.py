@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import accumulate
+
 from plaudit.errors import (
     EndpointRefused,
     EngineClosed,
@@ -20,7 +23,7 @@ from plaudit.simulator.outcome import BROKEN, Outcome
 from plaudit.simulator.routes import rate_headers
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import SimulatedServer
-from plaudit.types import Reply, Request
+from plaudit.types import LikelihoodRequest, Reply, Request
 
 
 class SimulatedTransport:
@@ -39,7 +42,8 @@ class SimulatedTransport:
         if self._is_closed:
             raise EngineClosed("this simulated transport is closed")
         ask = ask_of(request, model=self._model)
-        return reply_or_error(await self._live.answer(ask, api_key=self._api_key))
+        reply = reply_or_error(await self._live.answer(ask, api_key=self._api_key))
+        return _of_text(request, reply) if isinstance(request, LikelihoodRequest) else reply
 
     def become(self, scenario: Scenario) -> None:
         """Have the server follow another scenario from now on, its time zero being the next request."""
@@ -49,6 +53,13 @@ class SimulatedTransport:
         """Leave the server, with every call that is under way."""
         self._is_closed = True
         self._live.end(EngineClosed("this simulated transport is closed"))
+
+
+def _of_text(request: LikelihoodRequest, reply: Reply) -> Reply:
+    """An echo without the tokens of the prompt, as a transport gives it."""
+    ends = accumulate(len(choice.token) for choice in reply.tokens)
+    kept = (choice for choice, end in zip(reply.tokens, ends, strict=True) if end > len(request.prompt))
+    return replace(reply, tokens=tuple(kept))
 
 
 def reply_or_error(outcome: Outcome) -> Reply:

@@ -56,11 +56,20 @@ class CompletionBody(Struct):
     model: str
     prompt: str | list[str]
     max_tokens: int | None = None
+    echo: bool = False
+    logprobs: int | None = None
     stream: bool | None = None
 
     def ask(self) -> Ask:
         texts = (self.prompt,) if isinstance(self.prompt, str) else tuple(self.prompt)
-        return Ask("generate", self.model, texts, max_tokens=self.max_tokens)
+        return Ask(
+            "generate",
+            self.model,
+            texts,
+            max_tokens=self.max_tokens,
+            top_logprobs=self.logprobs or 0,
+            echo=self.echo,
+        )
 
 
 class EmbeddingBody(Struct):
@@ -106,7 +115,16 @@ def chat_stream(reply: Reply) -> bytes:
 
 
 def completion_reply(reply: Reply) -> bytes:
-    choice = {"index": 0, "text": reply.text, "logprobs": None, "finish_reason": reply.finish_reason}
+    logprobs = {
+        "tokens": [choice.token for choice in reply.tokens],
+        "token_logprobs": [choice.logprob for choice in reply.tokens],
+    }
+    choice = {
+        "index": 0,
+        "text": reply.text,
+        "logprobs": logprobs if reply.tokens else None,
+        "finish_reason": reply.finish_reason,
+    }
     return _encode("text_completion", reply, choices=[choice])
 
 

@@ -11,7 +11,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import EngineClosed, PlauditError, SendAgain, TransportFailed
 from plaudit.policy.headers import rate_headers
 from plaudit.transports.client import Answer, HttpClient
-from plaudit.transports.complaint import complaint_of
+from plaudit.transports.complaint import Complaint, complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
 from plaudit.types import Reply, Request
@@ -46,7 +46,8 @@ class HttpTransport:
         answer = await self._post(path, body)
         if 200 <= answer.status < 300:
             return self._read(dialect, request, answer)
-        self._learn(dialect, answer)
+        if answer.status in (400, 422):
+            self._learn(dialect, complaint_of(answer.body), answer.status)
         raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
 
     async def close(self) -> None:
@@ -81,6 +82,7 @@ class HttpTransport:
         try:
             return dialect.decode(request, answer.body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
+            self._learn(dialect, error.complaint, answer.status)
             failure = failure_in_reply(self._endpoint, answer.headers, error.complaint, now=time.time())
         except BadReply as error:
             failure = broken(self._endpoint, f"the reply is of no use: {error}")
@@ -88,17 +90,14 @@ class HttpTransport:
             failure = broken(self._endpoint, _not_a_reply(answer, error))
         raise failure
 
-    def _learn(self, used: Dialect, answer: Answer) -> None:
+    def _learn(self, used: Dialect, complaint: Complaint, status: int) -> None:
         """Raise SendAgain where the endpoint took offence at a parameter that requests can do without."""
-        if answer.status not in (400, 422):
-            return
-        complaint = complaint_of(answer.body)
         if used.adapted(complaint) is None:
             return
         # Calls in flight together learn the same lesson: only the first of them changes anything.
         self._dialect = self._dialect.adapted(complaint) or self._dialect
         said = complaint.excerpt(self._endpoint.key)
-        raise SendAgain(f"{self._endpoint.name} answered {answer.status}: {said}", is_answered=True)
+        raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
 
 
 def _not_a_reply(answer: Answer, error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from plaudit.config import Price
+from plaudit.errors import Unsendable
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
     BadReply,
@@ -23,7 +24,15 @@ from plaudit.transports.dialect import (
     usage_of,
 )
 from plaudit.transports.shape import FULL, Shape
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, RateHeaders, Reply, Request
+from plaudit.types import (
+    ChatRequest,
+    EmbedRequest,
+    GenerateRequest,
+    LikelihoodRequest,
+    RateHeaders,
+    Reply,
+    Request,
+)
 
 KEEP_ALIVE = "30m"
 """How long the model stays loaded after a call: longer than a training step, shorter than a night."""
@@ -49,6 +58,11 @@ class Ollama:
         if isinstance(request, GenerateRequest):
             body = self._sampled(request, {"prompt": request.prompt, "raw": True})
             return "/api/generate", encode_json(body)
+        if isinstance(request, LikelihoodRequest):
+            raise Unsendable(
+                "Ollama cannot tell the log-probability of a given text; use llama.cpp, vLLM, or "
+                "another server whose completions take `echo`"
+            )
         return "/api/embed", encode_json(
             {"model": self.model, "input": request.texts, "keep_alive": KEEP_ALIVE}
         )

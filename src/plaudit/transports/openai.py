@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from plaudit.config import Price
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
+    ErrorReply,
     Token,
     check_vectors,
     choices_of,
@@ -22,9 +24,11 @@ from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
     EmbedRequest,
     GenerateRequest,
+    LikelihoodRequest,
     RateHeaders,
     Reply,
     Request,
+    TokenChoice,
     Usage,
 )
 
@@ -42,6 +46,8 @@ class OpenAI:
         if isinstance(request, EmbedRequest):
             body["input"] = request.texts
             return "/embeddings", encode_json(body)
+        if isinstance(request, LikelihoodRequest):
+            return "/completions", encode_json(body | self._given_text(request))
         shape = self.shape
         body[shape.limit_name] = request.max_tokens
         if shape.has_temperature:
@@ -72,15 +78,42 @@ class OpenAI:
         if isinstance(content, list):  # some gateways give the text in parts
             content = "".join(part.text or "" for part in content)
         logprobs = choice.logprobs
+        if isinstance(request, LikelihoodRequest):
+            tokens = self._tokens_given(request, choice)
+        else:
+            tokens = choices_of(logprobs.content) if logprobs and logprobs.content else ()
         return Reply(
             content or "",
             model=found.model or self.model,
             finish_reason=choice.finish_reason or "stop",
             refusal=message.refusal or None,
             usage=self._usage(found.usage),
-            tokens=choices_of(logprobs.content) if logprobs and logprobs.content else (),
+            tokens=tokens,
             rate=rate,
         )
+
+    def _given_text(self, request: LikelihoodRequest) -> dict[str, Any]:
+        """A completion that has to repeat the text: as a prompt's echo, or forced by a grammar."""
+        asked: dict[str, Any] = {"temperature": 0.0, "logprobs": 1}
+        if self.shape.has_echo:
+            return asked | {"prompt": request.prompt + request.text, "max_tokens": 1, "echo": True}
+        most = len(request.text.encode("utf-8", "replace")) + 1  # a token has a byte or more
+        grammar = f"root ::= {json.dumps(request.text, ensure_ascii=False)}"
+        return asked | {"prompt": request.prompt, "max_tokens": most, "grammar": grammar}
+
+    def _tokens_given(self, request: LikelihoodRequest, choice: _Choice) -> tuple[TokenChoice, ...]:
+        """The tokens of the text. Where the server has not repeated it, that is a complaint about the way."""
+        logprobs = choice.logprobs or _Logprobs()
+        if self.shape.has_echo:
+            found = _after(len(request.prompt), len(request.text), logprobs)
+            way = "echo"
+        else:
+            found = [token for token in choices_of(logprobs.content or []) if token.token]
+            way = "grammar"
+        if not found or "".join(token.token for token in found).strip() != request.text.strip():
+            trouble = "the server does not support log-probabilities of a given text"
+            raise ErrorReply(Complaint(f"{trouble} (by {way})", code="400", param=way))
+        return tuple(found)
 
     def adapted(self, complaint: Complaint) -> OpenAI | None:
         shape = self.shape.adapted(complaint)
@@ -114,6 +147,10 @@ class _Message(msgspec.Struct, gc=False):
 
 class _Logprobs(msgspec.Struct, gc=False):
     content: list[Token] | None = None
+    """In chats, and in completions of llama.cpp."""
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+    """In completions of OpenAI, vLLM and others, with `echo` also those of the prompt; none for the first."""
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -152,6 +189,17 @@ class _Embeddings(msgspec.Struct, gc=False):
     model: str | None = None
     usage: _AnyUsage = None
     error: Any = None
+
+
+def _after(start: int, length: int, logprobs: _Logprobs) -> list[TokenChoice]:
+    """The tokens of an echoed prompt from a place on. One that stretches over the place belongs to them."""
+    found = []
+    at = 0
+    for token, logprob in zip(logprobs.tokens or (), logprobs.token_logprobs or (), strict=False):
+        begin, at = at, at + len(token)
+        if at > start and begin < start + length and logprob is not None:
+            found.append(TokenChoice(token[max(start - begin, 0) :][: start + length - begin], logprob))
+    return found
 
 
 _completion = msgspec.json.Decoder(_Completion)

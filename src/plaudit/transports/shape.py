@@ -44,6 +44,8 @@ class Shape:
     """Without it, the reply's format is asked for by the prompt alone."""
     has_temperature: bool = True
     has_logprobs: bool = True
+    has_echo: bool = True
+    """Whether completions repeat the prompt with its log-probabilities; llama.cpp takes a grammar instead."""
 
     def adapted(self, complaint: Complaint) -> Shape | None:
         """The shape without the parameter that is complained of, or None when it is about something else.
@@ -66,6 +68,8 @@ class Shape:
             return replace(self, has_temperature=False)
         if self.has_logprobs and "logprobs" in named:
             return replace(self, has_logprobs=False)
+        if self.has_echo and "echo" in named:
+            return replace(self, has_echo=False)
         return None
 
 
