@@ -35,6 +35,7 @@ FULL = (
     ("two_runs.py",),
     ("simulator.py",),
     ("peers.py",),
+    ("likelihood.py",),
 )
 QUICK = (
     ("makespan.py", "--seeds", "1"),

@@ -52,8 +52,8 @@ def judge_answers() -> None:
         Engine(endpoints=[server.endpoint], cache=None, observers=[progress]) as engine,
     ):
         console.print(
-            f"{len(samples)} answers, half of them wrong. The model reads each one after its question, and the "
-            "score is how probable it finds the text; it takes about ten seconds on two cores ..."
+            f"{len(samples)} answers, half of them wrong. The model reads each after its question; the score "
+            "is how probable it finds the answer's text. On two cores this takes a quarter of a minute ..."
         )
         started = time.perf_counter()
         verdicts = engine.score(samples, Likelihood())
@@ -170,7 +170,13 @@ def main() -> None:
     except ConfigError as error:
         console.print(f"Part one has to be left out: {error}\n", style="red")
     compare()
-    console.print("Next: plaudit score --help, and README.md.")
+    console.print("Next, the same from the command line, then with a judge of your own:", style="bold")
+    for words in (
+        "score examples/data/answers.jsonl -o scored.jsonl",
+        "score examples/data/answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 --model NAME",
+        "doctor --base-url http://localhost:8000/v1",
+    ):
+        console.print(f"    {Path(sys.executable).parent / 'plaudit'} {words}", soft_wrap=True)
 
 
 if __name__ == "__main__":

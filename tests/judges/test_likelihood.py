@@ -55,7 +55,7 @@ def test_numbers_that_are_no_log_probabilities_are_no_verdict(logprobs: tuple[fl
 def test_an_empty_response_gets_the_lowest_score_without_a_call() -> None:
     verdict = Likelihood().render(Sample("Q", " "))
     assert not isinstance(verdict, LikelihoodRequest)
-    assert (verdict.status, verdict.score) == (Status.EMPTY, -100.0)
+    assert (verdict.status, verdict.score) == (Status.EMPTY, -300.0)
 
 
 def test_the_version_changes_with_the_template_and_the_floor() -> None:
@@ -76,4 +76,4 @@ def test_the_engine_scores_by_it() -> None:
     with Engine("http://s/v1", cache=None, transport=lambda _: SimulatedTransport(Scenario())) as engine:
         right, other = engine.score([TOWN, Sample(TOWN.prompt, "Lyon.")], Likelihood())
     assert right.score is not None and other.score is not None
-    assert -100.0 <= right.score < 0.0 and right.score != other.score
+    assert -300.0 <= right.score < 0.0 and right.score != other.score

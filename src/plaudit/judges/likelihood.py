@@ -33,7 +33,7 @@ class Likelihood:
 
     template: str = f"Question: {PLACE}\nAnswer:"
     """The text before the response; `{prompt}` stands for the sample's prompt."""
-    floor: float = field(default=-100.0, kw_only=True)
+    floor: float = field(default=-300.0, kw_only=True)
     """The lowest score, in natural logarithms: responses that are less probable all get it."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """The longest prompt and the longest response, in characters; longer ones are an error of the sample."""

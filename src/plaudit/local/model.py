@@ -79,8 +79,8 @@ def notice(path: Path) -> str:
     """What the output must say of the model that judged."""
     if path == SMOLLM2.path:
         return (
-            f"Judged by {SMOLLM2.title}, the packaged model: it shows the machinery and is no usable judge "
-            "(it tells right from wrong about as well as a coin). For scores to rely on, give your own model "
+            f"Judged by {SMOLLM2.title}, the packaged model: it can tell a likely short answer from an "
+            "unlikely one, and is too small to follow a rubric. For scores to train on, give your own model "
             "with --local-model FILE.gguf, or an endpoint with --base-url."
         )
     return f"Judged on this machine by {path.name}."

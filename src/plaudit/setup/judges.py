@@ -22,7 +22,11 @@ TEXT_SUFFIXES = (".txt", ".md", ".toml", ".rst")
 
 
 def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
-    """The judge that the settings describe; an embedded model is asked for yes or no by default."""
+    """The judge that the settings describe.
+
+    The embedded model is too small for rubrics: by default it judges by likelihood, and with criteria of the
+    user's own it is asked for yes or no.
+    """
     changes: dict[str, Any] = {}
     if settings.rubric:
         changes["criteria"] = text_or_file(settings.rubric, "rubric")
@@ -30,8 +34,8 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
         changes["scale"] = list(settings.scale)
     if settings.judge in kinds():
         is_free = is_embedded and settings.origin("judge") == DEFAULT
-        kind = "yes" if is_free else settings.judge
-        embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free else {}
+        kind = ("yes" if changes else "likelihood") if is_free else settings.judge
+        embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free and kind == "yes" else {}
         return build(kind, {**_defaults(kind), **embedded, **changes})
     if not Path(settings.judge).expanduser().is_file():
         raise ConfigError(
