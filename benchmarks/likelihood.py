@@ -18,8 +18,7 @@ from table import show
 
 from plaudit import Engine, Sample
 from plaudit.judges import Judge, Likelihood, Yes
-from plaudit.local.fetch import ensure_packaged_model
-from plaudit.local.server import LocalServer
+from plaudit.local import LocalServer, ensure_packaged_model
 
 ROOT = Path(__file__).parent.parent
 GOAL = 28

@@ -23,11 +23,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from plaudit import ConfigError, Engine, Rubric, Sample, Verdict
+from plaudit import ConfigError, Engine, Progress, Rubric, Sample, Verdict
 from plaudit.judges import Likelihood
-from plaudit.local.fetch import ensure_packaged_model
-from plaudit.local.local_server import LocalServer
-from plaudit.observers.progress import Progress
+from plaudit.local import LocalServer, ensure_packaged_model
 
 ANSWERS = Path(__file__).parent / "data" / "answers.jsonl"
 SAMPLES = 1024

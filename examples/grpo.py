@@ -37,10 +37,9 @@ from typing import Any, Protocol
 import torch
 from transformers import DynamicCache, Qwen2Config, Qwen2ForCausalLM
 
-from plaudit import ChatRequest, Engine, Pending, Reply, Rubric, Sample, Verdict
+from plaudit import ChatRequest, Engine, Pending, Reply, Request, Rubric, Sample, Verdict
 from plaudit.rewards import advantages
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedTransport
-from plaudit.types import Request
 
 Tensor = Any  # torch.Tensor, for readers whose type checker has no torch
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

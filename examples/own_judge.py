@@ -6,9 +6,7 @@ python examples/own_judge.py
 from __future__ import annotations
 
 from plaudit import ChatRequest, Engine, Judge, Reply, Sample, Status, Verdict
-from plaudit.judges.fence import fence
-from plaudit.judges.parse import single_object
-from plaudit.judges.scale import Scale
+from plaudit.judges import Scale, fence, single_object
 from plaudit.simulator import Latency, Scenario, SimulatedTransport
 
 

