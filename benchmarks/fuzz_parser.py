@@ -93,6 +93,8 @@ def honest(chance: random.Random) -> tuple[str, int]:
         f"{chance.choice(PROSE[:2])}\n{own}",
         f"<think>Perhaps {verdict(chance.randint(LOW, HIGH))}?</think>\n{own}",
         f"{own}\n\nFinal:\n{own}",
+        f"[{own}]",
+        verdict(str(score), "Fair."),
     )
     return chance.choice(shapes), score
 
@@ -101,7 +103,7 @@ def tampered(chance: random.Random) -> str:
     """A reply in which somebody else's number stands too, or whose verdict is damaged."""
     score, other = chance.sample(range(LOW, HIGH + 1), 2)
     own, fake = verdict(score, words(chance)), verdict(other, words(chance))
-    bad = chance.choice(["7", "7/10", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
+    bad = chance.choice(["high", "7/10", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
     shapes = (
         f"{fake}\n{own}",
         f"The response says ```json\n{fake}\n``` but\n{own}",

@@ -52,13 +52,19 @@ def honest(draw: st.DrawFn) -> Case:
     """One verdict: bare, in a code fence, in prose, after the judge's own reasoning."""
     score = draw(scores)
     body = verdict(score, draw(reasons), spaced=draw(st.booleans()))
-    shape = draw(st.sampled_from(["bare", "fence", "prose", "reasoning", "repeated"]))
+    shape = draw(
+        st.sampled_from(["bare", "fence", "prose", "reasoning", "repeated", "list of one", "number as text"])
+    )
     if shape == "fence":
         body = f"```{draw(st.sampled_from(['json', '']))}\n{body}\n```"
     elif shape == "prose":
         body = f"{draw(prose)}\n{body}\n{draw(prose)}"
     elif shape == "reasoning":
         body = f"<think>Perhaps {verdict(draw(scores))}? No.</think>\n{body}"
+    elif shape == "list of one":
+        body = f"[{body}]"
+    elif shape == "number as text":
+        body = verdict(str(score))
     elif shape == "repeated":
         body = f"{body}\n\nFinal:\n{body}"
     return Case(Reply(body), score)
@@ -72,7 +78,7 @@ def tampered(draw: st.DrawFn) -> Case:
     own, fake = verdict(score, reason), verdict(other, draw(reasons))
     cut = draw(st.integers(0, len(own) - 1))
     bad = draw(
-        st.sampled_from(["7", "7/10", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
+        st.sampled_from(["7/10", "high", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
     )
     text = draw(
         st.sampled_from(
@@ -80,7 +86,6 @@ def tampered(draw: st.DrawFn) -> Case:
                 f"{fake}\n{own}",
                 f"The response says ```json\n{fake}\n``` but\n{own}",
                 f'{{"verdict": {own}}}',
-                f"[{own}]",
                 f"[{own}, {fake}]",
                 f'"{own}"',
                 json.dumps(own),

@@ -227,7 +227,7 @@ def test_where_most_comparisons_are_missing_there_is_no_score() -> None:
 @pytest.mark.parametrize(
     ("reply", "status"),
     [
-        (said(reason="r", winner="First"), Status.UNREADABLE),
+        (said(reason="r", winner="A"), Status.UNREADABLE),
         (said(reason="r", winner="both"), Status.UNREADABLE),
         (said(reason="r", winner=1), Status.UNREADABLE),
         (said(reason="r", winner=None), Status.UNREADABLE),

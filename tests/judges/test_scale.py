@@ -11,9 +11,9 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.scale import Scale
 
 
-@pytest.mark.parametrize("value", [0, 10, 7, 7.0, -0.0])
-def test_a_whole_number_on_the_scale_is_a_score(value: float) -> None:
-    assert Scale(0, 10).read(value) == value
+@pytest.mark.parametrize("value", [0, 10, 7, 7.0, -0.0, "7", " 7.0"])
+def test_a_whole_number_on_the_scale_is_a_score(value: float | str) -> None:
+    assert Scale(0, 10).read(value) == float(value)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,10 @@ def test_a_whole_number_on_the_scale_is_a_score(value: float) -> None:
         (10**400, "hundreds of digits"),
         (True, "true, not a number"),
         (None, "null, not a number"),
-        ("7", "the text '7', not a number"),
+        ("11", "11 is not between"),
+        ("nan", "the text 'nan', not a number"),
+        ("1e1", "the text '1e1', not a number"),
+        ("٧", "the text '٧', not a number"),
         ("7/10", "the text '7/10', not a number"),
         ("x" * 500, "the text 'xxxxxxxxxxxx'..., not a number"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,7 +16,6 @@ from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, AnswerGroup, alias, answer_groups
-from plaudit.judges.listing import VERSION, single_list
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
@@ -82,7 +82,7 @@ class Group(Panel):
             "group",
             words,
             schema=object_schema({"verdicts": {"type": "array", "items": entry}}),
-            reading=(parse.VERSION, VERSION),
+            reading=(parse.VERSION,),
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
@@ -187,21 +187,15 @@ class _Call(Judge):
         answers = self._answers(sample)
         scores: dict[str, float] = {}
         reasons: dict[str, str] = {}
-        for row in single_list(reply):
-            name, reason = row.get("id"), row.get("reason", "")
-            if not isinstance(name, str) or name not in answers:
-                raise UnreadableVerdict(
-                    f"the reply scores {str(name)[:20]!r}, which is none of the responses"
-                )
+        for row in parse.single_list(reply):
+            name, reason = _named(row.get("id"), answers), row.get("reason", "")
             if name in scores:
                 raise UnreadableVerdict(f"the reply scores {name} twice")
             if not isinstance(reason, str):
                 raise UnreadableVerdict(f"the reason for {name} is not text")
             scores[name] = self.points.read(row.get("score"))
             reasons[name] = reason
-            if '"score"' in answers[name]:
-                claim: parse.Flat = {"reason": reason, "score": row["score"]}
-                parse.check_origin(claim, msgspec.json.encode(claim).decode(), answers[name])
+            parse.check_origin({"reason": reason, "score": row["score"]}, "score", answers[name])
         if missing := answers.keys() - scores.keys():
             raise UnreadableVerdict(f"the reply has no score for {len(missing)} of {len(answers)} responses")
         return Verdict(
@@ -230,3 +224,14 @@ class _Call(Judge):
 
     def _id(self, prompt: Content, answer: str) -> str:
         return alias(prompt, answer, salt=self.version, max_chars=self.prompt.max_chars)
+
+
+def _named(said: object, answers: Mapping[str, str]) -> str:
+    """The id that a reply means: itself, or within the tag that it stands in, like `response-ABCDEFGH`."""
+    names = {said} if said in answers else set(_WORDS.findall(str(said))) & answers.keys()
+    if len(names) != 1:
+        raise UnreadableVerdict(f"the reply scores {str(said)[:20]!r}, which is none of the responses")
+    return str(names.pop())
+
+
+_WORDS = re.compile(r"[A-Z]+")

@@ -215,8 +215,8 @@ class _Match(Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         first, second = sample.response, sample.extra[OTHER]
         found = parse.single_object(reply, key="winner", judged=f"{first}\n{second}")
-        winner, reason = found["winner"], found.get("reason", "")
-        if not isinstance(winner, str) or winner not in POINTS:
+        winner, reason = str(found["winner"]).strip().casefold(), found.get("reason", "")
+        if winner not in POINTS:
             raise UnreadableVerdict(f"the winner is {str(winner)[:20]!r}, not first, second or tie")
         if not isinstance(reason, str):
             raise UnreadableVerdict("the reason is not text")

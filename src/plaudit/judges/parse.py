@@ -1,22 +1,33 @@
-"""The one object in a judge's reply, or none: strict, linear, and never a guess.
+"""The one verdict in a judge's reply, or none: strict, linear, and never a guess.
 
-A verdict is a flat JSON object. It may stand alone, in a code fence or within prose, as long as it is the
-only one. What is broken, nested, quoted, contradicted or copied from the judged text gives no verdict: in
-each of these cases somebody other than the judge may have written the number.
+A verdict is a JSON object with the key that was asked for. The evidence is weighed in this order:
+
+1. The endpoint says that the judge declined: refused.
+2. The whole reply is one flat object: that is the verdict, unless it is a copy.
+3. The judge's reasoning is set aside, drafts and all: what counts follows the last closing tag.
+4. Objects with the key are looked for in what is left. None, a broken one, or two that differ: no verdict.
+5. The words around the one object may not make it somebody else's (a quotation, an example, part of a
+   sentence), take it back, or state another value.
+6. An object that repeats a claim of the judged text, value and words, is the author's: a copy.
+7. Without any object, one line that states score and scale (`Score (0-10): 8`) and nothing else is a verdict.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.reasoning import CLOSE, OPEN
 from plaudit.types import Reply
 
-VERSION = 1
+VERSION = 2
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_REPLY = 64_000
@@ -27,23 +38,44 @@ class CopiedVerdict(UnreadableVerdict):
     """What looks like the verdict was written by the author of the judged text."""
 
 
-Flat = dict[str, str | int | float | bool | None]
+Found = dict[str, Any]
+"""A verdict object: its values by key."""
 
 
-def single_object(reply: Reply, *, key: str = "score", judged: str = "") -> Flat:
+def single_object(
+    reply: Reply, *, key: str = "score", judged: str = "", scale: tuple[float, float] | None = None
+) -> Found:
     """The only object in the reply that has `key`.
 
-    `judged` is the text under judgement: an object copied from it is the author's claim, not a verdict.
+    `judged` is the text under judgement: an object copied from it is the author's claim, not a verdict. Where
+    `scale` is given, a line that states a score on it will do, if there is nothing else.
     Raises Refused where the judge declined, UnreadableVerdict with what was found everywhere else.
     """
-    text = reply.text
     check_declined(reply)
-    found = _whole(text) if len(text) <= MAX_REPLY else None
-    if found is None or key not in found:
-        return _search(after_reasoning(text), reply, key, judged)
-    if f'"{key}"' in judged and len(found) > 1:
-        check_origin(found, text.strip(), judged)
+    found = _whole(reply.text, key) if len(reply.text) <= MAX_REPLY else None
+    if found is None:
+        text = _after_reasoning(reply.text)
+        found = _searched(text, reply, key, judged) or _stated_alone(text, key, scale)
+        if found is None:
+            raise _nothing_found(text, reply, key)
+    check_origin(found, key, judged)
     return found
+
+
+def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
+    """The objects of the only list in the reply: under `key` of an object, or the whole reply.
+
+    Raises Refused where the judge declined, UnreadableVerdict with what was found everywhere else.
+    """
+    check_declined(reply)
+    text = _after_reasoning(reply.text)
+    found = _searched(text, reply, key, "") or _bare_list(text, key)
+    if found is None:
+        raise _nothing_found(text, reply, key)
+    rows = found[key]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UnreadableVerdict(f"{key!r} is not a list of objects")
+    return rows
 
 
 def check_declined(reply: Reply) -> None:
@@ -53,45 +85,401 @@ def check_declined(reply: Reply) -> None:
         raise Refused(f"the judge declined: {said[:80]}")
 
 
-def check_origin(found: Flat, raw: str, judged: str) -> None:
-    """An object in the judged text whose every word the verdict repeats was written by the author."""
-    words = [value for value in found.values() if isinstance(value, str) and len(value) >= 8]
-    if raw in judged or (words and all(value in judged for value in words)):
+def check_origin(found: Found, key: str, judged: str) -> None:
+    """Raises CopiedVerdict where the judged text makes this very claim: the same value in the same words.
+
+    A verdict that quotes the author's words with another value is the judge's own, and so is one that has
+    the claimed value for reasons of its own. Good and bad claims are treated alike.
+    """
+    if key not in judged:
+        return
+    value = str(found[key]).strip().casefold()
+    claims = (claim.casefold() for claim in _claim(key).findall(judged))
+    if not any(claim == value or _is_number(claim, value) for claim in claims):
+        return
+    plain = _letters(judged)
+    if all(_letters(text) in plain for text in found.values() if isinstance(text, str)):
         raise CopiedVerdict("the verdict is a copy of an object in the judged text")
+
+
+def _is_number(claim: str, value: str) -> bool:
+    try:
+        return float(claim) == float(value)
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=256)
+def _claim(key: str) -> re.Pattern[str]:
+    """What a text says the key's value is, in an object that may be broken or escaped."""
+    return re.compile(rf"[\"']{re.escape(key)}\\*+[\"']\s*+:\s*+\\*+[\"']?(-?\w[\w.]{{0,30}})")
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 # --- the usual case: the reply is the object ----------------------------------------------------------------
 
-_flat = msgspec.json.Decoder(Flat)
+_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
 
 
-def _whole(text: str) -> Flat | None:
+def _whole(text: str, key: str) -> Found | None:
     """The reply as one flat object without repeated keys; None sends it to the slow path."""
     try:
         found = _flat.decode(text)
     except (ValueError, RecursionError):  # no JSON, nested, or not encodable
         return None
-    if "\\u00" in text:  # a key may be spelt in escapes, so counting would miss its double
+    if (
+        key not in found or "\\u00" in text
+    ):  # a key may be spelt in escapes, so counting would miss its double
         return None
-    for key in found:
-        if text.count(f'"{key}"') != 1:
+    folded = key.casefold()
+    for name in found:
+        if text.count(f'"{name}"') != 1 or (name != key and name.casefold() == folded):
             return None
     return found
 
 
+# --- the judge's own reasoning ------------------------------------------------------------------------------
+
+_CLOSED = re.compile(
+    rf"{CLOSE}|</(?:reasoning|analysis|scratchpad|thoughts?|reflection)>|assistantfinal(?=\s*+[\[{{`])"
+)
+_OPENED = re.compile(rf"^[ \t]{{0,40}}(?:{OPEN})", re.MULTILINE)
+
+
+def _after_reasoning(text: str) -> str:
+    """What follows the last tag that closes reasoning; a tag inside an object is quoted there."""
+    tail = text[-MAX_REPLY:]
+    start = 0
+    tags = list(_CLOSED.finditer(tail))
+    if tags:
+        spans = [match.span() for match in _OBJECT.finditer(tail)]
+        for tag in tags:
+            place = bisect_right(spans, (tag.start(), 0)) - 1
+            if place < 0 or spans[place][1] <= tag.start():
+                start = tag.end()
+    if not start and len(text) > MAX_REPLY:
+        raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is no verdict")
+    if _OPENED.search(tail, start):
+        raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
+    return tail[start:]
+
+
 # --- an object among other text -----------------------------------------------------------------------------
 
-# Possessive throughout, so no backtracking. Linear over a whole text, too: two attempts that agree on what is
-# inside a string never read the same text, since a brace outside a string ends the first; and there are only
-# two ways to disagree.
+# Possessive throughout, so no backtracking. Linear over a whole text, too: an attempt that fails ends at a
+# brace outside a string, and the next one to read the same text starts a level further in, of three; it may
+# also disagree on what is inside a string, in two ways.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_OBJECT = re.compile(
-    rf'\{{(?=\s*+")(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[^\s",:{{}}\[\]]++)\s*+(?:,(?=\s*+")|(?=\}})))*+\}}',
-    re.DOTALL,
+_SCALAR = rf"(?:{_STRING}|[^\s\",:{{}}\[\]]++)"
+
+
+def _objects_of(value: str) -> str:
+    pair = rf'\s*+{_STRING}\s*+:\s*+{value}\s*+(?:,(?=\s*+")|(?=\}}))'
+    return rf'\{{(?=\s*+")(?:{pair})*+\}}'
+
+
+def _lists_of(value: str) -> str:
+    return rf"\[\s*+(?:{value}\s*+(?:,|(?=\])))*+\s*+\]"
+
+
+_FLAT = _objects_of(rf"(?:{_SCALAR}|{_lists_of(rf'(?:{_SCALAR})')})")
+_ITEM = rf"(?:\s*+(?:{_SCALAR}|{_FLAT}))"
+_OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})"), re.DOTALL)
+
+
+class _Place(NamedTuple):
+    """A verdict object, and where it stands."""
+
+    found: Found
+    start: int
+    end: int
+
+
+def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
+    """The only object with the key that stands in the text on its own."""
+    places = list(_places(text, key, judged))
+    if not places:
+        return None
+    found = places[0].found
+    prose, end = [], 0
+    for place in places:
+        prose.append(text[end : place.start])
+        end = place.end
+    before, after = prose[0], text[end:]
+    if reply.finish_reason == "length" and after.strip().strip("`"):
+        # The missing end may take the verdict back. Padding after a finished object takes nothing back.
+        raise UnreadableVerdict("the reply goes on after the verdict and was cut off")
+    if re.search(rf'"{re.escape(key)}\\?"\s*+:', "\n".join([*prose, after]), re.IGNORECASE):
+        raise UnreadableVerdict("beside the verdict there is a second one, broken")
+    _check_introduction(before)
+    _check_sequel(after)
+    _check_statements(before, after, key, found[key])
+    return found
+
+
+def _places(text: str, key: str, judged: str) -> Iterator[_Place]:
+    """Where the verdict stands, once or more often. Raises UnreadableVerdict where there are two of them."""
+    known: Found | None = None
+    raw_known = ""
+    depth = end = 0
+    for match in _OBJECT.finditer(text):
+        raw = match[0]
+        gap = text[end : match.start()]
+        end = match.end()
+        depth += gap.count("{") - gap.count("}")
+        if raw == raw_known:
+            assert known is not None
+            yield _Place(known, match.start(), end)
+            continue
+        if (found := _decode(raw, key)) is None:
+            continue
+        if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith('":'):
+            raise UnreadableVerdict("the verdict stands inside a quotation or another object")
+        check_origin(found, key, judged)
+        if known is not None and repr(found) != repr(known):  # unlike ==, it tells 1 from true
+            raise UnreadableVerdict("the reply holds two different verdicts")
+        start = match.start()
+        if gap.rstrip().endswith("["):
+            closing = _CLOSING.match(text, end)
+            if closing is None or gap.rstrip()[:-1].rstrip().endswith(('"', '":')):
+                raise UnreadableVerdict("the verdict is one of a list")
+            start, end = start - len(gap) + gap.rindex("["), closing.end()
+        known, raw_known = found, raw
+        yield _Place(found, start, end)
+
+
+_CLOSING = re.compile(r"\s*+\]")
+
+
+def _decode(raw: str, key: str) -> Found | None:
+    """A candidate as an object; None where it is another kind of object."""
+    folded = key.casefold()
+    if folded not in raw.casefold() and "\\u00" not in raw:
+        return None
+    try:
+        try:
+            pairs = _pairs.decode(raw)
+        except ValueError:
+            pairs = _pairs.decode(_BACKSLASH.sub(_double, raw))
+    except (ValueError, RecursionError):  # includes numbers of thousands of digits
+        if f'"{folded}"' in raw.casefold():
+            raise UnreadableVerdict("the verdict object is not JSON") from None
+        return None
+    found: Found = _unique(pairs)
+    names = [name for name in found if name.strip().casefold() == folded]
+    if len(names) > 1:
+        raise UnreadableVerdict(f"{names[0]!r} and {names[1]!r} stand in one object")
+    if not names:
+        if _holds(found, folded):
+            raise UnreadableVerdict("the verdict stands inside another object")
+        return None
+    if names[0] != key:
+        found = {name.strip().casefold() if name != key else name: value for name, value in found.items()}
+        found[key] = found.pop(folded)
+    if _holds([value for name, value in found.items() if name != key], folded):
+        raise UnreadableVerdict("there is a second verdict inside the verdict")
+    return found
+
+
+def _unique(value: Any) -> Any:
+    """Pairs as objects, texts encodable. Raises UnreadableVerdict where a key has two values."""
+    if isinstance(value, _Pairs):
+        found: Found = {}
+        for name, inner in value:
+            made = _unique(inner)
+            if name in found and repr(found[name]) != repr(made):
+                raise UnreadableVerdict(f"the key {name[:20]!r} stands twice, with different values")
+            found[name] = made
+        return found
+    if isinstance(value, list):
+        return [_unique(item) for item in value]
+    return encodable(value)
+
+
+def _holds(value: object, folded: str) -> bool:
+    """Whether some object in there has the key."""
+    if isinstance(value, dict):
+        return any(name.casefold() == folded or _holds(inner, folded) for name, inner in value.items())
+    return isinstance(value, list) and any(_holds(item, folded) for item in value)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The pairs of an object, repeated keys and all."""
+
+
+# Not strict about line breaks within strings: they make nothing ambiguous.
+_pairs: Any = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False)
+_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+
+
+def _double(found: re.Match[str]) -> str:
+    """A backslash that escapes nothing, as in LaTeX or a path, stands for itself."""
+    return found[0] if found[1] else "\\\\"
+
+
+def _bare_list(text: str, key: str) -> Found | None:
+    """A reply that is a list of objects and nothing else, but for a code fence."""
+    body = re.sub(r"^\s*+```\w*\s|```\s*$", "", text).strip()
+    if not (body.startswith("[") and body.endswith("]")):
+        return None
+    raw = f'{{"{key}": {body}}}'
+    return _decode(raw, key) if _OBJECT.fullmatch(raw) else None
+
+
+def encodable(value: Any) -> Any:
+    """The value, with lone surrogates replaced where it is text."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+# --- the words around an object -----------------------------------------------------------------------------
+
+# What makes an object somebody else's,
+_QUOTED = re.compile(
+    r"\b(?:response|answer|author|student|user|candidate|assistant|model|text|submission|writer|it|he|she|they)\b"
+    r"[^.:;\n]{0,80}?\b(?:says?|said|claim(?:s|ed)?|contain(?:s|ed)?|includ(?:es?|ed)|ends?|begins?|starts?"
+    r"|ask(?:s|ed)?|wants?|wanted|tells?|told|instruct(?:s|ed)?|demand(?:s|ed)?|request(?:s|ed)?"
+    r"|propos(?:es?|ed)|print(?:s|ed)?|writes?|wrote|supplies|supplied|embed(?:s|ded)?|inject(?:s|ed)?"
+    r"|tries|tried|attempt(?:s|ed)?|dictat(?:es?|ed)|reads|itself|himself|herself|themselves|quot(?:es?|ed))\b",
+    re.IGNORECASE,
 )
-_STATED = re.compile(
-    r"^[\W_]{0,8}(?:(?:final|overall|total|my)\s)?score[\W_]{1,6}(-?\d+(?:\.\d+)?)", re.I | re.M
+# or nobody's.
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|unless|had|were|would have|would look|could have|might have|suppos\w+|imagin\w+"
+    r"|hypothetical\w*|for (?:example|instance)|e\.g|examples?|such as|something like|templates?"
+    r"|placeholders?|tempted|drafts?|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*"
+    r"|instead of|rather than|not|never|cannot|injection|manipulat\w+"
+    r"|(?:expected|required|requested) (?:format|form|output) (?:is|was|would))\b|n['’]t\b",
+    re.IGNORECASE,
 )
+_OWN = re.compile(
+    r"\b(?:my|here(?:'s| is| are)) (?:\w+ ){0,2}(?:verdict|evaluation|judge?ment|assessment|score)\b",
+    re.IGNORECASE,
+)
+
+
+def _check_introduction(before: str) -> None:
+    """The words that lead up to the object: a clause that is not finished before it."""
+    lines = before.rstrip("` \t\n[").rsplit("\n", 1)
+    line = lines[-1]
+    if line.strip().casefold() in ("json", "```json"):
+        line = lines[0].rstrip("` \t\n").rsplit("\n", 1)[-1] if len(lines) > 1 else ""
+    if line.lstrip().startswith(">"):
+        raise UnreadableVerdict("the verdict stands inside a quotation")
+    clause = re.split(r"[.!?。！？]\s|\bbut\b", line.strip())[-1]
+    is_same_line = "\n" not in before[len(before.rstrip(" \t`[")) :] and not before.endswith("\n")
+    if clause.rstrip("*_ ").endswith((".", "!", "?", "。")) and not is_same_line:
+        return  # a sentence of its own
+    if (_QUOTED.search(clause) or _HYPOTHETICAL.search(clause)) and not _OWN.search(clause):
+        raise UnreadableVerdict("the words before the verdict make it a quotation or an example")
+
+
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|hmm+|hold on|oops|correction|scratch that|strike that|never ?mind|in hindsight)\b"
+    r"|\b(?:up)?on (?:second|further|closer|re\w*)\b"
+    r"|(?:^|[.!?\n]\s{0,3})actually\b"
+    r"|\btak(?:e|ing) (?:it|that|this) back\b"
+    r"|\b(?:re-?consider|revis|retract|withdraw|amend|re-?evaluat|re-?assess|re-?scor|re-?think|re-?grad)\w*"
+    r"|\b(?:i|we|let me)\b(?:['’](?:d|ll|ve|m))? (?:\w{1,20} ){0,3}?(?:mis\w+|overlooked|swapped|confused"
+    r"|mixed|was wrong|made (?:a|an) (?:mistake|error)|correct|change|adjust|lower|raise|downgrade|upgrade"
+    r"|reduce|increase|now (?:give|say|think|believe|score|rate))\b"
+    r"|\bmy (?:mistake|error|bad|apologies)\b|\bapologi[sz]e\b|\bsorry\b"
+    r"|\b(?:disregard|ignore|discard|forget|do not (?:use|count)|don['’]t (?:use|count))\b"
+    r"|\btoo (?:high|low|generous|harsh|lenient|strict|kind)\b|\bno longer\b"
+    r"|\b(?:updated|corrected|adjusted|new|actual|real|true) (?:score|verdict|rating|grade|evaluation)\b"
+    r"|\b(?:example|hypothetical\w*|placeholder|template|injection|injected|manipulat\w+)\b"
+    r"|\bplease (?:send|share|provide|paste)\b|\bbut it is not\b"
+    r"|\b(?:i|we) (?:will|do|can|would)(?: not|n['’]t|not) (?:\w{1,20} )?(?:follow|adopt|use|endorse|accept"
+    r"|obey|agree|give|assign|do)\b"
+    r"|更正|等等|不对|重新|修正|撤回",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[`\s]{0,3}[,;)]?[ \t]*[a-z]")
+
+
+def _check_sequel(after: str) -> None:
+    """The words behind the object: they may explain it, and may not take it back."""
+    if _GOES_ON.match(after) and "\n" not in after[: len(after) - len(after.lstrip("` \t\n"))]:
+        raise UnreadableVerdict("the verdict is part of a sentence")
+    if found := _TAKEN_BACK.search(after):
+        raise UnreadableVerdict(f"the words after the verdict may take it back: {found[0].strip()[:20]!r}")
+
+
+_ADJECTIVES = r"(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
+_SCALE = r"(?:[\s*_]{0,4}\([^()\n]{1,30}\))?+"
+_AS_NUMBER = r"(-?\d+(?:\.\d+)?)"
+
+
+@lru_cache(maxsize=256)
+def _statement(key: str) -> re.Pattern[str]:
+    """A line that states the value of the key."""
+    return re.compile(
+        rf"^[\W_]{{0,8}}{_ADJECTIVES}{re.escape(key)}{_SCALE}(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
+        r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+_SCORED = re.compile(
+    r"\b(?:scor|rat|grad|mark|giv|gave|award|assign|deserv|worth|verdict|warrant)\w*\b[^.\n\d]{0,40}?"
+    rf"{_AS_NUMBER}(?![\d%]|\s*(?:points?|marks?|of|sentences?|errors?|words?)\b)",
+    re.IGNORECASE,
+)
+
+
+_SCORE_BESIDE_LIST = re.compile(r'score[\W_]{1,6}-?\d|"score', re.IGNORECASE)
+
+
+def _check_statements(before: str, after: str, key: str, value: object) -> None:
+    """What the prose says the value is must be the value."""
+    if isinstance(value, list):
+        if _SCORE_BESIDE_LIST.search(before) or _SCORE_BESIDE_LIST.search(after):
+            raise UnreadableVerdict("the prose around the verdicts states a score, too")
+        return
+    said = str(value).strip().casefold()
+    stated = [*_statement(key).findall(before), *_statement(key).findall(after)]
+    if _number(value) is not None:
+        stated += _SCORED.findall(after)
+    for other in stated:
+        if other.casefold() != said and not _is_number(other, said):
+            raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {said[:12]}")
+    if value is True and re.search(rf"\bnot {re.escape(key)}\b", after, re.IGNORECASE):
+        raise UnreadableVerdict(f"the prose says not {key[:20]}, the verdict says the opposite")
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+# --- no object ----------------------------------------------------------------------------------------------
+
+_LINE = re.compile(
+    rf"[\W_]*{_ADJECTIVES}score[\s*_]*(?:\(\s*(?P<low>-?[\d.]+)\s*(?:-|–|to)\s*(?P<high>[\d.]+)\s*\))?[\s*_]*[:=][\s*_]*"
+    rf"(?P<score>-?\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*(?P<of>\d+(?:\.\d+)?))?[\W_]*",
+    re.IGNORECASE,
+)
+
+
+def _stated_alone(text: str, key: str, scale: tuple[float, float] | None) -> Found | None:
+    """The score, where the reply is one line that states it together with the scale that was asked for."""
+    if scale is None or len(text) > 200:
+        return None
+    line = _LINE.fullmatch(text)
+    if line is None:
+        return None
+    low, high, of = (None if line[name] is None else float(line[name]) for name in ("low", "high", "of"))
+    if (low, high, of) not in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}:
+        return None
+    return {key: float(line["score"])}
+
+
 _REFUSAL = re.compile(
     r"\W*(?:sorry\b|as an ai\b|(?:i['’]m|i am)\s(?:very |so |truly )?sorry"
     r"|(?:i['’]m|i am|we are)\s(?:unable|not able|not comfortable)"
@@ -105,96 +493,14 @@ _DECLINED = re.compile(
 )
 
 
-def _search(text: str, reply: Reply, key: str, judged: str) -> Flat:
-    """The only object with `key` that stands in the text on its own."""
-    if len(text) > MAX_REPLY:
-        raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is no verdict")
-    verdict: Flat | None = None
-    seen = ""
-    prose: list[str] = []
-    depth = end = 0
-    for match in _OBJECT.finditer(text):
-        raw = match[0]
-        prose.append(gap := text[end : match.start()])
-        end = match.end()
-        depth += gap.count("{") - gap.count("}")
-        if raw == seen or (candidate := _decode(raw, key)) is None:
-            continue
-        if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith(("[", '":')):
-            raise UnreadableVerdict("the verdict stands inside a quotation or another object")
-        if f'"{key}"' in judged:
-            check_origin(candidate, raw, judged)
-        if verdict is not None and repr(candidate) != repr(verdict):  # unlike ==, it tells 1 from true
-            raise UnreadableVerdict("the reply holds two different verdicts")
-        verdict, seen = candidate, raw
-    prose.append(text[end:])
-    if verdict is None:
-        raise nothing_found(text, reply, key)
-    if reply.finish_reason == "length" and prose[-1].strip().strip("`"):
-        # The missing end may take the verdict back. Padding after a finished object takes nothing back.
-        raise UnreadableVerdict("the reply goes on after the verdict and was cut off")
-    _contradicted("\n".join(prose), key, verdict[key])
-    return verdict
-
-
-def _contradicted(prose: str, key: str, value: object) -> None:
-    if "</think>" in prose:
-        raise UnreadableVerdict("the verdict may belong to the judge's reasoning")
-    if re.search(rf'"{key}\\?"\s*+:', prose):
-        raise UnreadableVerdict("beside the verdict there is a second one, broken")
-    for stated in _STATED.findall(prose):
-        if isinstance(value, (int, float)) and float(stated) != value:
-            raise UnreadableVerdict(f"the prose says {stated[:12]}, the verdict {str(value)[:12]}")
-
-
-def _decode(raw: str, key: str) -> Flat | None:
-    """A candidate as an object; None where it is another kind of object."""
-    if key not in raw and "\\u00" not in raw:
-        return None
-    try:
-        pairs = _pairs.decode(raw)
-    except ValueError:  # includes numbers of thousands of digits
-        if f'"{key}"' in raw:
-            raise UnreadableVerdict("the verdict object is not JSON") from None
-        return None
-    found: Flat = {}
-    for name, value in pairs:
-        if name in found and repr(found[name]) != repr(value):
-            raise UnreadableVerdict(
-                f"the key {name[:20]!r} stands twice in the verdict, with different values"
-            )
-        found[name] = encodable(value)
-    return found if key in found else None
-
-
-# Not strict about line breaks within strings: they make nothing ambiguous.
-_pairs: Any = json.JSONDecoder(object_pairs_hook=list, strict=False)
-
-
-def encodable(value: Any) -> Any:
-    """The value, with lone surrogates replaced where it is text."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-def after_reasoning(text: str) -> str:
-    """The reply without the judge's own reasoning: from `<think>`, or from the start, to `</think>`."""
-    if text.lstrip().startswith("<think>"):
-        _, closed, rest = text.partition("</think>")
-        if not closed:
-            raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
-        return rest
-    _, closed, rest = text.partition("\n</think>")  # at a line's start, so not within a quoted reason
-    return rest if closed else text
-
-
-def nothing_found(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
+def _nothing_found(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
     """What to raise over a reply without a verdict."""
     if not text.strip():
         return UnreadableVerdict("the reply is empty")
     if reply.finish_reason == "length":
         return UnreadableVerdict("the reply was cut off before its verdict was complete")
     if f'"{key}"' in text:
-        return UnreadableVerdict("the verdict object is broken, nested or not a flat JSON object")
+        return UnreadableVerdict("the verdict object is broken, nested or not a JSON object")
     opening = text[:300]
     if _REFUSAL.match(opening) and _DECLINED.search(opening) and not re.search(r"\d", text):
         return Refused("the judge declined in words")
@@ -204,15 +510,17 @@ def nothing_found(text: str, reply: Reply, key: str) -> Refused | UnreadableVerd
 # --- the values of an object --------------------------------------------------------------------------------
 
 
-def truth(found: Flat, key: str) -> bool:
-    """The value as true or false; "true", 1 and yes are neither."""
+def truth(found: Found, key: str) -> bool:
+    """The value as true or false, also as text; 1 and yes are neither."""
     value = found.get(key)
+    if isinstance(value, str) and value.strip().casefold() in ("true", "false"):
+        return value.strip().casefold() == "true"
     if not isinstance(value, bool):
         raise UnreadableVerdict(f"{key!r} is {str(value)[:12]!r}, neither true nor false")
     return value
 
 
-def words(found: Flat, key: str) -> str:
+def words(found: Found, key: str) -> str:
     """The value as text; empty where it is left out."""
     value = found.get(key, "")
     if not isinstance(value, str):

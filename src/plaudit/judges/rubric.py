@@ -113,7 +113,7 @@ class Rubric(Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The score and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
         try:
-            found = parse.single_object(reply, key="score", judged=sample.response)
+            found = parse.single_object(reply, key="score", judged=sample.response, scale=self.scale)
         except parse.CopiedVerdict as error:
             if self.on_attack == "flag":
                 return Verdict(None, Status.FLAGGED, error=str(error), model=reply.model, usage=reply.usage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +39,13 @@ class Scale:
         return self.low <= number <= self.high and (not self.integer or float(number).is_integer())
 
     def read(self, value: object) -> float:
-        """The score that a judge gave. Never clamps and never converts: what is no score is unreadable."""
+        """The score that a judge gave, as a number or as the text of one. Never clamps.
+
+        Raises:
+            UnreadableVerdict: it is no score on this scale.
+        """
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UnreadableVerdict(f"the score is {_describe(value)}, not a number")
         if not self.low <= value <= self.high:  # NaN too
@@ -76,6 +83,9 @@ def is_on_scale(score: float, judge: Judge | Panel) -> bool:
     low, high = judge.scale
     slack = ROUNDING * (high - low if low > -math.inf else 1.0)
     return low - slack <= score <= high + slack
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 def _describe(value: object) -> str:
