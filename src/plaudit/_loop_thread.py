@@ -50,12 +50,12 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is on the loop's own thread, where waiting would be for ever."""
+        """Whether the caller is on the loop's own thread, where waiting would never end."""
         return threading.current_thread() is self._thread
 
     def post(self, action: Callable[[], object]) -> None:
         """Run `action` on the loop soon; actions run in the order of posting."""
-        if self._pid != os.getpid():  # not even the lock: at the fork, somebody may have held it for ever
+        if self._pid != os.getpid():  # before the lock, which another thread may have held at the fork
             raise EngineClosed("the engine was started by the parent of this forked process")
         with self._lock:
             if self._is_over:
@@ -95,7 +95,7 @@ class LoopThread:
         while not self._is_over:
             try:
                 self._loop.run_forever()
-            except SystemExit:  # only the main thread can exit; for everybody who waits, this one goes on
+            except SystemExit:  # only the main thread can exit; callers wait for this one
                 log.exception("an observer or a judge called sys.exit() on the engine's thread: ignored")
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())

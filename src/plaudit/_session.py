@@ -85,7 +85,7 @@ class Session:
 
 
 class _Work:
-    """The thread's end: knows the scorer, and not the session, whose end it must not put off."""
+    """What runs on the thread. It holds no reference to the session, which would never be freed then."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -100,7 +100,7 @@ class _Work:
         try:
             scorer = self._scorer = self._scorer or self._open()
             scorer.start(batch)
-        except Exception as bug:  # whoever waits for this batch must hear of it
+        except Exception as bug:  # or those who wait for this batch would never know
             log.exception("a bug while starting batch %d", batch.id)
             error = f"a bug in plaudit: {bug!r}"
             batch.deliver([(i, Verdict(None, Status.FAILED, error=error)) for i in batch.missing()])
@@ -208,7 +208,7 @@ def _keep_for_ever() -> None:
     """Never free the parent's sessions in a forked child.
 
     The two share their connections, and the kernel's list of connections to watch: to free them here would
-    end conversations over there, and strike them off the list that the parent goes by.
+    end the parent's connections, and remove them from the list that the parent goes by.
     """
     for session in list(_sessions):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))

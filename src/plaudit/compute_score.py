@@ -30,7 +30,7 @@ PASSED_BY_VERL = frozenset({
     "reward_router_address", "reward_model_tokenizer", "sandbox_fusion_url", "concurrent_semaphore",
     "memory_limit_mb", "return_dict",
 })  # fmt: skip
-"""What verl passes to everybody, and a judge over HTTP has no use for."""
+"""What verl passes to every function, and a judge over HTTP has no use for."""
 
 
 def compute_score(
@@ -45,9 +45,22 @@ def compute_score(
 ) -> Any:
     """A score for one sample, a list for a batch; see the top of this file for the ways to call it.
 
-    details            a dictionary with `score` and each component, under the same keys on every row, in
-                       place of a number; by default only for verl's own way of calling
-    max_failure_rate   share of missing verdicts past which BatchFailed is raised; by default 0.2
+    Args:
+        response: What is scored.
+        ground_truth: The right answer, if there is one.
+        dataset_name: The data source, by which a rule is chosen.
+        extra_info: The row's other columns; the task is under `question`, `prompt` or a similar key.
+        details: Whether to return a dictionary with `score` and each component, under the same keys on every
+            row, in place of a number; by default only for verl's own way of calling.
+        max_failure_rate: Share of missing verdicts past which BatchFailed is raised; by default 0.2.
+        call: A batch's columns, or the names by which verl calls.
+
+    Returns:
+        A Score, which is a float; a dictionary, with details; a list of either for a batch.
+
+    Raises:
+        ConfigError: there is no judge, or an argument makes no sense.
+        BatchFailed: too many verdicts are missing; those that arrived are stored.
     """
     asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
     scoring = _current()

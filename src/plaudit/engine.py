@@ -170,7 +170,7 @@ class Engine(BaseEngine):
         if transport is None:
             transport = functools.partial(open_transport, client=config.client, timeout=config.timeout)
             for endpoint in config.endpoints:
-                transport(endpoint)  # says now what is wrong with a key or a client
+                transport(endpoint)  # raises here what is wrong with a key or a client
         self.config = config
         self._plan = Plan(
             config,

@@ -14,7 +14,7 @@ from plaudit.pending import Pending
 from plaudit.types import Sample, Verdict
 
 TIME_LIMIT = 300.0
-"""Seconds a batch may take, unless told otherwise."""
+"""Seconds a batch may take by default."""
 ROUTE = "/chat/completions"
 
 

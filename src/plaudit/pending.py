@@ -1,4 +1,4 @@
-"""A batch in flight: ask whether it is done, stream its verdicts, collect them, or call it off."""
+"""A batch in flight: ask whether it is done, stream its verdicts, collect them, or cancel it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRACE = 5.0
 
 
 class Host(Protocol):
-    """Whoever works on a batch: an engine's session, or the way to an engine elsewhere."""
+    """What works on a batch: an engine's session, or the connection to an engine elsewhere."""
 
     @property
     def is_alive(self) -> bool:
@@ -53,10 +53,14 @@ class Pending:
         return len(self._batch.samples)
 
     def result(self, timeout: float | None = None) -> list[Verdict]:
-        """Every verdict, in the order of the samples.
+        """Wait for every verdict, in the order of the samples.
 
-        After `timeout` seconds what is missing is marked `deadline`; replies that come later still fill the
-        cache, so that asking again is cheap.
+        Args:
+            timeout: Seconds to wait; unfinished samples then get status `deadline`. Replies that come later
+                still fill the cache, so that asking again is cheap. None: no limit.
+
+        Raises:
+            EngineClosed: the verdicts cannot arrive in this process, or on this thread.
         """
         self._check_can_wait()
         if timeout is not None:
@@ -73,7 +77,18 @@ class Pending:
     def as_completed(self, by: Literal["group"]) -> Iterator[Grouped]: ...
 
     def as_completed(self, by: str = "sample") -> Iterator[tuple[int, Verdict]] | Iterator[Grouped]:
-        """Verdicts as they become final: (index, verdict); by group: (group, [(index, verdict), ...])."""
+        """Verdicts as they become final.
+
+        Args:
+            by: `sample`, or `group` for whole groups of samples.
+
+        Returns:
+            An iterator over (index, verdict); by group: over (group, [(index, verdict), ...]).
+
+        Raises:
+            ConfigError: `by` is something else.
+            EngineClosed: the verdicts cannot arrive in this process, or on this thread.
+        """
         if by not in ("sample", "group"):
             raise ConfigError(f"as_completed(by={by!r}) is unknown; use 'sample' or 'group'")
         self._check_can_wait()
@@ -107,7 +122,7 @@ class Pending:
         done = asyncio.Event()
 
         def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # that loop is closed, so none waits on it
                 loop.call_soon_threadsafe(done.set)
 
         self._batch.when_done(wake)
@@ -155,7 +170,7 @@ class Pending:
         self._check_can_arrive()
         if self._batch.remaining and self._session.is_current:
             raise EngineClosed(
-                "waiting for a batch on the engine's own thread would be for ever; "
+                "waiting for a batch on the engine's own thread would never end; "
                 "let the observer or judge go on, and wait on another thread"
             )
 

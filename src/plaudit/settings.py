@@ -308,7 +308,7 @@ def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Setting
     settings = resolve(arguments, environment=os.environ, table=table, path=path)
     if path is not None:
         announce(
-            path, {name: _told(settings, name) for name in DESTINATION if settings.origin(name) == str(path)}
+            path, {name: _shown(settings, name) for name in DESTINATION if settings.origin(name) == str(path)}
         )
     return settings
 
@@ -353,7 +353,7 @@ def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _told(settings: Settings, name: str) -> str:
+def _shown(settings: Settings, name: str) -> str:
     value = getattr(settings, name)
     return ", ".join(without_password(url) for url in value) if isinstance(value, tuple) else str(value)
 

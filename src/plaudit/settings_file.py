@@ -119,7 +119,7 @@ def _places(folder: Path) -> tuple[list[Path], Iterator[Path]]:
 
 
 def _doubt(path: Path) -> str:
-    """Why somebody else may have written this file; empty where nobody else can have."""
+    """Why another user may have written this file; empty where only this one or root can have."""
     real = path.resolve()
     for place in dict.fromkeys((path.parent, real.parent)):
         found = place.stat()

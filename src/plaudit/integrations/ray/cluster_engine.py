@@ -52,15 +52,18 @@ class SharedEngine(BaseEngine):
         detached: bool = False,
         **options: Unpack[ConfigOptions],
     ) -> None:
-        """
-        url, options    as `plaudit.Engine` takes them: model, endpoints, api_key, max_concurrent, rpm, tpm,
-                        budget, timeout, hedge, cache (a path, `memory` or None), client. What is left out is
-                        resolved from this process's environment and plaudit.toml
-        share           a name by which several trainings share one engine; by default each has its own
-        node            the id of the Ray node to run on, if it lives; by default the head node
-        detached        whether the engine outlives the process that started it, until `stop`
+        """Resolve the settings in this process, into `config`, and connect to the engine that has them.
 
-        Raises ConfigError where Ray is not running, or the engine runs already with other settings.
+        Args:
+            url: As for `plaudit.Engine`.
+            share: A name by which several trainings share one engine; by default each has its own.
+            node: The id of the Ray node to run on, if it is alive; by default the head node.
+            detached: Whether the engine outlives the process that started it, until `stop`.
+            options: As for `plaudit.Engine`; `cache` is a path, `memory` or None, and `observers` are import
+                paths.
+
+        Raises:
+            ConfigError: Ray is not running, or the engine runs already with other settings.
         """
         self._join(engine_config(load({}), url, **options), share, node, detached)
 
