@@ -23,11 +23,19 @@ from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, St
 from plaudit.caches import SqliteCache
 from plaudit.config import EngineConfig, home
 from plaudit.errors import ConfigError, EngineClosed
-from plaudit.events import BatchFinished, BatchStarted, BreakerChanged, CallStarted, Event, VerdictsReady
+from plaudit.events import (
+    BatchFinished,
+    BatchStarted,
+    BreakerChanged,
+    CallStarted,
+    CauseCount,
+    Event,
+    VerdictsReady,
+)
 from plaudit.judges import Judge
 from plaudit.simulator import Fault, Reject, SimulatedServer, SimulatedTransport
 from plaudit.testing import ScriptedTransport
-from plaudit.types import ChatRequest, Reply
+from plaudit.types import Cause, ChatRequest, Reply
 
 KEY = "sk-very-secret-0123456789"
 ONE_TO_TEN = Rubric("Is it correct and brief?", scale=(1, 10))
@@ -176,9 +184,9 @@ def test_whoever_is_interrupted_while_scoring_pays_for_nothing_more() -> None:
         held.all.set()
         engine.score(samples(1, "Rome"), JUDGE)
         assert len(held.sent) == 3
-    assert [event.summary.errors for event in finished if isinstance(event, BatchFinished)] == [
-        {"cancelled": 50},
-        {},
+    assert [event.summary.causes for event in finished if isinstance(event, BatchFinished)] == [
+        (CauseCount(Cause.CANCELLED, 50, "cancelled"),),
+        (),
     ]
 
 
@@ -233,7 +241,7 @@ def test_cancelling_the_caller_calls_the_batch_off() -> None:
         held.all.set()
         assert statuses(engine.score(samples(1, "Rome"), JUDGE)) == {Status.OK}
         assert len(held.sent) == 3
-    assert finished[0].summary.errors == {"cancelled": 50}
+    assert finished[0].summary.causes == (CauseCount(Cause.CANCELLED, 50, "cancelled"),)
 
 
 # -- settings ---------------------------------------------------------------------------------------------
@@ -442,7 +450,8 @@ def test_a_wrong_key_gets_one_message_and_few_calls() -> None:
         with Engine(server.url, model="m", api_key=KEY) as engine:
             pending = engine.submit(samples(1024), JUDGE)
             verdicts = pending.result(timeout=30)
-        (message,) = pending.summary.errors
+        ((cause, message),) = ((one.cause, one.error) for one in pending.summary.causes)
+        assert cause is Cause.REFUSED_KEY
         assert "api_key" in message
         assert KEY not in message
         assert {verdict.error for verdict in verdicts} == {message}

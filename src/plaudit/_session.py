@@ -28,7 +28,7 @@ from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
 from plaudit.transports.files import connections_left
-from plaudit.types import Status, Verdict
+from plaudit.types import Cause, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -103,7 +103,7 @@ class _Work:
         except Exception as bug:  # or those who wait for this batch would never know
             log.exception("a bug while starting batch %d", batch.id)
             error = f"a bug in plaudit: {bug!r}"
-            batch.deliver([(i, Verdict(None, Status.FAILED, error=error)) for i in batch.missing()])
+            batch.deliver([(i, Verdict.failed(Cause.CODE, error)) for i in batch.missing()])
 
     def expire(self, batch: Batch) -> None:
         if self._scorer is not None:

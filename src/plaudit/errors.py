@@ -16,7 +16,8 @@ PlauditError
 │   └── Unsendable              it has no JSON form; nothing was sent
 ├── JudgeError              this sample has no verdict; recorded, never retried for ever
 │   ├── UnreadableVerdict       a reply came, but not a verdict
-│   ├── Refused                 the judge declined
+│   │   └── CutOff                  the reply ended at its token limit, before the verdict
+│   ├── Declined                the judge declined
 │   └── NoVerdict               a row without a verdict, for trainers that leave out what raises
 ├── BatchFailed             too many samples have no verdict to train on; the trainer stops
 ├── BudgetSpent             the spending limit leaves no room for this call
@@ -28,10 +29,11 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Callable, Iterator
-from typing import Final, Self
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final, Self
 
-from plaudit.types import RateHeaders
+from plaudit.types import Cause, Failure, RateHeaders
 
 
 class _NoValue(enum.Enum):
@@ -53,6 +55,20 @@ def as_argument(setting: str, value: object) -> str:
 class PlauditError(Exception):
     """Base of everything plaudit raises on purpose."""
 
+    cause: ClassVar[Cause] = Cause.CODE
+    """What a sample that has no score for this error is said to have failed by."""
+    facts: Mapping[str, str | int | float] = MappingProxyType({})
+
+    def with_facts(self, **facts: str | int | float | None) -> Self:
+        """The same error with what is known of it, as `Failure.facts` has it; None: not known."""
+        self.facts = {name: value for name, value in facts.items() if value is not None}
+        return self
+
+    @property
+    def failure(self) -> Failure:
+        """The error as data."""
+        return Failure(self.cause, self.facts)
+
 
 class ConfigError(PlauditError, ValueError):
     """A setting or an input the caller has to fix; nothing was sent.
@@ -66,6 +82,8 @@ class ConfigError(PlauditError, ValueError):
         value: What it was set to, if it was.
         spelled: The setting and its value as the user wrote them, where that is known already.
     """
+
+    cause = Cause.INPUT
 
     def __init__(
         self, message: str, *, setting: str = "", value: object = NO_VALUE, spelled: str = ""
@@ -110,13 +128,17 @@ def spelling(spell: Spell) -> Iterator[None]:
 class TransientError(PlauditError):
     """A failure that may pass: the scheduler decides whether and when to try again."""
 
+    cause = Cause.SERVER_ERROR
+
 
 class RateLimited(TransientError):
-    """The endpoint turned the request away because of load or rate.
+    """The endpoint answered 429, or 503 or 529: too much load, or too many requests.
 
     `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing; `rate` what its
     headers said of the allowance.
     """
+
+    cause = Cause.RATE_LIMITED
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, rate: RateHeaders | None = None
@@ -141,6 +163,8 @@ class SendAgain(TransientError):
 class OutOfFiles(SendAgain):
     """This process may open no more files or sockets for the moment. Nothing was sent."""
 
+    cause = Cause.OUT_OF_FILES
+
     def __init__(self, message: str) -> None:
         super().__init__(message, is_answered=False)
 
@@ -162,41 +186,65 @@ class TransportFailed(TransientError):
 class TimedOut(TransportFailed):
     """No reply in time. The request may be read, and billed, at any later moment."""
 
+    cause = Cause.TIMED_OUT
+
 
 class Unreachable(TransportFailed):
     """No connection came about, so nothing was sent and nothing was paid."""
+
+    cause = Cause.UNREACHABLE
 
 
 class EndpointRefused(PlauditError):
     """The endpoint will refuse every call alike; one message serves the whole batch."""
 
+    cause = Cause.ENDPOINT_REFUSED
+
 
 class KeyRefused(EndpointRefused):
     """401 or 403: the key is missing or wrong."""
+
+    cause = Cause.REFUSED_KEY
 
 
 class ModelNotFound(EndpointRefused):
     """404: the endpoint has no such model, or the URL no such route."""
 
+    cause = Cause.UNKNOWN_MODEL
+
 
 class RequestRefused(PlauditError):
     """This request is refused for what it contains; its neighbours may well pass."""
+
+    cause = Cause.REQUEST_REFUSED
 
 
 class Unsendable(RequestRefused):
     """The request cannot be written as JSON, so it was never sent."""
 
+    cause = Cause.INPUT
+
 
 class JudgeError(PlauditError):
     """The judge's reply gives no verdict for this sample."""
+
+    cause = Cause.UNREADABLE
 
 
 class UnreadableVerdict(JudgeError):
     """A reply came, but it holds no single legal verdict."""
 
 
-class Refused(JudgeError):
+class CutOff(UnreadableVerdict):
+    """The reply ends at its token limit, before the verdict."""
+
+    cause = Cause.CUT_OFF
+
+
+class Declined(JudgeError):
     """The judge declined to judge."""
+
+    cause = Cause.DECLINED
 
 
 class NoVerdict(JudgeError):
@@ -210,6 +258,8 @@ class BatchFailed(PlauditError):
 class BudgetSpent(PlauditError):
     """The spending limit leaves no room for this call."""
 
+    cause = Cause.BUDGET
+
 
 class CacheError(PlauditError):
     """A cache file that cannot be read or written; the message says what was done about it."""
@@ -217,3 +267,5 @@ class CacheError(PlauditError):
 
 class EngineClosed(PlauditError):
     """The engine is closed, or was started by the parent of this forked process."""
+
+    cause = Cause.CLOSED

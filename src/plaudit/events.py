@@ -6,10 +6,43 @@ the judge's own text): observers must not log that above DEBUG.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from plaudit.types import Usage, Verdict
+from plaudit.types import Cause, Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CauseCount:
+    """How many samples have no score for one cause, at one endpoint where it is an endpoint's."""
+
+    cause: Cause
+    count: int
+    error: str
+    """The first of their messages."""
+
+
+class CauseCounter:
+    """Counts verdicts without a score by cause and endpoint, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Cause, str]] = Counter()
+        self._errors: dict[tuple[Cause, str], str] = {}
+
+    def add(self, verdict: Verdict, count: int = 1) -> None:
+        """Count a verdict that so many samples have."""
+        if verdict.failure is None:
+            return
+        key = verdict.failure.cause, str(verdict.failure.facts.get("endpoint", ""))
+        self._counts[key] += count
+        self._errors.setdefault(key, verdict.error or verdict.failure.cause)
+
+    def commonest(self) -> tuple[CauseCount, ...]:
+        """The ten commonest causes."""
+        return tuple(
+            CauseCount(key[0], count, self._errors[key]) for key, count in self._counts.most_common(10)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +54,12 @@ class EndpointSummary:
     """Calls that came back, in whatever way."""
     failed: int = 0
     rate_limited: int = 0
-    """Calls that were turned away (429, or 503 with Retry-After)."""
+    """Calls that were rate limited (429, or 503 with Retry-After)."""
     away_s: float = 0.0
     """Seconds in which calls failed and none was answered."""
     times_away: int = 0
     cause: str = ""
-    """Why calls were turned away, as far as the engine can tell; empty where it cannot."""
+    """Why calls were rate limited, as far as the engine can tell; empty where it cannot."""
     error: str = ""
     """The last error of a call that failed."""
 
@@ -39,14 +72,14 @@ class Summary:
     seconds: float
     by_status: Mapping[str, int] = field(default_factory=dict)
     by_source: Mapping[str, int] = field(default_factory=dict)
-    errors: Mapping[str, int] = field(default_factory=dict)
-    """How often each error message occurred, the commonest first, ten at most."""
+    causes: tuple[CauseCount, ...] = ()
+    """Why samples have no score, the commonest cause first, ten at most."""
     calls: int = 0
     """Requests sent for this batch, retries and hedges included."""
     retries: int = 0
     hedges: int = 0
-    rejects: int = 0
-    """Replies that said "slow down"."""
+    rate_limited: int = 0
+    """Answers that said "too many requests"."""
     rereads: int | None = None
     """Replies that held no verdict and were asked for again; None where nobody counted."""
     latency_p50_s: float | None = None
@@ -143,6 +176,7 @@ class EndpointLost:
     at: float
     endpoint: str
     error: str
+    cause: Cause = Cause.UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,70 @@ class Source(StrEnum):
     """No call was needed."""
 
 
+class Cause(StrEnum):
+    """Why a sample has no score. Programs decide by it; the words of an error are for people."""
+
+    RATE_LIMITED = "rate_limited"
+    """The endpoint answered 429 (or 503, 529) until the time was up."""
+    TIMED_OUT = "timed_out"
+    UNREACHABLE = "unreachable"
+    """No connection came about."""
+    SERVER_ERROR = "server_error"
+    """5xx, a connection that broke, or an answer that is no reply."""
+    REFUSED_KEY = "refused_key"
+    UNKNOWN_MODEL = "unknown_model"
+    ENDPOINT_REFUSED = "endpoint_refused"
+    """It refuses every request alike: no credit, a redirect, no API at that URL."""
+    REQUEST_REFUSED = "request_refused"
+    """It refuses this request for what it contains: too long, say."""
+    OUT_OF_FILES = "out_of_files"
+    """This process has no file descriptor left for a connection."""
+    UNREADABLE = "unreadable"
+    CUT_OFF = "cut_off"
+    """The reply reached its token limit before the verdict."""
+    DECLINED = "declined"
+    """The judge would not judge."""
+    FLAGGED = "flagged"
+    """The response tries to sway the judge."""
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"
+    """The engine was closed."""
+    BUDGET = "budget"
+    INPUT = "input"
+    """The judge cannot judge this sample: it lacks a reference, say."""
+    CODE = "code"
+    """Code failed: of a judge, of a rule, or plaudit's own."""
+    UNKNOWN = "unknown"
+    """A judge of the user's own gave no score and said no cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no score, as data."""
+
+    cause: Cause
+    facts: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
+    """What is known of it, like `endpoint`, `http_status`, `retry_after_s`."""
+
+
+_STATUS_OF = {
+    Cause.UNREADABLE: Status.UNREADABLE,
+    Cause.CUT_OFF: Status.UNREADABLE,
+    Cause.DECLINED: Status.REFUSED,
+    Cause.FLAGGED: Status.FLAGGED,
+    Cause.DEADLINE: Status.DEADLINE,
+}
+"""Every other cause is `failed`."""
+_FAILURE_OF = {
+    Status.UNREADABLE: Failure(Cause.UNREADABLE),
+    Status.REFUSED: Failure(Cause.DECLINED),
+    Status.FLAGGED: Failure(Cause.FLAGGED),
+    Status.DEADLINE: Failure(Cause.DEADLINE),
+    Status.FAILED: Failure(Cause.UNKNOWN),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The one outcome of one sample. `score` is None unless there is a verdict; never a stand-in."""
@@ -147,6 +211,7 @@ class Verdict:
     status: Status
     reason: str = ""
     error: str | None = None
+    """Why there is no score, and what to do about it, for people."""
     model: str = ""
     attempts: int = 0
     latency_s: float = 0.0
@@ -154,6 +219,27 @@ class Verdict:
     usage: Usage = Usage()
     parts: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Named components of the score: criteria of a checklist, members of a jury, how sure a judge was."""
+    failure: Failure | None = None
+    """Why there is no score, for programs; where it is left out, what the status says."""
+
+    def __post_init__(self) -> None:
+        if self.score is None and self.failure is None:
+            object.__setattr__(self, "failure", _FAILURE_OF.get(self.status))
+
+    @classmethod
+    def failed(
+        cls, failure: Failure | Cause, error: str, *, source: Source = Source.CALL, usage: Usage | None = None
+    ) -> Verdict:
+        """A verdict without a score; its status follows from the cause."""
+        if isinstance(failure, Cause):
+            failure = Failure(failure)
+        status = _STATUS_OF.get(failure.cause, Status.FAILED)
+        return cls(None, status, error=error, source=source, usage=usage or Usage(), failure=failure)
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why there is no score; None where there is one."""
+        return self.failure.cause if self.failure else None
 
     @property
     def is_valid(self) -> bool:

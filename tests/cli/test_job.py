@@ -23,7 +23,7 @@ from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, 
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Cause, Sample, Status, Verdict
 
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", model="m")
 LOST = "401 from http://127.0.0.1:1/v1: set OPENAI_API_KEY"
@@ -145,7 +145,7 @@ def test_some_lines_without_a_verdict_make_the_status_three(tmp_path: Path, out:
     done = run(Job(write(tmp_path / "in.jsonl", "1", "!", "!"), str(out), settings()))
     assert done.status == 3
     assert [line["score"] for line in read(out)] == [1.0, None, None]
-    assert "2 x 503 five times" in done.said
+    assert "  2 x unknown: 503 five times" in done.said
 
 
 def test_a_failure_becomes_what_was_chosen_but_the_status_stays_three(tmp_path: Path, out: Path) -> None:
@@ -174,14 +174,15 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
     run(Job(write(tmp_path / "in.jsonl", "1", "3", "!"), str(out), settings(), summary=str(summary)))
     numbers = json.loads(summary.read_text())
     assert " ".join(numbers) == (
-        "lines scored failed skipped seconds rate by_status by_source errors calls retries hedges rejects "
+        "lines scored failed skipped seconds rate by_status by_source errors calls retries hedges "
+        "rate_limited "
         "latency_p50_s latency_p95_s prompt_tokens completion_tokens cost score_mean score_std model output "
         "exit_status endpoints"
     )
     assert numbers["lines"] == 3
     assert numbers["failed"] == 1
     assert numbers["by_status"] == {"ok": 2, "failed": 1}
-    assert numbers["errors"] == [{"message": "503 five times", "count": 1}]
+    assert numbers["errors"] == [{"cause": "unknown", "message": "503 five times", "count": 1}]
     assert numbers["score_mean"] == 2.0
     assert numbers["model"] == "m"
     assert numbers["output"] == str(out)
@@ -287,10 +288,11 @@ def test_a_signal_without_a_cache_says_that_the_next_run_starts_anew(tmp_path: P
 
 def test_a_warning_is_told_once_and_not_again_in_the_summary(tmp_path: Path, out: Path) -> None:
     def refuse(sample: Sample) -> Verdict:
-        return Verdict(score=None, status=Status.FAILED, error=LOST, source=Source.CALL)
+        return Verdict.failed(Cause.REFUSED_KEY, LOST)
 
     engine = FakeEngine(judge_one=refuse)
-    engine.on_submit = lambda: engine.observers[1](EndpointLost(at=0.0, endpoint="m", error=LOST))
+    lost = EndpointLost(at=0.0, endpoint="m", error=LOST, cause=Cause.REFUSED_KEY)
+    engine.on_submit = lambda: engine.observers[1](lost)
     done = run(Job(write(tmp_path / "in.jsonl", *["1"] * 600), str(out), settings()), engine)
     assert done.status == 3
     assert done.said.count(LOST) == 1

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from plaudit.errors import JudgeError, PlauditError, Refused
+from plaudit.errors import Declined, JudgeError, PlauditError
 from plaudit.judges.base import Panel, Question
 from plaudit.types import ChatRequest, Reply, Sample, Status, Usage, Verdict
 
@@ -37,7 +37,7 @@ def ask(question: Question, server: Server) -> Verdict:
     try:
         return question.judge.parse(reply, question.sample)
     except JudgeError as error:
-        status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
+        status = Status.REFUSED if isinstance(error, Declined) else Status.UNREADABLE
         return Verdict(None, status, error=str(error))
 
 

@@ -11,7 +11,7 @@ from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.errors import ConfigError, Refused, UnreadableVerdict
+from plaudit.errors import ConfigError, Declined, UnreadableVerdict
 from plaudit.judges.expected import Expected
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, TokenChoice, Verdict
 
@@ -72,7 +72,7 @@ def test_without_probabilities_there_is_no_verdict_however_clear_the_text() -> N
         Expected(CRITERIA).parse(Reply("4"), SAMPLE)
     with pytest.raises(UnreadableVerdict):
         Expected(CRITERIA).parse(Reply("4", tokens=(TokenChoice("4", -0.01),)), SAMPLE)
-    with pytest.raises(Refused):
+    with pytest.raises(Declined):
         Expected(CRITERIA).parse(Reply("", refusal="no"), SAMPLE)
 
 

@@ -11,7 +11,7 @@ from complaints import about
 from hypothesis import given
 from judge_replies import noise
 
-from plaudit.errors import ConfigError, JudgeError, Refused, UnreadableVerdict
+from plaudit.errors import ConfigError, Declined, JudgeError, UnreadableVerdict
 from plaudit.judges.jury import Jury
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.rubric import Rubric
@@ -60,7 +60,7 @@ def test_the_score_is_a_suspicion_and_the_flag_says_whether_it_reaches_the_thres
 def test_not_knowing_is_never_innocence(text: str) -> None:
     with pytest.raises(UnreadableVerdict):
         Monitor(BEHAVIOUR).parse(Reply(text), SAMPLE)
-    with pytest.raises(Refused):
+    with pytest.raises(Declined):
         Monitor(BEHAVIOUR).parse(Reply(text, refusal="no"), SAMPLE)
 
 

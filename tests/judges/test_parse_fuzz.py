@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_replies import HIGH, LOW, Case, honest, noise, tampered
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
 from plaudit.types import Reply, Sample
 
@@ -23,7 +23,7 @@ def read(reply: Reply) -> float | None:
     """The score, or None where the parser declines in one of its two ways, with a short reason."""
     try:
         verdict = RUBRIC.parse(reply, SAMPLE)
-    except (UnreadableVerdict, Refused) as declined:
+    except (UnreadableVerdict, Declined) as declined:
         assert 0 < len(str(declined)) <= 120
         str(declined).encode()
         return None

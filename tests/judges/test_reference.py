@@ -9,7 +9,7 @@ from asking import asked, said
 from attacks import ATTACKS
 from complaints import about
 
-from plaudit.errors import ConfigError, Refused, UnreadableVerdict
+from plaudit.errors import ConfigError, Declined, UnreadableVerdict
 from plaudit.judges.reference import Reference
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
 
@@ -63,7 +63,7 @@ def test_a_reply_without_one_clear_answer_is_unreadable(text: str) -> None:
 
 
 def test_a_refusal_is_a_refusal() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Declined):
         Reference().parse(Reply("", refusal="I cannot judge this"), SAMPLE)
 
 

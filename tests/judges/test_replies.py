@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).with_name("replies")))
 from reply_case import TASK, ReplyCase
 from seen_replies import REPLIES
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Checklist, Criterion, Group, Monitor, Pairwise, Reference, Rubric
 from plaudit.types import Reply, Sample
 
@@ -43,7 +43,7 @@ def read(case: ReplyCase) -> float | None:
             text = text.replace("ONE", one).replace("TWO", two)
     try:
         return judge.parse(Reply(text, finish_reason=case.finish), sample).score  # type: ignore[no-any-return]
-    except (UnreadableVerdict, Refused):
+    except (UnreadableVerdict, Declined):
         return None
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
 from plaudit.judges.parse import MAX_REPLY, single_object
 from plaudit.types import Reply, Sample, Status, Usage
@@ -179,7 +179,7 @@ def test_padding_after_a_finished_verdict_takes_nothing_back() -> None:
     ],
 )
 def test_a_judge_that_declines_has_refused(reply: Reply) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Declined) as caught:
         RUBRIC.parse(reply, SAMPLE)
     assert len(str(caught.value)) <= 120
 

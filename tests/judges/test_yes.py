@@ -11,7 +11,7 @@ from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.errors import ConfigError, Refused, UnreadableVerdict
+from plaudit.errors import ConfigError, Declined, UnreadableVerdict
 from plaudit.judges.yes import Yes
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, TokenChoice, Usage, Verdict
 
@@ -138,9 +138,9 @@ def test_a_reply_of_blanks_has_no_word() -> None:
 
 
 def test_a_refusal_is_a_refusal() -> None:
-    with pytest.raises(Refused, match="I cannot"):
+    with pytest.raises(Declined, match="I cannot"):
         Yes().parse(Reply("", refusal="I cannot help with that"), SAMPLE)
-    with pytest.raises(Refused):
+    with pytest.raises(Declined):
         Yes().parse(replace(said({"Yes": 1.0}), finish_reason="content_filter"), SAMPLE)
 
 

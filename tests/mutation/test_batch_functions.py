@@ -28,7 +28,7 @@ from plaudit.mutation import (
 )
 from plaudit.mutation.completion import explain, forget_reports
 from plaudit.simulator import Reject
-from plaudit.types import Reply, Source, Status, Usage, Verdict
+from plaudit.types import Cause, Reply, Source, Usage, Verdict
 
 CLARIFY, SIMPLIFY = builtin_operators()[1:3]
 QUERIES = [f"What is {n} + {n}?" for n in range(8)]
@@ -226,8 +226,7 @@ def test_too_many_requests_say_what_to_do() -> None:
 
 
 def test_a_429_that_outlasts_all_patience_says_what_to_do() -> None:
-    verdict = Verdict(None, Status.FAILED, error="http://h answered 429; it asks us to slow down")
-    told = explain(verdict, deadline=None)
+    told = explain(Verdict.failed(Cause.RATE_LIMITED, "http://h answered 429"), deadline=None)
     assert told is not None and "answered 429" in told and "OLLAMA_NUM_PARALLEL" in told
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plaudit.errors import ConfigError, Refused, UnreadableVerdict
+from plaudit.errors import ConfigError, Declined, UnreadableVerdict
 from plaudit.mutation.completion import TRUNCATED, Text
 from plaudit.mutation.encoders import EmbeddingJudge, vectors_in
 from plaudit.types import ChatRequest, EmbedRequest, Reply, Sample, Status
@@ -49,7 +49,7 @@ def test_reasoning_that_never_ends_is_no_reply_and_says_what_to_do() -> None:
 
 
 def test_a_refusal_of_the_endpoint_is_a_refusal() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Declined):
         Text().parse(Reply("", refusal="no"), QUESTION)
 
 

@@ -1,4 +1,4 @@
-"""What the summary says of each endpoint: how long it was away, how much it turned away, and why."""
+"""What the summary says of each endpoint: how long it was away, how often it was rate limiting, and why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_few_failures_among_answers_are_no_absence() -> None:
     assert (one.away_s, one.failed) == (0.0, 10)
 
 
-def test_calls_that_were_only_turned_away_are_no_absence() -> None:
+def test_calls_that_were_only_rate_limited_are_no_absence() -> None:
     [one] = told(call(0.0), *(call(float(i), "rate_limited") for i in range(1, 9)), call(9.0))
     assert (one.away_s, one.rate_limited) == (0.0, 8)
 
@@ -58,7 +58,7 @@ def test_each_endpoint_has_its_own_line_and_one_without_trouble_has_none() -> No
     for event in events:
         tally(event)
     assert lines(tally) == [
-        "endpoint  http://busy/v1 m turned 25% of 8 calls away: it takes 5 calls at once",
+        "endpoint  http://busy/v1 m rate limited 25% of 8 calls: it takes 5 calls at once",
         "endpoint  http://gone/v1 m was away for 3.5 s",
     ]
 

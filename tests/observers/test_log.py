@@ -56,7 +56,7 @@ def test_the_same_trouble_is_told_once(caplog: pytest.LogCaptureFixture) -> None
     rejected = CallFinished(at=1.0, endpoint="e", in_flight=1, outcome="rate_limited", latency_s=0.1)
     lost = BreakerChanged(at=1.0, endpoint="e", state="open", error="no connection to e", waits_s=60.0)
     assert lines(caplog, *[rejected] * 50, *[lost] * 50) == [
-        "WARNING e turns calls away; sending fewer at once",
+        "WARNING e is rate limiting; fewer calls are sent at once",
         "WARNING no connection to e. Still trying, for up to 60 s",
     ]
 

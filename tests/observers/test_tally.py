@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.events import BatchFinished, CallFinished, CallStarted, RetryPlanned, VerdictsReady
+from plaudit.events import BatchFinished, CallFinished, CallStarted, CauseCount, RetryPlanned, VerdictsReady
 from plaudit.observers.tally import Tally
-from plaudit.types import Source, Status, Usage, Verdict
+from plaudit.types import Cause, Source, Status, Usage, Verdict
 
 
 def ready(*verdicts: Verdict) -> VerdictsReady:
@@ -21,6 +21,9 @@ def ready(*verdicts: Verdict) -> VerdictsReady:
 
 def failed(error: str) -> Verdict:
     return Verdict(score=None, status=Status.FAILED, error=error)
+
+
+LATE = Verdict.failed(Cause.DEADLINE, "deadline")
 
 
 def call(outcome: str = "ok", latency_s: float = 1.0, usage: Usage | None = None) -> CallFinished:
@@ -32,15 +35,16 @@ def call(outcome: str = "ok", latency_s: float = 1.0, usage: Usage | None = None
 def test_verdicts_of_many_batches_add_up() -> None:
     tally = Tally()
     tally(ready(Verdict(score=1.0, status=Status.OK), failed("no route")))
-    tally(
-        ready(Verdict(score=3.0, status=Status.OK, source=Source.CACHE), failed("no route"), failed("slow"))
-    )
+    tally(ready(Verdict(score=3.0, status=Status.OK, source=Source.CACHE), failed("no route"), LATE))
     summary = tally.summary(seconds=2.0)
     assert summary.samples == 5
     assert summary.failures == 3
-    assert summary.by_status == {"failed": 3, "ok": 2}
+    assert summary.by_status == {"failed": 2, "ok": 2, "deadline": 1}
     assert summary.by_source == {"call": 4, "cache": 1}
-    assert list(summary.errors.items()) == [("no route", 2), ("slow", 1)]
+    assert summary.causes == (
+        CauseCount(Cause.UNKNOWN, 2, "no route"),
+        CauseCount(Cause.DEADLINE, 1, "deadline"),
+    )
     assert summary.score_mean == 2.0
     assert summary.score_std == 1.0
     assert summary.seconds == 2.0
@@ -55,7 +59,7 @@ def test_calls_are_counted_with_what_became_of_them() -> None:
     tally(call(latency_s=1.0, usage=Usage(prompt_tokens=100, completion_tokens=10, cost=0.25)))
     tally(call(latency_s=2.0, usage=Usage(prompt_tokens=50, completion_tokens=5, cost=0.5)))
     summary = tally.summary(seconds=1.0)
-    assert (summary.calls, summary.hedges, summary.retries, summary.rejects) == (3, 1, 1, 1)
+    assert (summary.calls, summary.hedges, summary.retries, summary.rate_limited) == (3, 1, 1, 1)
     assert (summary.prompt_tokens, summary.completion_tokens, summary.cost) == (150, 15, 0.75)
     assert summary.latency_p50_s == pytest.approx(1.0, rel=0.02)
     assert summary.latency_p95_s == pytest.approx(2.0, rel=0.02)
@@ -95,5 +99,5 @@ def test_a_different_error_for_every_sample_does_not_fill_the_memory() -> None:
     tracemalloc.stop()
     summary = tally.summary(seconds=1.0)
     assert summary.samples == 20_000
-    assert len(summary.errors) == 10
+    assert [one.count for one in summary.causes] == [20_000]
     assert held < 100_000

@@ -11,7 +11,7 @@ from dispatching import FakeServer
 from plaudit.caches.base import Cache
 from plaudit.caches.memory import MemoryCache
 from plaudit.config import Endpoint, EngineConfig
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.events import Event
 from plaudit.judges.base import Judge
 from plaudit.policy.retry import RetryPolicy
@@ -48,7 +48,7 @@ class Marks(Judge):
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         if reply.text == "refused":
-            raise Refused("the judge declined")
+            raise Declined("the judge declined")
         if reply.text == "bug":
             raise KeyError("score")
         try:

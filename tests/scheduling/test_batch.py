@@ -7,8 +7,9 @@ import threading
 import pytest
 from scoring import Marks, samples
 
+from plaudit.events import CauseCount
 from plaudit.scheduling.batch import Batch
-from plaudit.types import Source, Status, Usage, Verdict
+from plaudit.types import Cause, Failure, Source, Status, Usage, Verdict
 
 
 def batch_of(count: int) -> Batch:
@@ -90,7 +91,7 @@ def test_callbacks_run_once_at_the_end() -> None:
 
 def test_the_summary_counts_what_became_of_the_samples() -> None:
     batch = batch_of(8)
-    batch.calls, batch.retries, batch.hedges, batch.rejects = 9, 2, 1, 3
+    batch.calls, batch.retries, batch.hedges, batch.rate_limited = 9, 2, 1, 3
     batch.deliver(
         [
             (0, ok(2.0, latency=1.0, cost=0.5)),
@@ -108,8 +109,11 @@ def test_the_summary_counts_what_became_of_the_samples() -> None:
     assert summary.by_status == {"ok": 4, "empty": 1, "failed": 2, "deadline": 1}
     assert summary.by_source == {"call": 5, "cache": 1, "shared": 1, "rule": 1}
     assert summary.failures == 3
-    assert summary.errors == {"502": 2, "deadline": 1}
-    assert (summary.calls, summary.retries, summary.hedges, summary.rejects) == (9, 2, 1, 3)
+    assert summary.causes == (
+        CauseCount(Cause.UNKNOWN, 2, "502"),
+        CauseCount(Cause.DEADLINE, 1, "deadline"),
+    )
+    assert (summary.calls, summary.retries, summary.hedges, summary.rate_limited) == (9, 2, 1, 3)
     assert summary.prompt_tokens == 200  # what the cache or a twin supplied was not paid for
     assert summary.completion_tokens == 20
     assert summary.cost == pytest.approx(0.75)
@@ -125,13 +129,18 @@ def test_failures_do_not_enter_the_mean() -> None:
     assert batch.summary().score_mean == 8.0
 
 
-def test_the_commonest_errors_come_first_and_at_most_ten() -> None:
+def test_the_commonest_causes_come_first_and_at_most_ten() -> None:
     batch = batch_of(200)
-    batch.deliver([(n, failed(f"error {min(n % 40, 12)}")) for n in range(200)])
-    errors = batch.summary().errors
-    assert len(errors) == 10
-    assert next(iter(errors)) == "error 12"
-    assert list(errors.values()) == sorted(errors.values(), reverse=True)
+    endpoints = [f"endpoint {min(n % 40, 12)}" for n in range(200)]
+    batch.deliver(
+        (n, Verdict.failed(Failure(Cause.TIMED_OUT, {"endpoint": name}), f"{name} took {n} s"))
+        for n, name in enumerate(endpoints)
+    )
+    causes = batch.summary().causes
+    assert len(causes) == 10
+    assert causes[0] == CauseCount(Cause.TIMED_OUT, endpoints.count("endpoint 12"), "endpoint 12 took 12 s")
+    counts = [one.count for one in causes]
+    assert counts == sorted(counts, reverse=True)
 
 
 def test_a_batch_without_a_score_or_a_price_says_none_rather_than_zero() -> None:

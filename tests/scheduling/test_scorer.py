@@ -18,7 +18,7 @@ from plaudit.policy.retry import RetryPolicy
 from plaudit.scheduling.scorer import CHUNK_CHARS
 from plaudit.simulator import PRESETS, SimulatedTransport
 from plaudit.testing import run
-from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
+from plaudit.types import Cause, ChatRequest, Reply, Sample, Source, Status, Usage, Verdict
 
 
 def answering(**replies: str) -> FakeServer:
@@ -298,9 +298,9 @@ def test_a_failure_rate_of_100_percent_cannot_be_overlooked() -> None:
             assert summary.failures == 200
             assert summary.by_status == {"failed": 200}
             assert summary.score_mean is None
-            [(message, count)] = summary.errors.items()
-            assert "string indices" in message
-            assert count == 200
+            [found] = summary.causes
+            assert (found.cause, found.count) == (Cause.CODE, 200)
+            assert "string indices" in found.error
 
     run(main())
 
@@ -310,7 +310,7 @@ def test_a_judge_that_can_render_nothing_is_one_message_not_a_thousand() -> None
         async with Desk(good_server()) as desk:
             await desk.score([Sample("q", f"cannot render {n}") for n in range(50)])
             summary = desk.seen(BatchFinished)[0].summary
-            assert list(summary.errors.values()) == [50]
+            assert [(one.cause, one.count) for one in summary.causes] == [(Cause.CODE, 50)]
 
     run(main())
 
@@ -322,8 +322,9 @@ def test_a_wrong_key_is_one_message_for_the_whole_batch() -> None:
             verdicts = await desk.score(samples(5000))
             assert {verdict.error for verdict in verdicts} == {"401: set OPENAI_API_KEY"}
             assert {verdict.status for verdict in verdicts} == {Status.FAILED}
+            assert {verdict.cause for verdict in verdicts} == {Cause.REFUSED_KEY}
             summary = desk.seen(BatchFinished)[0].summary
-            assert summary.errors == {"401: set OPENAI_API_KEY": 5000}
+            assert [(one.cause, one.count) for one in summary.causes] == [(Cause.REFUSED_KEY, 5000)]
             assert summary.calls <= 10
 
     run(main())

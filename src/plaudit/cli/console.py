@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from plaudit.errors import NO_VALUE, ConfigError, PlauditError, as_argument
 from plaudit.observers.stream import UNWRITABLE, messages
 from plaudit.settings import NAMES
+from plaudit.types import Cause
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -80,14 +81,17 @@ class ConsoleHandler(logging.Handler):
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self.told: list[str] = []
-        """The warnings so far."""
+        self.causes: set[Cause] = set()
+        """What the warnings so far said of endpoints."""
+        self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
-            if record.getMessage() in self.told:
+            if record.getMessage() in self._shown:
                 return
-            self.told.append(record.getMessage())
+            self._shown.add(record.getMessage())
+            if cause := getattr(record, "plaudit_cause", None):
+                self.causes.add(cause)
         try:
             self._console.print(f"{record.levelname.lower()}: {record.getMessage()}")
         except Exception:  # noqa: BLE001 - as handlers do: whoever logs must go on

@@ -35,7 +35,7 @@ from plaudit.observers.tally import Tally
 from plaudit.settings import Settings
 from plaudit.setup.json_lines import BadLine, encode
 from plaudit.setup.judges import judge_of
-from plaudit.types import Sample, Status, Verdict
+from plaudit.types import Cause, Sample, Status, Verdict
 
 SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
@@ -111,8 +111,8 @@ class _Ended:
     output: str | None
     note: str = ""
     models: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
-    """Warnings that were shown meanwhile."""
+    shown: frozenset[Cause] = frozenset()
+    """What warnings have said meanwhile."""
 
 
 class Run:
@@ -141,20 +141,20 @@ class Run:
             )
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
-        for line in report.as_text(already_told=ended.told) if report.summary.samples else []:
+        for line in report.as_text(already_shown=ended.shown) if report.summary.samples else []:
             self._say(line)
         if ended.note:
             self._console.print(ended.note)
         return ended.status
 
     def _judge(self, sink: Sink, total: int | None) -> _Ended:
-        with self._logging() as told, self._convene() as bench:
+        with self._logging() as shown, self._convene() as bench:
             self._say(bench.notice)
             ended = self._score(bench, sink, total)
             if trouble := bench.trouble():
                 self._console.print(f"plaudit: {trouble}")
         models = tuple(dict.fromkeys(endpoint.model for endpoint in bench.endpoints))
-        return replace(ended, models=models, told=tuple(told))
+        return replace(ended, models=models, shown=frozenset(shown))
 
     def _say(self, text: str) -> None:
         if text and not self._job.quiet:
@@ -250,8 +250,8 @@ class Run:
         return f"{kept}; run the same command again to go on from the cache"
 
     @contextlib.contextmanager
-    def _logging(self) -> Iterator[list[str]]:
-        """Warnings on the console while it runs; gives the list of what was told."""
+    def _logging(self) -> Iterator[set[Cause]]:
+        """Warnings on the console while it runs; gives the causes that they name."""
         logger = logging.getLogger("plaudit")
         handler = ConsoleHandler(self._console)
         before = logger.level, logger.propagate
@@ -259,7 +259,7 @@ class Run:
         logger.setLevel(logging.DEBUG if self._job.debug else logging.WARNING)
         logger.propagate = False
         try:
-            yield handler.told
+            yield handler.causes
         finally:
             logger.removeHandler(handler)
             logger.level, logger.propagate = before

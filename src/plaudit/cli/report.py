@@ -5,8 +5,8 @@ The keys of `--summary FILE.json`:
     skipped                  lines left out by --skip-bad
     seconds, rate            wall time; verdicts a second
     by_status, by_source     counts: ok, empty, failed, ...; call, cache, shared, rule
-    errors                   [{message, count}], the commonest first, ten at most
-    calls, retries, hedges, rejects      requests sent, and of these the repeated, doubled and turned away
+    errors                   [{cause, message, count}], the commonest first, ten at most
+    calls, retries, hedges, rate_limited requests sent, and of these the repeated, doubled and rate limited
     latency_p50_s, latency_p95_s         of answered calls; null where there was none
     prompt_tokens, completion_tokens     as the endpoints counted them
     cost                     US dollars; null where no price is known
@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from plaudit.events import EndpointSummary, Summary
+from plaudit.types import Cause
 
 SETTLED = ("ok", "empty")
 
@@ -50,11 +51,13 @@ class Report:
             "rate": round(_rate(summary), 3),
             "by_status": dict(summary.by_status),
             "by_source": dict(summary.by_source),
-            "errors": [{"message": text, "count": count} for text, count in summary.errors.items()],
+            "errors": [
+                {"cause": one.cause, "message": one.error, "count": one.count} for one in summary.causes
+            ],
             "calls": summary.calls,
             "retries": summary.retries,
             "hedges": summary.hedges,
-            "rejects": summary.rejects,
+            "rate_limited": summary.rate_limited,
             "latency_p50_s": summary.latency_p50_s,
             "latency_p95_s": summary.latency_p95_s,
             "prompt_tokens": summary.prompt_tokens,
@@ -70,8 +73,8 @@ class Report:
             ],
         }
 
-    def as_text(self, *, already_told: Collection[str] = ()) -> list[str]:
-        """A few lines for people; errors they have seen while it ran are not repeated."""
+    def as_text(self, *, already_shown: Collection[Cause] = ()) -> list[str]:
+        """A few lines for people; causes they have been shown while it ran are not repeated."""
         summary = self.summary
         where = f" -> {self.output}" if self.output else ""
         lines = [
@@ -93,9 +96,9 @@ class Report:
             lines.append(f"  tokens    {summary.prompt_tokens:,} in, {summary.completion_tokens:,} out{cost}")
         lines += [f"  endpoint  {text}" for text in map(_trouble, summary.endpoints) if text]
         lines += [
-            f"  {count:,} x {text}"
-            for text, count in summary.errors.items()
-            if text not in summary.by_status and not any(text in told for told in already_told)
+            f"  {one.count:,} x {one.cause}: {one.error}"
+            for one in summary.causes
+            if one.cause is not Cause.DEADLINE and one.cause not in already_shown
         ]
         return lines
 
@@ -117,7 +120,7 @@ def _trouble(endpoint: EndpointSummary) -> str:
     if endpoint.rate_limited:
         share = endpoint.rate_limited / endpoint.calls
         why = f": {endpoint.cause}" if endpoint.cause else ""
-        parts.append(f"turned {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls away{why}")
+        parts.append(f"rate limited {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(
             f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, the last one: {endpoint.error}"
@@ -132,7 +135,7 @@ def _calls(summary: Summary) -> str:
     for count, word in (
         (summary.retries, "retried"),
         (summary.hedges, "hedged"),
-        (summary.rejects, "turned away"),
+        (summary.rate_limited, "rate limited"),
     ):
         if count:
             parts.append(f"{count:,} {word}")

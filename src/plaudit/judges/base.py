@@ -52,7 +52,7 @@ class Judge(Contract, Protocol):
         ...
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """Read the reply. Raises UnreadableVerdict or Refused where it holds no verdict."""
+        """Read the reply. Raises UnreadableVerdict or Declined where it holds no verdict."""
         ...
 
 

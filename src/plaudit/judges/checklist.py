@@ -197,7 +197,8 @@ class SplitChecklist(_Criteria, Panel):
         for number, verdict in enumerate(verdicts):
             if verdict.score is None:
                 point = criteria[number * self.per_call]
-                return Verdict(None, verdict.status, error=f"criterion {point.name!r}: {verdict.error}")
+                error = f"criterion {point.name!r}: {verdict.error}"
+                return Verdict(None, verdict.status, error=error, failure=verdict.failure)
         parts = {name: value for verdict in verdicts for name, value in verdict.parts.items()}
         if all(verdict.status is Status.EMPTY for verdict in verdicts):
             return nothing_to_judge(0.0, parts)

@@ -126,7 +126,7 @@ class Group(Panel):
             return nothing_to_judge(float(self.scale[0]))
         (verdict,) = verdicts
         if not verdict.is_valid:
-            return Verdict(None, verdict.status, error=verdict.error)
+            return Verdict(None, verdict.status, error=verdict.error, failure=verdict.failure)
         own = self._call.alias(sample)
         return Verdict(verdict.parts[own], Status.OK, _reasons.decode(verdict.reason)[own])
 

@@ -11,7 +11,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, Question, is_panel
 from plaudit.judges.check import Demanding, check_judge
 from plaudit.judges.scale import Scale, unit_score
-from plaudit.types import Sample, Status, Verdict
+from plaudit.types import Cause, Sample, Status, Verdict
 
 DISAGREEMENT = "disagreement"
 RULES = ("mean", "median", "vote")
@@ -103,11 +103,11 @@ class Jury(Panel):
                 error = verdict.error or f"the score {verdict.score} is off the member's scale"
                 errors.append(f"{name}: {error}")
         if len(shares) < self.quorum:
-            status = next(verdict.status for name, verdict in heard.items() if name not in shares)
+            first = next(verdict for name, verdict in heard.items() if name not in shares)
             error = f"{len(shares)} of {len(heard)} members have a verdict, {self.quorum} must; " + "; ".join(
                 errors
             )
-            return Verdict(None, status if status not in _VALID else Status.FAILED, error=error)
+            return Verdict.failed(first.failure or Cause.CODE, error)
         share, disagreement = _combined(list(shares.values()), self.rule)
         low, high = self.scale
         is_empty = all(heard[name].status is Status.EMPTY for name in shares)

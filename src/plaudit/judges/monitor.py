@@ -86,7 +86,7 @@ class Monitor(Judge):
         return self._prompt.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """The suspicion and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
+        """The suspicion and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
         found = parse.single_object(reply, key="suspicion", judged=sample.response)
         suspicion = _STEPS.read(found["suspicion"]) / 10.0
         return Verdict(

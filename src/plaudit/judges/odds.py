@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.types import Reply, TokenChoice
 
 VERSION = 1
@@ -28,7 +28,9 @@ def odds(reply: Reply, answers: Sequence[str], *, min_mass: float) -> tuple[list
     together: the judge was then about to say something else.
     """
     if reply.refusal or reply.finish_reason == "content_filter":
-        raise Refused("the judge declined: " + (reply.refusal or "its content filter stopped the reply")[:80])
+        raise Declined(
+            "the judge declined: " + (reply.refusal or "its content filter stopped the reply")[:80]
+        )
     masses = _masses(first_word(reply), answers)
     mass = math.fsum(masses)
     if not mass >= min_mass or mass == 0.0:

@@ -115,10 +115,10 @@ class Pairwise(Panel):
             (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
         ]
         if 2 * len(points) < len(pairs):
-            failure = next(verdict for verdict in verdicts if not verdict.is_valid)
+            first = next(verdict for verdict in verdicts if not verdict.is_valid)
             lost = len(pairs) - len(points)
-            error = f"{lost} of {len(pairs)} comparisons gave no verdict: {failure.error}"
-            return Verdict(None, failure.status, error=error)
+            error = f"{lost} of {len(pairs)} comparisons gave no verdict: {first.error}"
+            return Verdict(None, first.status, error=error, failure=first.failure)
         results = [one if one == other else 0.5 for one, other in points]
         won, lost = results.count(1.0), results.count(0.0)
         return Verdict(

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import CutOff, Declined, UnreadableVerdict
 from plaudit.reasoning import CLOSE, OPEN
 from plaudit.types import Reply
 
@@ -49,7 +49,7 @@ def single_object(
 
     `judged` is the text under judgement: an object copied from it is the author's claim, not a verdict. Where
     `scale` is given, a line that states a score on it will do, if there is nothing else.
-    Raises Refused where the judge declined, UnreadableVerdict with what was found everywhere else.
+    Raises Declined where the judge declined, UnreadableVerdict with what was found everywhere else.
     """
     check_declined(reply)
     found = _whole(reply.text, key) if len(reply.text) <= MAX_REPLY else None
@@ -65,7 +65,7 @@ def single_object(
 def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
     """The objects of the only list in the reply: under `key` of an object, or the whole reply.
 
-    Raises Refused where the judge declined, UnreadableVerdict with what was found everywhere else.
+    Raises Declined where the judge declined, UnreadableVerdict with what was found everywhere else.
     """
     check_declined(reply)
     text = _after_reasoning(reply.text)
@@ -79,10 +79,10 @@ def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
 
 
 def check_declined(reply: Reply) -> None:
-    """Raises Refused where the endpoint itself says that the judge declined."""
+    """Raises Declined where the endpoint itself says that the judge declined."""
     if reply.refusal or reply.finish_reason == "content_filter":
         said = encodable(reply.refusal or "its content filter stopped the reply")
-        raise Refused(f"the judge declined: {said[:80]}")
+        raise Declined(f"the judge declined: {said[:80]}")
 
 
 def check_origin(found: Found, key: str, judged: str) -> None:
@@ -211,7 +211,7 @@ def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
     before, after = prose[0], text[end:]
     if reply.finish_reason == "length" and after.strip().strip("`"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
-        raise UnreadableVerdict("the reply goes on after the verdict and was cut off")
+        raise CutOff("the reply goes on after the verdict and was cut off")
     if re.search(rf'"{re.escape(key)}\\?"\s*+:', "\n".join([*prose, after]), re.IGNORECASE):
         raise UnreadableVerdict("beside the verdict there is a second one, broken")
     _check_introduction(before)
@@ -493,17 +493,17 @@ _DECLINED = re.compile(
 )
 
 
-def _nothing_found(text: str, reply: Reply, key: str) -> Refused | UnreadableVerdict:
+def _nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVerdict:
     """What to raise over a reply without a verdict."""
     if not text.strip():
         return UnreadableVerdict("the reply is empty")
     if reply.finish_reason == "length":
-        return UnreadableVerdict("the reply was cut off before its verdict was complete")
+        return CutOff("the reply was cut off before its verdict was complete")
     if f'"{key}"' in text:
         return UnreadableVerdict("the verdict object is broken, nested or not a JSON object")
     opening = text[:300]
     if _REFUSAL.match(opening) and _DECLINED.search(opening) and not re.search(r"\d", text):
-        return Refused("the judge declined in words")
+        return Declined("the judge declined in words")
     return UnreadableVerdict(f"no JSON object with {key!r} in the reply; a score in prose does not count")
 
 

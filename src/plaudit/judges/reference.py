@@ -73,7 +73,7 @@ class Reference(Judge):
         return self._prompt.ask(sample) or nothing_to_judge(0.0)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """1 or 0 and the reason. Raises UnreadableVerdict or Refused where there is no clear answer."""
+        """1 or 0 and the reason. Raises UnreadableVerdict or Declined where there is no clear answer."""
         found = parse.single_object(reply, key="equivalent", judged=sample.response)
         is_equivalent = parse.truth(found, "equivalent")
         return Verdict(

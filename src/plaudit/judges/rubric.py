@@ -111,7 +111,7 @@ class Rubric(Judge):
         return verdict.score is not None and verdict.score in self._scale
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """The score and its reason. Raises UnreadableVerdict or Refused where there is no single one."""
+        """The score and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
         try:
             found = parse.single_object(reply, key="score", judged=sample.response, scale=self.scale)
         except parse.CopiedVerdict as error:

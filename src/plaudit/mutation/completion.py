@@ -20,7 +20,7 @@ from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.judges.parse import check_declined, encodable
 from plaudit.reasoning import without_reasoning
-from plaudit.types import ChatRequest, Message, Reply, Sample, Status, Verdict
+from plaudit.types import Cause, ChatRequest, Message, Reply, Sample, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -134,7 +134,7 @@ def explain(verdict: Verdict, deadline: float | None) -> str | None:
         within = f"within {deadline:g} s" if deadline is not None else "in time"
         return f"no reply {within}: the server is too slow, or says too many requests; {OVERLOADED}"
     error = verdict.error or f"the call came to nothing ({verdict.status})"
-    return f"{error}; {OVERLOADED}" if _TURNED_AWAY in error else error
+    return f"{error}; {OVERLOADED}" if verdict.cause is Cause.RATE_LIMITED else error
 
 
 def report(what: str, errors: Iterable[str | None], instead: str) -> None:
@@ -155,7 +155,5 @@ def forget_reports() -> None:
     _reported.clear()
 
 
-_TURNED_AWAY = "it asks us to slow down"
-"""How transports word a 429 or 503 that outlasted the engine's patience."""
 _NUMBER = re.compile(r"\d[\d.,]*")
 _reported: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""What happened to one endpoint in a run: how long it was away, how much it turned away, and why."""
+"""What happened to one endpoint in a run: how long it was away, how often it was rate limiting, and why."""
 
 from __future__ import annotations
 

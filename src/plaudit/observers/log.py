@@ -43,7 +43,8 @@ class Log:
         if trouble := _trouble(event):
             cause, message = trouble
             if self._is_news(cause, event.at):
-                self._logger.warning("%s", message)
+                lost = event.cause if isinstance(event, EndpointLost) else None
+                self._logger.warning("%s", message, extra={"plaudit_cause": lost})
         elif isinstance(event, BatchFinished):
             self._logger.info("%s", _finished(event.summary))
         elif self._logger.isEnabledFor(logging.DEBUG):
@@ -63,7 +64,7 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
     """What identifies the trouble, and the line that says it."""
     match event:
         case EndpointLost():
-            return ("lost", event.endpoint, event.error), f"endpoint lost: {event.error}"
+            return ("lost", event.endpoint, event.cause), f"endpoint lost: {event.error}"
         case BreakerChanged(state="open", waits_s=float(seconds)):
             told = f"{event.error}. Still trying, for up to {seconds:g} s"
             return ("unreachable", event.endpoint), told
@@ -73,7 +74,8 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
         case CacheTrouble():
             return ("cache", event.message), event.message
         case CallFinished(outcome="rate_limited"):
-            return ("throttled", event.endpoint), f"{event.endpoint} turns calls away; sending fewer at once"
+            told = f"{event.endpoint} is rate limiting; fewer calls are sent at once"
+            return ("rate_limited", event.endpoint), told
         case _:
             return None
 

@@ -87,7 +87,7 @@ def _traffic(summary: Summary) -> dict[str, float | None]:
         "judge/calls": summary.calls,
         "judge/retries": summary.retries,
         "judge/hedges": summary.hedges,
-        "judge/rejects": summary.rejects,
+        "judge/rate_limited": summary.rate_limited,
         "judge/prompt_tokens": summary.prompt_tokens,
         "judge/completion_tokens": summary.completion_tokens,
         "judge/cost_usd": summary.cost,

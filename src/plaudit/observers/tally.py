@@ -12,6 +12,7 @@ from plaudit.events import (
     BreakerChanged,
     CallFinished,
     CallStarted,
+    CauseCounter,
     EndpointLost,
     Event,
     LimitChanged,
@@ -23,9 +24,6 @@ from plaudit.observers.endpoint_tally import EndpointTally
 from plaudit.policy.histogram import LatencyHistogram
 from plaudit.types import Source, Status, Verdict
 
-MESSAGES_KEPT = 100
-"""Distinct error messages counted; a run where more are needed to see what is wrong has another problem."""
-MESSAGES_SHOWN = 10
 OF_ENDPOINTS = (CallFinished, BreakerChanged, EndpointLost, LimitChanged)
 
 
@@ -36,9 +34,9 @@ class Tally:
         self._lock = threading.Lock()
         self._by_status: Counter[Status] = Counter()
         self._by_source: Counter[Source] = Counter()
-        self._errors: Counter[str] = Counter()
+        self._causes = CauseCounter()
         self._latencies = LatencyHistogram()
-        self._calls = self._retries = self._hedges = self._rejects = self._rereads = 0
+        self._calls = self._retries = self._hedges = self._rate_limited = self._rereads = 0
         self._prompt_tokens = self._completion_tokens = 0
         self._cost: float | None = None
         self._endpoints: dict[str, EndpointTally] = {}
@@ -73,11 +71,11 @@ class Tally:
                 seconds=seconds,
                 by_status={status.value: count for status, count in self._by_status.most_common()},
                 by_source={source.value: count for source, count in self._by_source.most_common()},
-                errors=dict(self._errors.most_common(MESSAGES_SHOWN)),
+                causes=self._causes.commonest(),
                 calls=self._calls,
                 retries=self._retries,
                 hedges=self._hedges,
-                rejects=self._rejects,
+                rate_limited=self._rate_limited,
                 rereads=self._rereads,
                 latency_p50_s=self._latencies.quantile(0.5),
                 latency_p95_s=self._latencies.quantile(0.95),
@@ -100,8 +98,7 @@ class Tally:
         verdict, count = same[0], len(same)
         self._by_status[verdict.status] += count
         self._by_source[verdict.source] += count
-        if verdict.error and (verdict.error in self._errors or len(self._errors) < MESSAGES_KEPT):
-            self._errors[verdict.error] += count
+        self._causes.add(verdict, count)
         for _ in range(count if verdict.score is not None else 0):
             assert verdict.score is not None
             self._scores += 1
@@ -110,7 +107,7 @@ class Tally:
             self._squares += difference * (verdict.score - self._mean)
 
     def _add_call(self, event: CallFinished) -> None:
-        self._rejects += event.outcome == "rate_limited"
+        self._rate_limited += event.outcome == "rate_limited"
         if event.outcome == "ok":
             self._latencies.add(event.latency_s)
         self._prompt_tokens += event.usage.prompt_tokens

@@ -38,7 +38,7 @@ class Asked:
         batch.calls += call.sends
         batch.retries += max(call.attempts - 1, 0)
         batch.hedges += call.is_hedged
-        batch.rejects += call.rejections
+        batch.rate_limited += call.rejections
         self.attempts += call.attempts
         if reply is not None:
             self.readings += 1

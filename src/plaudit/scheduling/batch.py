@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, pstdev
 
-from plaudit.events import Summary
+from plaudit.events import CauseCounter, Summary
 from plaudit.judges.base import Judge
 from plaudit.judges.check import could_give
 from plaudit.policy.fingerprint import Fingerprinter
@@ -41,7 +41,7 @@ class Batch:
         self.remaining = len(samples)
         self.seen: dict[bytes, int] = {}
         """The first sample with each fingerprint: a later twin takes its verdict, cache or no cache."""
-        self.calls = self.retries = self.hedges = self.rejects = self.rereads = self.judge_errors = (
+        self.calls = self.retries = self.hedges = self.rate_limited = self.rereads = self.judge_errors = (
             self.misfits
         ) = 0
         self.is_closed = not samples
@@ -129,17 +129,19 @@ class Batch:
         called = sorted(verdict.latency_s for verdict in calls if verdict.status is Status.OK)
         paid = [verdict.usage for verdict in calls]
         costs = [usage.cost for usage in paid if usage.cost is not None]
-        errors = Counter(verdict.error for verdict in verdicts if verdict.error)
+        causes = CauseCounter()
+        for verdict in verdicts:
+            causes.add(verdict)
         return Summary(
             samples=len(self.samples),
             seconds=(self._ended or time.monotonic()) - self._started,
             by_status={one.value: n for one, n in Counter(v.status for v in verdicts).items()},
             by_source={one.value: n for one, n in Counter(v.source for v in verdicts).items()},
-            errors=dict(errors.most_common(10)),
+            causes=causes.commonest(),
             calls=sum(batch.calls for batch in asked),
             retries=sum(batch.retries for batch in asked),
             hedges=sum(batch.hedges for batch in asked),
-            rejects=sum(batch.rejects for batch in asked),
+            rate_limited=sum(batch.rate_limited for batch in asked),
             rereads=sum(batch.rereads for batch in asked),
             latency_p50_s=called[len(called) // 2] if called else None,
             latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,

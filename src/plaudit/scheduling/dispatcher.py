@@ -221,7 +221,8 @@ class Dispatcher:
                 self._land(flight, None)
                 self.pump()  # what it had reserved is free again
                 raise
-            outcome = TimedOut(f"{lane.name}: no reply within {self.config.timeout:g} s")
+            late = f"{lane.name}: no reply within {self.config.timeout:g} s"
+            outcome = TimedOut(late).with_facts(endpoint=lane.name, timeout_s=self.config.timeout)
             lane.on_timeout(flight, now=self._loop.time())
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
@@ -376,7 +377,7 @@ class Dispatcher:
         if not lane.is_lost:
             lane.breaker.lose(now=now)
         self._lost_to = error
-        self._tell(EndpointLost(now, lane.name, str(error)))
+        self._tell(EndpointLost(now, lane.name, str(error), error.cause))
         if not self._are_all_lost:
             return
         waiting = [*self.queue, *self._waiting.clear()]

@@ -12,7 +12,7 @@ from plaudit.judges.base import Judge, Panel, Question, is_panel
 from plaudit.judges.check import check_judge, check_samples
 from plaudit.scheduling import judging
 from plaudit.scheduling.batch import Batch, Items
-from plaudit.types import Sample, Source, Status, Usage, Verdict
+from plaudit.types import Cause, Sample, Source, Usage, Verdict
 
 
 def panel_batch(
@@ -104,7 +104,7 @@ class _Questions:
             _check(verdict, verdicts, self._panel)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
             judging.blame(self._batch, error, f"could not combine the verdicts on sample {index}")
-            verdict = Verdict(None, Status.FAILED, error=f"the verdicts could not be combined: {error!r}")
+            verdict = Verdict.failed(Cause.CODE, f"the verdicts could not be combined: {error!r}")
         return _with_facts(verdict, verdicts, paid)
 
 

@@ -10,14 +10,10 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
-from plaudit.errors import (
-    CacheError,
-    JudgeError,
-    PlauditError,
-    Refused,
-)
+from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdict
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
 from plaudit.scheduling import judging, record
 from plaudit.scheduling.alarm import Alarm
@@ -26,7 +22,7 @@ from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.leasing import Leasing
-from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
+from plaudit.types import Cause, Reply, Request, Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -94,11 +90,11 @@ class Scorer:
 
     def expire(self, batch: Batch) -> None:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
-        self._expire(batch, Status.DEADLINE, "deadline")
+        self._expire(batch, Cause.DEADLINE, "deadline")
 
     def cancel(self, batch: Batch) -> None:
         """Nobody wants the rest: nothing more is sent for it; what is under way still fills the cache."""
-        self._expire(batch, Status.FAILED, "cancelled")
+        self._expire(batch, Cause.CANCELLED, "cancelled")
 
     async def close(self) -> None:
         """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""
@@ -111,7 +107,7 @@ class Scorer:
         if self._leasing is not None:
             await self._leasing.close()
         for batch in list(self._open):
-            self._expire(batch, Status.FAILED, "the engine was closed")
+            self._expire(batch, Cause.CLOSED, "the engine was closed")
 
     # -- samples in ---------------------------------------------------------------------------------------
 
@@ -159,7 +155,9 @@ class Scorer:
                 key = batch.fingerprint(rendered)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
                 judging.blame(batch, error, f"could not render sample {index}")
-                settled.append((index, _failed(f"the sample cannot be judged: {error}")))
+                failure = error.failure if isinstance(error, PlauditError) else Cause.CODE
+                verdict = Verdict.failed(failure, f"the sample cannot be judged: {error}", source=Source.RULE)
+                settled.append((index, verdict))
                 continue
             asked = self._asked.get(key)
             first = batch.seen.setdefault(key, index)
@@ -246,23 +244,21 @@ class Scorer:
         """The verdict in an outcome; None when the question is asked again."""
         asked.count(call, outcome if isinstance(outcome, Reply) else None)
         if isinstance(outcome, PlauditError):
-            return Verdict(
-                None, Status.FAILED, error=str(outcome), attempts=asked.attempts, usage=asked.usage
-            )
+            verdict = Verdict.failed(outcome.failure, str(outcome))
+            return replace(verdict, attempts=asked.attempts, usage=asked.usage)
         batch, index = asked.waiters[0]
         try:
             verdict = judging.read(batch, outcome, batch.samples[index])
         except JudgeError as error:
-            status = Status.REFUSED if isinstance(error, Refused) else Status.UNREADABLE
-            if status is Status.UNREADABLE and asked.readings < READINGS and asked.is_wanted(call):
+            if isinstance(error, UnreadableVerdict) and asked.readings < READINGS and asked.is_wanted(call):
                 again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
                 again.failed_on = call.answered_on
                 self._dispatcher.enqueue([again])
                 return None
-            verdict = Verdict(None, status, error=str(error))
+            verdict = Verdict.failed(error.failure, str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - as in _render: user code
             judging.blame(batch, error, "could not read a reply")
-            verdict = _failed(f"the judge could not read the reply: {error!r}")
+            verdict = Verdict.failed(Cause.CODE, f"the judge could not read the reply: {error!r}")
         return _with_facts(verdict, call, outcome, asked)
 
     async def _save(self) -> None:
@@ -308,12 +304,12 @@ class Scorer:
 
     # -- ends ---------------------------------------------------------------------------------------------
 
-    def _expire(self, batch: Batch, status: Status, why: str) -> None:
+    def _expire(self, batch: Batch, cause: Cause, why: str) -> None:
         for part in batch.inner:  # what has come in may be enough for a panel
-            self._expire(part, status, why)
+            self._expire(part, cause, why)
         if batch.remaining:
             batch.is_closed = True
-            verdict = Verdict(None, status, error=why)
+            verdict = Verdict.failed(cause, why)
             self._hand_over(batch, [(index, verdict) for index in batch.missing()])
             self._let_in(batch)
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
@@ -325,7 +321,7 @@ class Scorer:
             return  # by close, which sees to what is missing once everything finished is stored
         if (bug := task.exception()) is not None:
             log.error("a bug while feeding batch %d", batch.id, exc_info=bug)
-            self._expire(batch, Status.FAILED, f"a bug in plaudit: {bug!r}")
+            self._expire(batch, Cause.CODE, f"a bug in plaudit: {bug!r}")
 
     def _finished(self, batch: Batch) -> None:
         if self._emit is not None:
@@ -367,10 +363,6 @@ def _chars(sample: Sample) -> int:
     )
 
 
-def _failed(error: str) -> Verdict:
-    return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
-
-
 def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: Asked) -> Verdict:
     """The judge's verdict with the facts of the call behind it."""
     return Verdict(
@@ -384,4 +376,5 @@ def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: Asked) -> Ver
         source=Source.CALL,
         usage=asked.usage,
         parts=verdict.parts,
+        failure=verdict.failure,
     )

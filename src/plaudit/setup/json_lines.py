@@ -102,6 +102,8 @@ def _fields_of(verdict: Verdict) -> bytes:
         ours["judge"]["parts"] = dict(verdict.parts)
     if verdict.error is not None:
         ours["error"] = verdict.error
+    if verdict.failure is not None:  # in there, not beside the error: the input may have a field `cause`
+        ours["judge"]["cause"] = verdict.failure.cause
     return b"," + encode(ours)[1:] + b"\n"
 
 

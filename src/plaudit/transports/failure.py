@@ -65,7 +65,9 @@ def failure_of(
 ) -> PlauditError:
     """The error for an answer whose status is not a success."""
     if 300 <= status < 400:
-        return _redirected(endpoint, status, headers.get("location", ""))
+        return _redirected(endpoint, status, headers.get("location", "")).with_facts(
+            endpoint=endpoint.name, http_status=status
+        )
     return _error(endpoint, status, headers, complaint_of(body), now=now)
 
 
@@ -94,12 +96,12 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
         remedy = "start Ollama with `ollama serve`, or correct the URL"
     else:
         remedy = "start a server there (`vllm serve MODEL`, `plaudit simulate`), or correct the URL"
-    return Unreachable(f"{where}: {_short(cause)}; {remedy}")
+    return Unreachable(f"{where}: {_short(cause)}; {remedy}").with_facts(endpoint=endpoint.name)
 
 
 def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
     """The call broke on the way, or the body is not a reply."""
-    return TransportFailed(f"{endpoint.name}: {_short(cause)}")
+    return TransportFailed(f"{endpoint.name}: {_short(cause)}").with_facts(endpoint=endpoint.name)
 
 
 def too_large(endpoint: Endpoint, most: int) -> TransportFailed:
@@ -110,7 +112,7 @@ def too_large(endpoint: Endpoint, most: int) -> TransportFailed:
 def dropped(endpoint: Endpoint, *, is_kept_alive: bool | None = None) -> Dropped:
     """The server hung up without a word."""
     message = f"{endpoint.name}: the server closed the connection without an answer"
-    return Dropped(message, is_kept_alive=is_kept_alive)
+    return Dropped(message, is_kept_alive=is_kept_alive).with_facts(endpoint=endpoint.name)
 
 
 def out_of_files(endpoint: Endpoint) -> OutOfFiles:
@@ -135,6 +137,14 @@ def proxy_refused(endpoint: Endpoint, status: int, proxy: str) -> PlauditError:
 def _error(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], complaint: Complaint, *, now: float
 ) -> PlauditError:
+    error = _of_status(endpoint, status, headers, complaint, now=now)
+    wait = retry_after(headers, now=now)
+    return error.with_facts(endpoint=endpoint.name, http_status=status, retry_after_s=wait)
+
+
+def _of_status(
+    endpoint: Endpoint, status: int, headers: Mapping[str, str], complaint: Complaint, *, now: float
+) -> PlauditError:
     said = complaint.excerpt(endpoint.key)
     what = f"{endpoint.name} answered {status}" + (f": {said}" if said else "")
     wait = retry_after(headers, now=now)
@@ -149,7 +159,7 @@ def _error(
         return EndpointRefused(f"{what}; the proxy wants credentials: write them into HTTP_PROXY")
     if status in (429, 503, 529):
         rate = rate_headers(headers, now=now)
-        return RateLimited(f"{what}; it asks us to slow down", retry_after=wait, rate=rate)
+        return RateLimited(f"{what}; it is rate limiting", retry_after=wait, rate=rate)
     if is_about_length(complaint) and status in (400, 413, 422, 500):
         return RequestRefused(
             f"{what}; the request is longer than the model's context: "

@@ -28,7 +28,7 @@ from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.scheduling.batch import Batch
-from plaudit.types import Source, Status, Verdict
+from plaudit.types import Cause, Source, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -207,7 +207,7 @@ class AsyncEngineClient:
         loop = asyncio.get_running_loop()
         due = None if batch.deadline is None else loop.time() + batch.deadline
         if due is not None:
-            alarm = loop.call_at(due + OVERDUE, self.end, batch, Status.DEADLINE, "deadline")
+            alarm = loop.call_at(due + OVERDUE, self.end, batch, Cause.DEADLINE, "deadline")
             batch.when_done(alarm.cancel)
         for part in parts:
             part.id, part.due = next(self._ids), due
@@ -228,12 +228,12 @@ class AsyncEngineClient:
         joined.found.add_done_callback(lambda _: alarm.cancel())
         self._post(joined, size=1)
 
-    def end(self, batch: Batch, status: Status, why: str) -> None:
+    def end(self, batch: Batch, cause: Cause, why: str) -> None:
         """Give every sample without a verdict this one, and have nothing more sent for it."""
         for request in list(self._of_batch.get(batch, ())):
             part = self._scores.get(request)
             if part is not None:
-                self._settle(part, [(place, Verdict(None, status, error=why)) for place in part.missing])
+                self._settle(part, [(place, Verdict.failed(cause, why)) for place in part.missing])
                 self._post(CancelRequest(request), size=0)
 
     def _post(self, item: PendingScore | PendingJoin | CancelRequest, *, size: int) -> None:
@@ -390,7 +390,7 @@ class AsyncEngineClient:
 
     def _fail(self, parts: Iterable[PendingScore], why: str) -> None:
         for part in parts:
-            failed = Verdict(None, Status.FAILED, error=why)
+            failed = Verdict.failed(Cause.CLOSED, why)
             self._settle(part, [(place, failed) for place in part.missing])
 
     def _give_up_join(self, join: int, why: str) -> None:
@@ -471,10 +471,10 @@ class EngineClient:
         self._thread.post(functools.partial(self._async_client.join, joined))
 
     def expire(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._async_client.end, batch, Status.DEADLINE, "deadline"))
+        self._thread.post(functools.partial(self._async_client.end, batch, Cause.DEADLINE, "deadline"))
 
     def cancel(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._async_client.end, batch, Status.FAILED, "cancelled"))
+        self._thread.post(functools.partial(self._async_client.end, batch, Cause.CANCELLED, "cancelled"))
 
     def close(self) -> None:
         """Fail what has no outcome, leave the engine, end the thread. Safe to call twice."""

@@ -22,7 +22,7 @@ from plaudit.integrations.rendezvous import Rendezvous
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.observers.tally import Tally
 from plaudit.pending import Pending
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -250,7 +250,7 @@ class ClientState:
         self.has_results.set()
 
     def fail(self, request: ScoreRequest, error: str) -> None:
-        verdict = Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+        verdict = Verdict.failed(Cause.CODE, error, source=Source.RULE)
         self.add([(request.id, place, verdict) for place in request.places])
 
     def take(self) -> Results:
