@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         BudgetSpent,
         CacheError,
         ConfigError,
+        CutOff,
+        Declined,
         EndpointRefused,
         EngineClosed,
         JudgeError,
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
         OutOfFiles,
         PlauditError,
         RateLimited,
-        Refused,
         RequestRefused,
         SendAgain,
         TimedOut,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         CacheTrouble,
         CallFinished,
         CallStarted,
+        CauseCount,
         EndpointLost,
         EndpointSummary,
         Event,
@@ -74,8 +76,10 @@ if TYPE_CHECKING:
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
     from plaudit.types import (
+        Cause,
         ChatRequest,
         EmbedRequest,
+        Failure,
         GenerateRequest,
         LikelihoodRequest,
         Message,
@@ -104,10 +108,14 @@ __all__ = [
     "CallFinished",
     "CallStarted",
     "Cascade",
+    "Cause",
+    "CauseCount",
     "ChatRequest",
     "Checklist",
     "ConfigError",
     "Criterion",
+    "CutOff",
+    "Declined",
     "EmbedRequest",
     "Endpoint",
     "EndpointLost",
@@ -118,6 +126,7 @@ __all__ = [
     "EngineConfig",
     "Event",
     "Expected",
+    "Failure",
     "GenerateRequest",
     "Group",
     "Judge",
@@ -144,7 +153,6 @@ __all__ = [
     "RateHeaders",
     "RateLimited",
     "Reference",
-    "Refused",
     "Reply",
     "Request",
     "RequestRefused",
@@ -181,12 +189,12 @@ _HOMES = {
     "plaudit.config": "UNSET Endpoint EngineConfig Price Secret",
     "plaudit.engine": "Engine",
     "plaudit.errors": (
-        "BatchFailed BudgetSpent CacheError ConfigError EndpointRefused EngineClosed JudgeError "
-        "KeyRefused ModelNotFound OutOfFiles PlauditError RateLimited Refused RequestRefused "
+        "BatchFailed BudgetSpent CacheError ConfigError CutOff Declined EndpointRefused EngineClosed JudgeError "
+        "KeyRefused ModelNotFound OutOfFiles PlauditError RateLimited RequestRefused "
         "SendAgain TimedOut TransientError TransportFailed Unreachable UnreadableVerdict Unsendable"
     ),
     "plaudit.events": (
-        "BatchFinished BatchStarted BreakerChanged CacheTrouble CallFinished CallStarted EndpointLost "
+        "BatchFinished BatchStarted BreakerChanged CacheTrouble CallFinished CallStarted CauseCount EndpointLost "
         "EndpointSummary Event LimitChanged Observer RetryPlanned Summary VerdictsReady"
     ),
     "plaudit.judges": (
@@ -200,7 +208,7 @@ _HOMES = {
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
     "plaudit.types": (
-        "ChatRequest EmbedRequest GenerateRequest LikelihoodRequest Message RateHeaders Reply Request "
+        "Cause ChatRequest EmbedRequest Failure GenerateRequest LikelihoodRequest Message RateHeaders Reply Request "
         "Sample Source Status TokenChoice Usage Verdict"
     ),
 }
