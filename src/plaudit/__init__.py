@@ -189,17 +189,17 @@ _HOMES = {
     "plaudit.config": "UNSET Endpoint EngineConfig Price Secret",
     "plaudit.engine": "Engine",
     "plaudit.errors": (
-        "BatchFailed BudgetSpent CacheError ConfigError CutOff Declined EndpointRefused EngineClosed JudgeError "
-        "KeyRefused ModelNotFound OutOfFiles PlauditError RateLimited RequestRefused "
-        "SendAgain TimedOut TransientError TransportFailed Unreachable UnreadableVerdict Unsendable"
+        "BatchFailed BudgetSpent CacheError ConfigError CutOff Declined EndpointRefused EngineClosed "
+        "JudgeError KeyRefused ModelNotFound OutOfFiles PlauditError RateLimited RequestRefused SendAgain "
+        "TimedOut TransientError TransportFailed Unreachable UnreadableVerdict Unsendable"
     ),
     "plaudit.events": (
-        "BatchFinished BatchStarted BreakerChanged CacheTrouble CallFinished CallStarted CauseCount EndpointLost "
-        "EndpointSummary Event LimitChanged Observer RetryPlanned Summary VerdictsReady"
+        "BatchFinished BatchStarted BreakerChanged CacheTrouble CallFinished CallStarted CauseCount "
+        "EndpointLost EndpointSummary Event LimitChanged Observer RetryPlanned Summary VerdictsReady"
     ),
     "plaudit.judges": (
-        "Cascade Checklist Criterion Expected Group Judge Jury Likelihood Monitor Pairwise Panel "
-        "Question Reference Rubric SplitChecklist Yes unit_score"
+        "Cascade Checklist Criterion Expected Group Judge Jury Likelihood Monitor Pairwise Panel Question "
+        "Reference Rubric SplitChecklist Yes unit_score"
     ),
     "plaudit.judges.file": "load_judge",
     "plaudit.observers.log": "Log",
@@ -208,8 +208,8 @@ _HOMES = {
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
     "plaudit.types": (
-        "Cause ChatRequest EmbedRequest Failure GenerateRequest LikelihoodRequest Message RateHeaders Reply Request "
-        "Sample Source Status TokenChoice Usage Verdict"
+        "Cause ChatRequest EmbedRequest Failure GenerateRequest LikelihoodRequest Message RateHeaders "
+        "Reply Request Sample Source Status TokenChoice Usage Verdict"
     ),
 }
 """Where each name is defined. A name is imported when it is first used: workers start in no time."""
