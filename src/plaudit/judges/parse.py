@@ -33,6 +33,9 @@ VERSION = 2
 MAX_REPLY = 64_000
 """Characters, the judge's own reasoning aside, beyond which a reply is no verdict, whatever it contains."""
 
+MANY_KEYS = 32
+"""From here on repeated keys are found by reading the object in pairs, which takes longer for a few."""
+
 
 class CopiedVerdict(UnreadableVerdict):
     """What looks like the verdict was written by the author of the judged text."""
@@ -133,6 +136,8 @@ def _whole(text: str, key: str) -> Found | None:
     if (
         key not in found or "\\u00" in text
     ):  # a key may be spelt in escapes, so counting would miss its double
+        return None
+    if len(found) > MANY_KEYS:  # counting each would be quadratic
         return None
     folded = key.casefold()
     for name in found:
