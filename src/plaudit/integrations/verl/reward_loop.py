@@ -13,6 +13,7 @@ time, as it finishes generating; all of them share one engine, and groups meet t
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ ROOM = 900
 """Rows a worker takes at once, with something to spare: Ray's default for asynchronous actors is 1,000."""
 
 try:
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager
     from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 except ImportError as error:
     try:
@@ -90,6 +92,40 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
             row, broken = _unread(item, is_validation), str(error)
         reward, extra = await self._judged.score(row, broken=broken)
         return {"reward_score": reward, "reward_extra_info": extra}
+
+
+def _check_before_generating(manager: type[Any]) -> None:
+    """Let verl's driver notice a wrong key and a worker that cannot be built before the first generation.
+
+    verl starts its reward workers without waiting for them, and drops rows whose worker is dead: a misspelt
+    key would cost a whole batch of generation before the run ends, if it ends.
+    """
+    start = getattr(manager, "_init_reward_loop_workers", None)
+    if start is None or hasattr(start, "__wrapped__"):
+        return
+
+    @functools.wraps(start)
+    def checked_start(self: Any) -> None:
+        if not _is_ours(self.config):
+            start(self)
+            return
+        import ray
+
+        settings = settings_from(self.config)
+        judge_for(settings, resolve(settings))
+        start(self)
+        ray.get([worker.__ray_ready__.remote() for worker in self.reward_loop_workers])
+
+    manager._init_reward_loop_workers = checked_start
+
+
+def _is_ours(config: Any) -> bool:
+    chosen = at(at(config, "reward"), "reward_manager")
+    path = str(at(at(chosen, "module"), "path") or "")
+    return at(chosen, "name") == "plaudit" or path.startswith("pkg://plaudit.")
+
+
+_check_before_generating(RewardLoopManager)
 
 
 def _check_room(config: Any, settings: RewardSettings) -> None:
