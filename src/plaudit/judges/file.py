@@ -6,10 +6,12 @@
     anchors = { "0" = "wrong", "10" = "correct, not a word too many" }
 
 The keys are the arguments of the judge in Python. A table with a `kind` of its own is a judge within a judge.
+Files of other tools (`foreign.py`, JSON too) are read as well; `read_judge(path).toml()` writes them as ours.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
@@ -22,8 +24,11 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.foreign import translate
 from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
 from plaudit.judges.registry import BadOption, build
+
+log = logging.getLogger("plaudit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,20 @@ class JudgeFile:
     kind: str
     options: Mapping[str, Any]
     lines: Mapping[Key, int]
+    notes: tuple[str, ...] = ()
+    """What the file of another tool says and a judge file has no place for."""
+
+    def toml(self) -> str:
+        """The judge as a file of ours, with what was left out as comments."""
+        notes = "".join(f"# {' '.join(note.split())}\n" for note in self.notes)
+        tables = {name: value for name, value in self.options.items() if _is_tables(value)}
+        plain = {name: value for name, value in self.options.items() if name not in tables}
+        lines = [f"{name} = {_toml_value(value)}\n" for name, value in {"kind": self.kind, **plain}.items()]
+        for name, rows in tables.items():
+            for row in rows:
+                lines.append(f"\n[[{name}]]\n")
+                lines += [f"{key} = {_toml_value(value)}\n" for key, value in row.items()]
+        return notes + "".join(lines)
 
     def judge(self, **changes: Any) -> Judge | Panel:
         """The judge, with some options taken from elsewhere. Raises ConfigError that names the line."""
@@ -51,14 +70,24 @@ def load_judge(path: str | os.PathLike[str]) -> Judge | Panel:
 
 
 def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
-    """What a file says of a judge; the format goes by its name: .toml, .yaml or .yml."""
+    """What a file says of a judge; the format goes by its name: .toml, .yaml, .yml or .json."""
     place = Path(path).expanduser()
     try:
         text = place.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
-    is_yaml = place.suffix.lower() in (".yaml", ".yml")
-    table, lines = _yaml(str(path), text) if is_yaml else _toml(str(path), text)
+    suffix = place.suffix.lower()
+    is_yaml = suffix in (".yaml", ".yml")
+    read = _yaml if is_yaml else _json if suffix == ".json" else _toml
+    table, lines = read(str(path), text)
+    try:
+        foreign = translate(table)
+    except ConfigError as error:
+        raise error.at(str(path)) from None
+    if foreign is not None:
+        for note in foreign.notes:
+            log.warning("%s: %s", path, note)
+        return JudgeFile(str(path), foreign.kind, foreign.options, lines, foreign.notes)
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
         raise ConfigError("this is no table of settings; begin with a line like kind: rubric").at(f"{path}:1")
     kind = table.pop("kind", "rubric")
@@ -76,6 +105,13 @@ def _toml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
         ) from None
 
 
+def _json(path: str, text: str) -> tuple[Any, dict[Key, int]]:
+    try:
+        return msgspec.json.decode(text), {}
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(f"cannot be read as JSON: {error}", setting="judge", value=path) from None
+
+
 def _yaml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
     if find_spec("yaml") is None:
         raise ConfigError(
@@ -87,3 +123,24 @@ def _yaml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
         return msgspec.yaml.decode(text), yaml_lines(text)
     except (msgspec.DecodeError, ValueError) as error:
         raise ConfigError(f"cannot be read as YAML: {error}", setting="judge", value=path) from None
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _toml_value(value: object) -> str:
+    """A value as TOML writes it; a text of several lines stays one."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml_value(str(k))} = {_toml_value(v)}' for k, v in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if (
+        isinstance(value, str)
+        and "\n" in value
+        and "'''" not in value
+        and value.replace("\n", "").isprintable()
+    ):
+        return f"'''\n{value}'''"
+    text = msgspec.json.encode(value).decode()  # numbers, booleans and short texts are written alike
+    return text.replace("\x7f", "\\u007f")
