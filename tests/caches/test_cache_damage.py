@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from plaudit.caches import SqliteCache
-from plaudit.caches.damage import set_aside
-from plaudit.caches.schema import APPLICATION_ID
+from plaudit.caches.sqlite_file import APPLICATION_ID, set_aside
 from plaudit.caches.store import Store, connect
 from plaudit.errors import CacheError
 from plaudit.testing.cache_contract import digest

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaudit.caches import CacheStats, SqliteCache
-from plaudit.caches.schema import adopt
-from plaudit.caches.store import Store, connect
-from plaudit.caches.upkeep import ENTRY_BYTES, prune
+from plaudit.caches.sqlite_file import adopt
+from plaudit.caches.store import ENTRY_BYTES, Store, connect, prune
 from plaudit.testing.cache_contract import digest
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
-from plaudit.caches.desk import Report
 from plaudit.caches.memory import MemoryCache
-from plaudit.caches.sqlite import SqliteCache
-from plaudit.caches.upkeep import CacheStats
+from plaudit.caches.sqlite import OnTrouble, SqliteCache
+from plaudit.caches.store import CacheStats
 from plaudit.config import default_cache as default_path
 
 __all__ = [
@@ -24,7 +23,7 @@ __all__ = [
 
 
 def open_cache(
-    where: str | os.PathLike[str] | None, *, on_trouble: Report | None = None
+    where: str | os.PathLike[str] | None, *, on_trouble: OnTrouble | None = None
 ) -> MemoryCache | SqliteCache | None:
     """The cache a setting names: a file, `memory`, or none at all (`off`, None). No file is touched yet."""
     if where is None or where == "off":

@@ -1,32 +1,40 @@
-"""A verdict file: one connection, opened on first use, that outlives damage and replacement of its file."""
+"""A verdict file in use: one connection, opened on first use, that outlives damage of its file."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import sqlite3
 import struct
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from plaudit.caches import lease
+import msgspec
+
+from plaudit.caches import leases
 from plaudit.caches.base import Claim
-from plaudit.caches.damage import (
+from plaudit.caches.sqlite_file import (
     COMPANIONS,
+    VERSION,
     FileId,
+    Unusable,
+    adopt,
+    choose_journal,
     code_of,
     file_id,
     is_busy,
     is_damage,
     looks_like_ours,
+    network_kind,
     refusal,
     set_aside,
 )
-from plaudit.caches.mount import network_kind
-from plaudit.caches.schema import Unusable, adopt, choose_journal
 from plaudit.config import home
 from plaudit.errors import CacheError
 from plaudit.files import make_private_file, make_private_folder
@@ -108,7 +116,7 @@ class Store:
                 claim = Claim(values)
                 if self._can_lease and (missing or not keys):
                     now = self._clock()
-                    others = lease.claim(connection, missing, owner=owner, is_idle=is_idle, now=now)
+                    others = leases.claim(connection, missing, owner=owner, is_idle=is_idle, now=now)
                     claim = Claim(values, *others)
                     self._owners.add(owner)
                 connection.execute("COMMIT")
@@ -131,7 +139,7 @@ class Store:
         def work(connection: sqlite3.Connection) -> None:
             if self._can_lease:
                 connection.execute("BEGIN IMMEDIATE")
-                lease.release(connection, ids, owner=owner, now=self._clock())
+                leases.release(connection, ids, owner=owner, now=self._clock())
                 connection.execute("COMMIT")
 
         self.run(work)
@@ -148,7 +156,7 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_INSERT, rows)
             if self._can_lease:
-                lease.settle(connection, [row[0] for row in rows])
+                leases.settle(connection, [row[0] for row in rows])
             connection.execute("COMMIT")
 
         self.run(write)
@@ -212,7 +220,7 @@ class Store:
             network = network_kind(self.path)
             if not choose_journal(connection, is_shared_memory_safe=network is None):
                 self._tell_slow(network)
-            self._can_lease = lease.prepare(connection)
+            self._can_lease = leases.prepare(connection)
         except BaseException:
             connection.close()
             raise
@@ -244,8 +252,8 @@ class Store:
         wanted = set(keys)
         ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
         rows = []
-        for start in range(0, len(ids), lease.CHUNK):
-            chunk = ids[start : start + lease.CHUNK]
+        for start in range(0, len(ids), leases.CHUNK):
+            chunk = ids[start : start + leases.CHUNK]
             marks = ",".join("?" * len(chunk))
             query = f"SELECT key, crc, value FROM verdicts WHERE id IN ({marks})"  # noqa: S608 - only marks
             rows += connection.execute(query, chunk).fetchall()
@@ -275,3 +283,91 @@ class Store:
                 f"{self} has no write-ahead log here ({network or 'the file system refused it'}): "
                 "it works, but processes wait for one another; a local disk is faster"
             )
+
+
+# -- keeping it in shape -------------------------------------------------------------------------------
+
+
+ENTRY_BYTES = 64
+"""What an entry takes in the file besides its value: key, time, checksum, its share of the page."""
+
+
+class Writable(Protocol):
+    """Where an export goes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """A verdict file in numbers. Times are seconds since 1970; None in an empty file."""
+
+    entries: int
+    bytes: int
+    """What the entries take, without the free space between them."""
+    oldest: float | None
+    newest: float | None
+    file_bytes: int
+    """What the file and its write-ahead log take on disk."""
+    schema_version: int
+
+
+def stats(connection: sqlite3.Connection, path: Path) -> CacheStats:
+    """Count everything: one pass over the file."""
+    entries, size, oldest, newest = connection.execute(
+        "SELECT count(*), coalesce(sum(length(value) + ?), 0), min(created), max(created) FROM verdicts",
+        (ENTRY_BYTES,),
+    ).fetchone()
+    files = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return CacheStats(entries, size, oldest, newest, sum(file.stat().st_size for file in files), VERSION)
+
+
+def prune(
+    connection: sqlite3.Connection,
+    *,
+    max_entries: int | None = None,
+    max_bytes: int | None = None,
+    created_before: float | None = None,
+) -> int:
+    """Drop what is older than a time, then the oldest until the rest fits. Returns how many went."""
+    before = connection.total_changes
+    connection.execute("BEGIN IMMEDIATE")
+    if created_before is not None:
+        connection.execute("DELETE FROM verdicts WHERE created < ?", (created_before,))
+    if max_entries is not None:
+        connection.execute(
+            "DELETE FROM verdicts WHERE id IN "
+            "(SELECT id FROM verdicts ORDER BY created DESC, id LIMIT -1 OFFSET ?)",
+            (max_entries,),
+        )
+    if max_bytes is not None:
+        connection.execute(
+            "DELETE FROM verdicts WHERE id IN (SELECT id FROM (SELECT id, sum(length(value) + ?) "
+            "OVER (ORDER BY created DESC, id) AS total FROM verdicts) WHERE total > ?)",
+            (ENTRY_BYTES, max_bytes),
+        )
+    connection.execute("COMMIT")
+    return connection.total_changes - before
+
+
+def compact(connection: sqlite3.Connection) -> None:
+    """Give free space back to the disk."""
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def export(connection: sqlite3.Connection, out: Writable) -> int:
+    """Write one JSON object a line: key (hex), created (UTC), value (or value_base64). Returns how many."""
+    count = 0
+    for key, created, value in connection.execute("SELECT key, created, value FROM verdicts"):
+        line: dict[str, object] = {
+            "key": key.hex(),
+            "created": datetime.fromtimestamp(created, UTC).isoformat(timespec="milliseconds"),
+        }
+        try:
+            line["value"] = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            line["value_base64"] = base64.b64encode(value).decode()
+        out.write(msgspec.json.encode(line) + b"\n")
+        count += 1
+    return count

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from plaudit.caches.base import LEASE_S
-from plaudit.caches.damage import is_damage
+from plaudit.caches.sqlite_file import is_damage
 
 CHUNK = 512
 """Keys in one statement; older SQLites take 999 at most."""

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from plaudit.caches.mount import NETWORK_KINDS, kind_of, network_kind
+from plaudit.caches.sqlite_file import NETWORK_KINDS, kind_of, network_kind
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
