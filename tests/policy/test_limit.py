@@ -246,6 +246,18 @@ def test_after_an_outage_it_comes_back_in_a_few_steps_to_where_it_was() -> None:
     assert limit.is_learned
 
 
+def test_a_limit_that_was_settled_before_an_outage_is_not_looked_for_again_from_scratch() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=64))
+    now = round_of_calls(limit, now=0.0, latency=1.0)
+    for n in range(20):  # sixteen at a time: what is more waits
+        now = round_of_calls(limit, now=now, latency=max(1.0, limit.limit / 16) ** 2)
+        settled = limit.limit
+        limit.resume(now=now, in_flight=1, bad_time=0.01)
+        now = grown(limit, since=now, until=now + 0.3)
+        assert limit.limit == settled, n
+    assert limit.limit <= 32
+
+
 def test_an_outage_while_nearly_all_are_under_way_takes_no_step_back() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
     limit.resume(now=5.0, in_flight=63, bad_time=0.02)
@@ -332,6 +344,7 @@ def test_the_users_ceiling_stops_the_growth() -> None:
 
 def test_a_storm_of_timeouts_cuts_again_and_again_but_never_to_nothing() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
+    limit.on_success(now=0.5, sent_at=0.0, in_flight=1)
     heights = [limit.limit]
     for storm in range(40):
         for _ in range(limit.limit):

@@ -36,6 +36,12 @@ def send(lane: Lane, *, at: float) -> Flight:
     return flight
 
 
+def answer(lane: Lane, *, at: float) -> None:
+    flight = send(lane, at=at)
+    del lane.flights[flight.id]
+    lane.on_reply(Reply("7"), flight, now=at + 0.5)
+
+
 def test_a_lane_that_is_full_under_a_pace_waits_for_a_reply_and_not_for_its_limit() -> None:
     lane = lane_of(ceiling=2)
     lane.begin_pace(20.0, now=0.0)
@@ -114,6 +120,7 @@ def test_a_call_that_later_ones_have_overtaken_hung_alone_and_says_nothing_about
 
 def test_a_timeout_of_the_last_call_is_put_down_to_what_was_under_way_when_it_left() -> None:
     lane = lane_of()
+    answer(lane, at=-1.0)
     flights = [send(lane, at=0.0) for _ in range(40)]
     for flight in flights[:-1]:
         del lane.flights[flight.id]
@@ -123,6 +130,7 @@ def test_a_timeout_of_the_last_call_is_put_down_to_what_was_under_way_when_it_le
 
 def test_what_a_timeout_cut_is_given_back_where_the_endpoint_was_away() -> None:
     lane = lane_of()
+    answer(lane, at=-1.0)
     lane.limit.turn_from_rate(now=0.0, in_flight=80)
     flights = [send(lane, at=0.0) for _ in range(80)]
     lane.on_timeout(flights[0], now=120.0)
@@ -130,6 +138,23 @@ def test_what_a_timeout_cut_is_given_back_where_the_endpoint_was_away() -> None:
     assert lane.limit.limit < 56
     lane.limit.hold(since=0.0)
     assert lane.limit.limit == 80
+
+
+def test_where_no_call_of_many_was_ever_answered_far_fewer_are_sent_and_the_search_goes_on() -> None:
+    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=LimitConfig(start=64))
+    flights = [send(lane, at=0.0) for _ in range(64)]
+    for flight in flights:
+        lane.on_timeout(flight, now=120.0)
+    lane.limit.hold(since=0.0)
+    assert lane.limit.limit == 8
+    lane.flights.clear()
+    for second in range(130, 150):
+        rounds = [send(lane, at=float(second)) for _ in range(lane.limit.limit)]
+        lane.flights.clear()
+        for flight in rounds:
+            lane.on_reply(Reply("7"), flight, now=second + 0.5)
+            lane.grow(now=second + 0.5)
+    assert lane.limit.limit > 8
 
 
 def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:

@@ -82,6 +82,8 @@ class ConcurrencyLimit:
         if not self.refuses:
             self._level = Level(target=self.limit, base=self.limit, began=0.0, is_blind=True)
         self._previous: Level | None = None
+        self._interrupted: Level | None = None
+        """The level that was under way when the endpoint let nothing in."""
         self._factor = 2.0
         self._step = 1
         self._step_every = self._config.step_every
@@ -262,9 +264,14 @@ class ConcurrencyLimit:
         """
         if self.rate is not None or now - self.cut_at < 1.0:
             return  # or one of many that left together
+        self.cut_at = now
+        if not self._replies:  # it never answered with so many at once: that may be why
+            self._set(max(1, min(self.limit, in_flight) // 8), "timeout")
+            self._level = Level(target=self.limit, base=self.limit, began=now, is_blind=True)
+            self._before = self._belief()
+            return
         if self.cause != "timeout":
             self._before = self._belief()
-        self.cut_at = now
         self._level = None
         self._replies_since_cut = 0
         self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
@@ -296,6 +303,8 @@ class ConcurrencyLimit:
         if self.rate is not None or in_flight + 4 >= self.limit:
             return
         self._step_every = max(1.5 * bad_time, self._config.step_every / 10)
+        if self._level is None or not self._level.is_return:
+            self._interrupted = self._level
         self._level = Level(target=self.limit, base=in_flight, began=now, is_blind=True)
         self._level.is_return = True
         self._last_refused = NEVER_REFUSED  # what a shut door refused says nothing of the next refusal
@@ -430,10 +439,14 @@ class ConcurrencyLimit:
         return min(int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1, LARGEST_STEP)
 
     def _come_back(self, now: float) -> None:
-        """Be where the limit was before the endpoint was away."""
-        self._level = None
+        """Be where the limit was before the endpoint was away; what was settled is measured anew soon."""
         self._step = max(1, self.limit // 64)
-        if not self.refuses:
+        level, self._level, self._interrupted = self._interrupted, None, None
+        if self.refuses:
+            return
+        if level is None:
+            self._replies_since_cut, self._rounds_to_doubt = 0, 1.0
+        else:
             self._stand(now)
 
     def _judge(self, now: float) -> None:
