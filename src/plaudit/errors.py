@@ -3,7 +3,7 @@
 PlauditError
 ├── ConfigError             the caller fixes it; raised before any call is made
 ├── TransientError          the scheduler retries it
-│   ├── RateLimited             the endpoint asked us to slow down (429, or 503 with Retry-After)
+│   ├── RateLimited             429, or 503 or 529: too many requests, or too much load
 │   ├── SendAgain               an unknown parameter, a stale connection: costs no attempt
 │   │   └── OutOfFiles              no file descriptor is left for a connection; nothing was sent
 │   └── TransportFailed         timeout, reset, 5xx, a reply that is no reply

@@ -46,7 +46,7 @@ class Call:
         self.on_done = on_done
         self.is_wanted = is_wanted
         self.attempts = 0
-        """Tries that were not merely turned away."""
+        """Tries that were not merely rate limited."""
         self.sends = 0
         """Everything sent for it: attempts, rejections, hedges."""
         self.rejections = 0

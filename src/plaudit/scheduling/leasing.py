@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from plaudit.caches.base import LEASE_S, Claim, LeasingCache
-from plaudit.scheduling.asked import Asked
+from plaudit.scheduling.batch import SharedRequest
 from plaudit.scheduling.call import Call
 from plaudit.scheduling.dispatcher import Dispatcher
 
@@ -31,7 +31,7 @@ class Leasing:
     def __init__(
         self,
         cache: LeasingCache,
-        asked: MutableMapping[bytes, Asked],
+        asked: MutableMapping[bytes, SharedRequest],
         dispatcher: Dispatcher,
         *,
         on_found: Callable[[Mapping[bytes, bytes]], set[bytes]],

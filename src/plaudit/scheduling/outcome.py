@@ -50,7 +50,7 @@ def kind_of(outcome: Outcome | None) -> str:
 
 
 def is_free(outcome: Outcome | None) -> bool:
-    """Whether it is certain that no token was used: it was turned away, or never sent."""
+    """Whether it is certain that no token was used: it was rate limited or refused, or never sent."""
     match outcome:
         case RateLimited() | Unreachable() | EndpointRefused() | RequestRefused() | ConfigError():
             return True

@@ -25,7 +25,7 @@ class Learned(msgspec.Struct, omit_defaults=True):
     """When, in seconds since 1970."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     refuses: bool = False
-    """Whether it turns away what is too much, rather than queueing it."""
+    """Whether it rate limits what is too much (429), rather than queueing it."""
     rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     """Requests a second, where it limits those."""
     burst: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -17,8 +17,7 @@ from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdi
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
 from plaudit.scheduling import judging, record
 from plaudit.scheduling.alarm import Alarm
-from plaudit.scheduling.asked import Asked, shared
-from plaudit.scheduling.batch import Batch
+from plaudit.scheduling.batch import Batch, SharedRequest, shared
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.leasing import Leasing
@@ -58,7 +57,7 @@ class Scorer:
         self._dispatcher = dispatcher(self._make_room)
         self._cache = cache
         self._emit = emit
-        self._asked: dict[bytes, Asked] = {}
+        self._asked: dict[bytes, SharedRequest] = {}
         self._leasing: Leasing | None = None
         if isinstance(cache, LeasingCache):
             self._leasing = Leasing(
@@ -66,7 +65,7 @@ class Scorer:
             )
         self._feeds: dict[asyncio.Task[None], Batch] = {}
         self._open: dict[Batch, None] = {}
-        self._unsaved: list[tuple[bytes, Asked, Verdict]] = []
+        self._unsaved: list[tuple[bytes, SharedRequest, Verdict]] = []
         self._saving: asyncio.Task[None] | None = None
 
     def start(self, batch: Batch) -> None:
@@ -201,7 +200,7 @@ class Scorer:
             if verdict is not None:
                 hits.append((index, verdict))
                 continue
-            asked = self._asked[key] = Asked(batch, index)
+            asked = self._asked[key] = SharedRequest(batch, index)
             call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
             (waits if key in claim.elsewhere else calls).append(call)
         if hits:
@@ -240,7 +239,7 @@ class Scorer:
             self._leasing.release([call.key])
         self._settle(call.key, asked, verdict)
 
-    def _read(self, call: Call, asked: Asked, outcome: Outcome) -> Verdict | None:
+    def _read(self, call: Call, asked: SharedRequest, outcome: Outcome) -> Verdict | None:
         """The verdict in an outcome; None when the question is asked again."""
         asked.count(call, outcome if isinstance(outcome, Reply) else None)
         if isinstance(outcome, PlauditError):
@@ -287,7 +286,7 @@ class Scorer:
         except Exception as error:  # noqa: BLE001 - as in _look_up
             self._lose_cache(error)
 
-    def _settle(self, key: bytes, asked: Asked, verdict: Verdict) -> None:
+    def _settle(self, key: bytes, asked: SharedRequest, verdict: Verdict) -> None:
         del self._asked[key]
         for batch, item in asked.shares(verdict):
             self._hand_over(batch, [item])
@@ -363,7 +362,7 @@ def _chars(sample: Sample) -> int:
     )
 
 
-def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: Asked) -> Verdict:
+def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: SharedRequest) -> Verdict:
     """The judge's verdict with the facts of the call behind it."""
     return Verdict(
         score=verdict.score,

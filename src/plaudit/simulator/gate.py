@@ -22,7 +22,7 @@ class Gate(Protocol):
         ...
 
     def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:
-        """None lets the request in; an outcome turns it away. The next one in service ends in `free_in`."""
+        """None lets the request in; an outcome rate limits it. The next one in service ends in `free_in`."""
         ...
 
     def headers(self) -> RateHeaders | None:

@@ -85,7 +85,7 @@ class Unlimited(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind
 
 
 class Reject(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="reject"):
-    """So many requests at once; the others are turned away after one round trip."""
+    """So many requests at once; the others are rate limited (429) after one round trip."""
 
     slots: int
     status: int = 429

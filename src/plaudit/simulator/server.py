@@ -129,7 +129,7 @@ class SimulatedServer:
     def _admit(self, job: Job, *, at: float, api_key: str | None) -> Outcome | None:
         """Give a job its work and its fault, and None; or say what it gets without any service.
 
-        A request that is turned away does not count as an attempt: what a question gets once it is let in
+        A request that is rate limited does not count as an attempt: what a question gets once it is let in
         does not depend on how often it knocked. Faults before that are drawn anew at every knock.
         """
         scenario, ask = self._scenario, job.ask
