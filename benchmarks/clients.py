@@ -95,12 +95,11 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
 
     In this process, its commands ready-made: neither importing nor declaring them counts.
     """
-    from typer.main import get_command
-
     from plaudit.cli import app
+    from plaudit.cli.score import COMMAND
 
+    assert COMMAND is not None  # loaded by now
     gc.freeze()  # as the command does
-    plaudit_command = get_command(app)
     folder = Path(tempfile.mkdtemp(dir=os.environ["PLAUDIT_HOME"]))
     lines = [{"prompt": one.prompt, "response": one.response} for one in samples(work.count, tag=work.tag)]
     (folder / "in.jsonl").write_bytes(b"\n".join(msgspec.json.encode(line) for line in lines))
@@ -120,7 +119,7 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
 
     def go() -> int:
         os.environ["PLAUDIT_CLIENT"] = client
-        plaudit_command(command, standalone_mode=False)
+        app(command, standalone_mode=False)
         with (folder / "out.jsonl").open("rb") as out:
             return work.count - sum(b'"status":"ok"' in line for line in out)
 

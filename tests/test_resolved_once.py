@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from loopback import JUDGE, Loopback, loopback, samples
-from typer.testing import CliRunner
 
 import plaudit.settings
 from plaudit import AsyncOpenAIManager, Engine, compute_score

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from simulated_judge import FAST, Simulator, simulated
-from typer.testing import CliRunner
 
 from plaudit.cli import app
 from plaudit.simulator import Scenario

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from plaudit.caches import SqliteCache
-from plaudit.cli.cache import app, seconds, size
+from plaudit.cli import app
+from plaudit.cli.cache import seconds, size
 from plaudit.testing.cache_contract import digest
 
 DAY = 86400.0
@@ -46,7 +47,7 @@ def file(home: Path) -> Path:
 
 
 def plaudit_cache(*arguments: str, answer: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(arguments), input=answer, catch_exceptions=False)
+    return CliRunner().invoke(app, ["cache", *arguments], input=answer, catch_exceptions=False)
 
 
 def entries(path: Path) -> int:
@@ -176,7 +177,7 @@ def test_clear_on_a_terminal_asks(file: Path, answer: bytes, count: int) -> None
     pty = pytest.importorskip("pty")
     mine, theirs = pty.openpty()
     os.write(mine, answer)
-    command = [sys.executable, "-c", "from plaudit.cli.cache import app; app()", "clear"]
+    command = [sys.executable, "-c", "from plaudit.cli import app; app()", "cache", "clear"]
     done = subprocess.run(command, stdin=theirs, capture_output=True, timeout=30)
     os.close(mine)
     os.close(theirs)
@@ -224,11 +225,11 @@ def test_sizes_are_read(text: str, value: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "d", "30", "-3d", "30 moons", "1e3d"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="write 90s"):
+    with pytest.raises(click.BadParameter, match="write 90s"):
         seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "2iB", "1PB", "much"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="write 500MB"):
+    with pytest.raises(click.BadParameter, match="write 500MB"):
         size(text)

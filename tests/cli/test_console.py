@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plaudit.cli.console import printable, stderr
+from plaudit.cli.console import Console, printable
 
 
 def test_words_of_a_server_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    stderr().print("model \x1b]0;owned\x07\x1b[2J\x9b31m\u202ename in\nlines")
+    Console().print("model \x1b]0;owned\x07\x1b[2J\x9b31m\u202ename in\nlines")
     assert capsys.readouterr().err == "model ]0;owned[2J31mname in\nlines\n"
 
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from simulated_judge import FAST, Simulator, simulated
-from typer.testing import CliRunner, Result
 
 from plaudit.cli import app
 from plaudit.scheduling.remembered import Learned, save

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from complaints import about
 from simulated_judge import Simulator
-from typer.testing import CliRunner
 
 from plaudit.cli import app
 from plaudit.errors import ConfigError

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plaudit.cli.on_failure import OnFailure
+from plaudit.cli.stream import OnFailure
 from plaudit.errors import ConfigError
 from plaudit.setup.json_lines import Line, parse, render
 from plaudit.types import Status, Verdict

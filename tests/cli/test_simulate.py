@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from plaudit.cli import app
 

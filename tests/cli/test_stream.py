@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, cast
 
-from plaudit.cli.source import Source
-from plaudit.cli.stream import CHUNK_LINES, OPEN_LINES, Stream
+from plaudit.cli.input import CHUNK_LINES, Source
+from plaudit.cli.stream import OPEN_LINES, Stream
 from plaudit.setup.json_lines import BadLine
 from plaudit.types import Sample, Status, Verdict
 

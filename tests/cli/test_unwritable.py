@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from rich.console import Console
 from simulated_judge import Simulator
 
-from plaudit.cli.console import ConsoleHandler
+from plaudit.cli.console import Console, ConsoleHandler
 from plaudit.observers.progress import Progress
 from plaudit.observers.stream import messages
+from plaudit.types import Cause
 
 LINES = 200
 PATIENCE = 60.0
@@ -151,19 +151,31 @@ def test_a_progress_line_that_cannot_be_written_ends_no_run() -> None:
     tried = threading.Event()
 
     class Full(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
         def write(self, text: str) -> int:
             tried.set()
             raise OSError(errno.ENOSPC, f"no room for {text!r}")
 
-    with Progress(console=Console(file=Full(), force_terminal=True), delay=0.0):
+    with Progress(stream=Full(), delay=0.0):
         assert tried.wait(PATIENCE)
 
 
-def test_a_log_line_that_cannot_be_written_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = Console(file=Path("/dev/full").open("w"))  # noqa: SIM115
+def test_a_log_line_that_cannot_be_written_is_dropped() -> None:
+    handler = ConsoleHandler(Console(Path("/dev/full").open("w")))  # noqa: SIM115
     record = logging.LogRecord("plaudit", logging.WARNING, "", 0, "trouble", None, None)
-    ConsoleHandler(broken).emit(record)
-    assert "trouble" in capsys.readouterr().err  # as logging itself reports it
+    record.plaudit_cause = Cause.UNREACHABLE
+    handler.emit(record)
+    assert handler.causes == {Cause.UNREACHABLE}
+
+
+def test_a_log_line_that_cannot_be_worded_is_reported_and_ends_no_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = logging.LogRecord("plaudit", logging.WARNING, "", 0, "%d of them", ("x",), None)
+    ConsoleHandler(Console(io.StringIO())).emit(record)
+    assert "of them" in capsys.readouterr().err  # as logging itself reports it
 
 
 def test_a_message_stream_passes_on_what_it_can(tmp_path: Path) -> None:

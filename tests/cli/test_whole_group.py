@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from simulated_judge import Simulator
-from typer.testing import CliRunner, Result
 
 from plaudit.cli import app
-from plaudit.cli.whole_group import MAX_LINES, WholeGroups
+from plaudit.cli.input import MAX_GROUP, WholeGroups
 from plaudit.setup.json_lines import Line
 from plaudit.types import Sample
 
@@ -39,7 +39,7 @@ def test_lines_without_a_group_wait_for_nothing() -> None:
 
 
 def test_a_group_without_end_is_not_held_for_ever() -> None:
-    assert len(WholeGroups().add(lines("a" * MAX_LINES), is_end=False)) == MAX_LINES
+    assert len(WholeGroups().add(lines("a" * MAX_GROUP), is_end=False)) == MAX_GROUP
 
 
 def scored(source: Path, simulator: Simulator, *options: str) -> Result:

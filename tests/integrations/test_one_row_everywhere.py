@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from loopback import Loopback, loopback
-from typer.testing import CliRunner
 
 from plaudit import Rubric, Sample, compute_score, get_request_hash
 from plaudit.cli import app

@@ -13,9 +13,9 @@ import pytest
 pytestmark = pytest.mark.trainers
 
 import msgspec  # noqa: E402
+from click.testing import CliRunner  # noqa: E402
 from loopback import INSTANT, loopback, taking  # noqa: E402
 from tiny_model import write_tiny_model  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
 from until import until  # noqa: E402
 
 from plaudit.cli import app  # noqa: E402

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaudit.cli.report import Report
+from plaudit.cli.run_summary import RunSummary
 from plaudit.events import BreakerChanged, CallFinished, EndpointLost, EndpointSummary, Event, LimitChanged
 from plaudit.observers.tally import Tally
 
@@ -13,7 +13,7 @@ def call(at: float, outcome: str = "ok", endpoint: str = "e") -> CallFinished:
 
 
 def lines(tally: Tally) -> list[str]:
-    text = Report(tally.summary(1.0), 0, ("m",), None, 0).as_text()
+    text = RunSummary(tally.summary(1.0), 0, ("m",), None, 0).as_text()
     return [line.strip() for line in text if line.startswith("  endpoint")]
 
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from loopback import INSTANT, JUDGE, loopback, samples
-from typer.testing import CliRunner
 
 from plaudit import Engine, compute_score
 from plaudit.cli import app

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 
-from rich.console import Console
 from until import until
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, LimitChanged, VerdictsReady
-from plaudit.observers.progress import Meter, Progress
+from plaudit.observers.progress import Meter, Progress, StatusLine, bar
+from plaudit.observers.stream import ERASE, messages
 from plaudit.types import Source, Status, Usage, Verdict
 
 OK = Verdict(score=1.0, status=Status.OK)
@@ -62,33 +62,54 @@ def test_a_burst_at_one_moment_is_counted_in_the_rate() -> None:
     assert meter.rate == 10.0
 
 
-def terminal(*, is_terminal: bool = True) -> Console:
-    return Console(file=io.StringIO(), force_terminal=is_terminal, width=100)
+class Terminal(io.StringIO):
+    def __init__(self, *, is_terminal: bool = True) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
 
-
-def shown(console: Console) -> str:
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    def isatty(self) -> bool:
+        return self._is_terminal
 
 
 def test_nothing_is_shown_for_a_short_run() -> None:
-    console = terminal()
-    with Progress(total=2, console=console) as progress:
+    terminal = Terminal()
+    with Progress(total=2, stream=terminal) as progress:
         progress(ready(0.0, OK, OK))
-    assert shown(console) == ""
+    assert terminal.getvalue() == ""
 
 
 def test_a_longer_run_shows_the_line_and_clears_it() -> None:
-    console = terminal()
-    with Progress(total=2, console=console, delay=0.0) as progress:
+    terminal = Terminal()
+    with Progress(total=2, stream=terminal, delay=0.0) as progress:
         progress(ready(0.0, OK))
-        until(lambda: "1/2" in shown(console))
-    assert "1/2" in shown(console)
-    assert shown(console).endswith("\x1b[2K")
+        until(lambda: "1/2" in terminal.getvalue())
+    assert terminal.getvalue().endswith(ERASE)
+
+
+def test_a_line_is_cut_to_the_width_of_the_terminal() -> None:
+    terminal = Terminal()
+    with StatusLine(lambda: "x" * 200, stream=terminal, delay=0.0):
+        until(lambda: "x" in terminal.getvalue())
+    assert terminal.getvalue().startswith(ERASE + "x" * 79 + ERASE)
+
+
+def test_a_message_stands_above_the_line_and_not_inside_it() -> None:
+    terminal = Terminal()
+    stream = messages(terminal)
+    stream.show_status("1/2")
+    stream.write("warning: slow")
+    stream.show_status("2/2")  # in the middle of a message: not now
+    stream.write("\n")
+    stream.show_status("2/2")
+    assert terminal.getvalue() == f"{ERASE}1/2{ERASE}warning: slow\n{ERASE}2/2"
 
 
 def test_nothing_is_shown_where_there_is_no_terminal() -> None:
-    console = terminal(is_terminal=False)
-    with Progress(total=2, console=console, delay=0.0) as progress:
+    terminal = Terminal(is_terminal=False)
+    with Progress(total=2, stream=terminal, delay=0.0) as progress:
         progress(ready(0.0, OK))
-    assert shown(console) == ""
+    assert terminal.getvalue() == ""
+
+
+def test_the_bar_fills_up_and_never_runs_over() -> None:
+    assert [bar(done, 4).count("=") for done in (0, 1, 4, 9)] == [0, 6, 24, 24]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from complaints import about
 
-from plaudit.cli.probe import examine
+from plaudit.cli.endpoint_check import examine
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, endpoints_of, resolve

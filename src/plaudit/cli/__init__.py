@@ -1,54 +1,90 @@
-"""The command line: one module for each command."""
+"""The command line: one module for each command, loaded when that command is called."""
 
 from __future__ import annotations
 
+import errno
 import gc
-from importlib.metadata import version
-from typing import Annotated
+import os
+import sys
+from importlib import import_module
+from typing import Any
 
-import typer
+import click
 
-from plaudit.cli import audit, cache, doctor, score, simulate, train_mutator
-from plaudit.cli.console import Commands, close_standard_streams, open_standard_streams
+from plaudit.cli.console import Console, close_standard_streams, open_standard_streams
+from plaudit.errors import PlauditError
 
-app = typer.Typer(
+COMMANDS = {
+    "score": "Give every line of a file a score from a judge.",
+    "doctor": "Look at everything a run depends on, and say what is wrong.",
+    "simulate": "Start a simulated judge, with the speed, limits and faults of your choice.",
+    "train-mutator": "Train a policy that rewrites questions so that a target model answers them better.",
+    "audit": "Find out whether a judge can be trusted.",
+    "cache": "Look after the file of verdicts already paid for.",
+}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+USAGE = 2
+"""Exit status for bad usage or input."""
+
+
+class Commands(click.Group):
+    """Loads a command when it is called; turns plaudit's own errors into one line and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        return _load(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PlauditError as error:
+            if ctx.meta.get("debug"):
+                raise
+            Console().print(f"plaudit: {error}")
+            raise click.exceptions.Exit(USAGE) from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(130) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or flushing stdout fails again at exit
+            raise click.exceptions.Exit(141) from None
+        except OSError as error:
+            if error.errno not in FULL or error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            Console().print(f"plaudit: stdout cannot be written: {error.strerror}")
+            raise click.exceptions.Exit(USAGE) from None
+
+
+@click.group(
     cls=Commands,
-    help="Rewards from language-model judges, as fast as the API allows.",
     epilog="Example:  plaudit score answers.jsonl -o scored.jsonl   (more with: plaudit COMMAND --help)",
-    add_completion=False,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command(help=score.HELP, epilog=score.EPILOG)(score.score)
-app.command(help=doctor.HELP, epilog=doctor.EPILOG)(doctor.doctor)
-app.command()(simulate.simulate)
-app.command("train-mutator", help=train_mutator.HELP, epilog=train_mutator.EPILOG)(
-    train_mutator.train_mutator
-)
-app.add_typer(audit.app, name="audit")
-app.add_typer(cache.app, name="cache")
+@click.version_option(package_name="plaudit", prog_name="plaudit", message="%(prog)s %(version)s")
+def app() -> None:
+    """Rewards from language-model judges, as fast as the API allows."""
 
 
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
-        typer.echo(f"plaudit {version('plaudit')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
+def _load(name: str) -> click.Command:
+    found: click.Command = import_module(f"plaudit.cli.{name.replace('-', '_')}").COMMAND
+    return found
 
 
 def main() -> None:
     """The command `plaudit`."""
-    gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
     open_standard_streams()
+    for name in COMMANDS.keys() & set(sys.argv[1:2]):
+        _load(name)
+    gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
     try:
         app(prog_name="plaudit")
     finally:

@@ -1,32 +1,24 @@
-"""What the command line says to people: always on stderr, so that stdout stays clean for results."""
+"""What the command line says to people, always on stderr, and how they stop it: Ctrl-C as a flag."""
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
-import shlex
+import signal
 import sys
-from typing import Any
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TextIO, cast
 
-import typer
-from rich.console import Console
-from typer.core import TyperGroup
+import click
 
-from plaudit.errors import NO_VALUE, ConfigError, PlauditError, as_argument
-from plaudit.observers.stream import UNWRITABLE, messages
-from plaudit.settings import NAMES
+from plaudit.observers.stream import UNWRITABLE, MessageStream, messages
 from plaudit.types import Cause
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """All but tabs and line feeds; also what turns the direction of writing."""
-USAGE = 2
-"""Exit status for bad usage or input."""
-
-
-FLAGS = {name: f"--{name.replace('_', '-')}" for name in NAMES} | {"output": "-o"}
 
 
 def printable(text: str) -> str:
@@ -34,25 +26,25 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def as_flag(setting: str, value: object) -> str:
-    """A setting as the command line has it, `--rpm 0`; what is no option of ours is as in Python."""
-    if setting not in FLAGS:
-        return as_argument(setting, value)
-    values = value if isinstance(value, tuple | list) else (value,)
-    shown = () if value is NO_VALUE else (f"{one:g}" if isinstance(one, float) else one for one in values)
-    return " ".join([FLAGS[setting], *(shlex.quote(str(one)) for one in shown)])
+class Console:
+    """Lines on stderr as it is now, or on another stream; a live line stays below them."""
+
+    def __init__(self, stream: TextIO | MessageStream | None = None) -> None:
+        self.stream = messages(stream)
+
+    def print(self, text: str) -> None:
+        """Show a text as what it is, on a line of its own."""
+        self.stream.write(printable(text) + "\n")
+        self.stream.flush()
 
 
-class _Messages(Console):
-    """Prints texts as what they are."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
-
-
-def stderr() -> Console:
-    """A console on stderr as it is now: plain text unless it is a terminal."""
-    return _Messages(file=messages(), highlight=False, markup=False, soft_wrap=True)
+def asker(is_agreed: bool) -> Callable[[str], bool] | None:
+    """How to ask for consent on the terminal; None where there is none."""
+    if is_agreed:
+        return lambda _: True
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return lambda question: click.confirm(question, err=True)
+    return None
 
 
 def open_standard_streams() -> None:
@@ -62,7 +54,7 @@ def open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
-    sys.stderr = messages()
+    sys.stderr = cast(TextIO, messages())
 
 
 def close_standard_streams() -> None:
@@ -76,7 +68,7 @@ def close_standard_streams() -> None:
 
 
 class ConsoleHandler(logging.Handler):
-    """Log lines through the console, so that they appear above a live line and not inside it."""
+    """Log lines through the console; a warning is shown once."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -86,39 +78,48 @@ class ConsoleHandler(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.WARNING:
-            if record.getMessage() in self._shown:
-                return
-            self._shown.add(record.getMessage())
-            if cause := getattr(record, "plaudit_cause", None):
-                self.causes.add(cause)
         try:
-            self._console.print(f"{record.levelname.lower()}: {record.getMessage()}")
-        except Exception:  # noqa: BLE001 - as handlers do: whoever logs must go on
+            text = record.getMessage()
+            if record.levelno >= logging.WARNING:
+                if text in self._shown:
+                    return
+                self._shown.add(text)
+                if cause := getattr(record, "plaudit_cause", None):
+                    self.causes.add(cause)
+            self._console.print(f"{record.levelname.lower()}: {text}")
+        except Exception:  # noqa: BLE001 - as handlers do: the code that logs must go on
             self.handleError(record)
 
 
-class Commands(TyperGroup):
-    """Turns what plaudit raises on purpose into one line and an exit status; bugs keep their traceback."""
+class Stop:
+    """Ctrl-C and SIGTERM as a flag while its `with` block runs.
 
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except PlauditError as error:
-            if isinstance(error, ConfigError):
-                error.named(as_flag)
-            if ctx.meta.get("debug"):
-                raise
-            stderr().print(f"plaudit: {error}")
-            raise typer.Exit(USAGE) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or flushing stdout fails again at exit
-            raise typer.Exit(141) from None
-        except OSError as error:
-            if error.errno not in FULL or error.filename is not None:
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            stderr().print(f"plaudit: stdout cannot be written: {error.strerror}")
-            raise typer.Exit(USAGE) from None
+    The first asks to stop and save, the second ends at once. `wake` is set by a signal, and may be set by
+    other news.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        """The signal that came, or None."""
+        self.wake = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_status(self) -> int:
+        """What shells expect of a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + (self.signal or 0)
+
+    def __enter__(self) -> Stop:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self.signal is not None:
+            os._exit(128 + number)  # asked twice: the user does not want to wait for the saving
+        self.signal = number
+        self.wake.set()

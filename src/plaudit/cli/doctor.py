@@ -7,18 +7,17 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from plaudit.caches import default_path
-from plaudit.cli import options
-from plaudit.cli.console import as_flag, printable
-from plaudit.cli.diagnosis import Check, check_endpoint, check_key
-from plaudit.cli.probe import examine
+from plaudit.cli.console import printable
+from plaudit.cli.endpoint_check import CheckResult, check_endpoint, check_key, examine
+from plaudit.cli.options import Debugging, Given, as_flag, command, option
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
@@ -41,38 +40,39 @@ PACKAGES = {
     "xllamacpp": 'the embedded judge; pip install "plaudit[local]"',
 }
 WRONG = 1
+Sections = dict[str, list[CheckResult]]
+"""Results by place: an endpoint, this machine."""
 MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 
-def doctor(
-    context: typer.Context,
-    *,
-    base_url: options.BaseUrl = None,
-    model: options.Model = None,
-    api_key_env: options.ApiKeyEnv = None,
-    local_model: options.LocalModel = None,
-    cache: options.Cache = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")] = False,
-    debug: options.Debug = False,
-) -> None:
-    context.meta["debug"] = debug
-    arguments = {
-        "base_url": base_url or None,
-        "model": model,
-        "api_key_env": api_key_env,
-        "local_model": local_model,
-        "cache": cache,
-    }
-    settings, sections = _examine(arguments)
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Debugging):
+    """What `plaudit doctor` takes beside the settings."""
+
+    as_json: bool = option("--json", default=False, text="Write JSON, for scripts.")
+
+
+@command(
+    DoctorOptions,
+    settings=("base_url", "model", "api_key_env", "local_model", "cache"),
+    text=HELP,
+    epilog=EPILOG,
+)
+def doctor(options: DoctorOptions, given: Given) -> int:
+    """Examine, and show."""
+    settings, sections = _examine(given)
     rows = settings_table(settings) if settings else []
     wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
-    if as_json:
+    if options.as_json:
         found = {place: [asdict(check) for check in checks] for place, checks in sections.items()}
         result = {"ok": not wrong, "checks": found, "settings": rows}
         sys.stdout.buffer.write(encode(result) + b"\n")
     else:
-        typer.echo(printable("\n".join(_lines(sections, rows, wrong))))
-    raise typer.Exit(WRONG if wrong else 0)
+        click.echo(printable("\n".join(_lines(sections, rows, wrong))))
+    return WRONG if wrong else 0
+
+
+COMMAND = doctor
 
 
 def settings_table(settings: Settings) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
 
 
-def check_remembered(endpoint: Endpoint) -> list[Check]:
+def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
     """What earlier runs found out about an endpoint: the next one starts there."""
     now = time.time()
     learned = remembered.load(home() / "limits.json", now=now).get(endpoint.name)
@@ -96,72 +96,78 @@ def check_remembered(endpoint: Endpoint) -> list[Check]:
     what = (
         f"{learned.limit} calls at once" if learned.rate is None else f"{learned.rate:.3g} requests a second"
     )
-    return [Check("remembered", "ok", f"it bears {what}, as of {(now - learned.at) / 3600:.1f} hours ago")]
+    return [
+        CheckResult("remembered", "ok", f"it bears {what}, as of {(now - learned.at) / 3600:.1f} hours ago")
+    ]
 
 
-def check_variables(environment: Mapping[str, str]) -> list[Check]:
+def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:
     """Variables that look like settings and are none."""
     return [
-        Check("variable", "wrong", f"{name} sets nothing" + (f"; did you mean {near}?" if near else ""))
+        CheckResult("variable", "wrong", f"{name} sets nothing" + (f"; did you mean {near}?" if near else ""))
         for name, near in unknown_variables(environment).items()
     ]
 
 
-def check_cache(settings: Settings) -> Check:
+def check_cache(settings: Settings) -> CheckResult:
     """Where verdicts are kept, how much there is, and whether more can be added."""
     if settings.cache in ("off", "memory"):
-        return Check("cache", "note", f"{settings.cache} ({settings.origin('cache')}): a rerun pays again")
+        return CheckResult(
+            "cache", "note", f"{settings.cache} ({settings.origin('cache')}): a rerun pays again"
+        )
     path = Path(settings.cache).expanduser() if settings.cache else default_path()
     if path.is_dir():
-        return Check("cache", "wrong", f"{path} is a folder; name a file")
+        return CheckResult("cache", "wrong", f"{path} is a folder; name a file")
     if path.exists():
         size = f"{path.stat().st_size / 1e6:,.1f} MB"
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            return Check("cache", "ok", f"{path}, {size}, writable")
-        return Check(
+            return CheckResult("cache", "ok", f"{path}, {size}, writable")
+        return CheckResult(
             "cache", "wrong", f"{path}, {size}, cannot be written; change its rights, or use --cache"
         )
     nearest = next(place for place in path.absolute().parents if place.exists())
     if os.access(nearest, os.W_OK):
-        return Check("cache", "ok", f"{path}, not there yet")
-    return Check("cache", "wrong", f"{path} cannot be made: {nearest} is not writable; use --cache PATH")
+        return CheckResult("cache", "ok", f"{path}, not there yet")
+    return CheckResult(
+        "cache", "wrong", f"{path} cannot be made: {nearest} is not writable; use --cache PATH"
+    )
 
 
-def check_packages() -> list[Check]:
+def check_packages() -> list[CheckResult]:
     """Optional packages: which are here, and what the others would give."""
     checks = []
     for name, gain in PACKAGES.items():
         try:
-            checks.append(Check(name, "ok", version(name)))
+            checks.append(CheckResult(name, "ok", version(name)))
         except PackageNotFoundError:
-            checks.append(Check(name, "note", f"not installed: {gain}"))
+            checks.append(CheckResult(name, "note", f"not installed: {gain}"))
     return checks
 
 
-def check_embedded(settings: Settings) -> Check:
+def check_embedded(settings: Settings) -> CheckResult:
     """Whether the judge on this machine could answer."""
     if settings.local_model:
         path = Path(settings.local_model).expanduser()
         if path.is_file():
-            return Check("embedded", "ok", str(path))
-        return Check("embedded", "wrong", f"there is no model file {path}")
+            return CheckResult("embedded", "ok", str(path))
+        return CheckResult("embedded", "wrong", f"there is no model file {path}")
     if SMOLLM2.path.exists():
-        return Check("embedded", "note", f"{SMOLLM2.path}: shows the machinery, no judge to rely on")
-    return Check(
+        return CheckResult("embedded", "note", f"{SMOLLM2.path}: shows the machinery, no judge to rely on")
+    return CheckResult(
         "embedded",
         "note",
         f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be fetched on first use, if you agree",
     )
 
 
-def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, dict[str, list[Check]]]:
+def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, Sections]:
     """All checks, by place."""
-    sections: dict[str, list[Check]] = {}
+    sections: Sections = {}
     try:
         settings = load(arguments)
         endpoints = endpoints_of(settings)
     except ConfigError as error:
-        return None, {"settings": [Check("settings", "wrong", str(error.named(as_flag)))]}
+        return None, {"settings": [CheckResult("settings", "wrong", str(error.named(as_flag)))]}
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:
@@ -172,7 +178,9 @@ def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, dict[str, l
     return settings, sections
 
 
-def _lines(sections: dict[str, list[Check]], rows: list[dict[str, Any]], wrong: list[Check]) -> list[str]:
+def _lines(
+    sections: dict[str, list[CheckResult]], rows: list[dict[str, Any]], wrong: list[CheckResult]
+) -> list[str]:
     lines = []
     for place, checks in sections.items():
         lines.append(place)

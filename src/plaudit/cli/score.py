@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-import typer
+import contextlib
+import functools
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
 
-from plaudit.cli import options
-from plaudit.cli.console import stderr
-from plaudit.cli.convene import convene
-from plaudit.cli.job import Job, Run
-from plaudit.settings import load
-from plaudit.setup.engines import check_cache, engine_for
+from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
+from plaudit.cli.input import BadLines, WholeGroups, can_be_read_twice, open_source, survey
+from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
+from plaudit.cli.run_summary import RunSummary
+from plaudit.cli.stream import OnFailure, Pending, Stream
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
+from plaudit.judges.base import Judge, Panel, compares
+from plaudit.judges.check import Demanding
+from plaudit.observers.log import Log
+from plaudit.observers.progress import Progress
+from plaudit.observers.tally import Tally
+from plaudit.settings import Settings, load
+from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
+from plaudit.setup.json_lines import BadLine, encode
+from plaudit.setup.judges import judge_of
+from plaudit.types import Cause, Sample, Status, Verdict
+
+SOME_MISSING = 3
+"""Exit status where some lines have no verdict."""
+TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
+
 
 HELP = (
     "Give every line of a file a score from a judge.\n\n"
@@ -28,60 +54,276 @@ EPILOG = (
 )
 
 
-def score(
-    context: typer.Context,
-    source: options.Input,
-    *,
-    output: options.Output,
-    base_url: options.BaseUrl = None,
-    model: options.Model = None,
-    api_key_env: options.ApiKeyEnv = None,
-    judge: options.Judge = None,
-    rubric: options.Rubric = None,
-    scale: options.Scale = None,
-    local_model: options.LocalModel = None,
-    yes: options.Yes = False,
-    max_concurrent: options.MaxConcurrent = None,
-    rpm: options.Rpm = None,
-    tpm: options.Tpm = None,
-    budget: options.Budget = None,
-    price: options.Price = None,
-    timeout: options.Timeout = None,
-    deadline: options.Deadline = None,
-    cache: options.Cache = None,
-    on_failure: options.OnFailure = None,
-    skip_bad: options.SkipBad = False,
-    summary: options.Summary = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
-    context.meta["debug"] = debug
-    settings = load(
-        {
-            "base_url": base_url or None,
-            "model": model,
-            "api_key_env": api_key_env,
-            "judge": judge,
-            "rubric": rubric,
-            "scale": scale,
-            "max_concurrent": max_concurrent,
-            "rpm": rpm,
-            "tpm": tpm,
-            "budget": budget,
-            "price": price,
-            "timeout": timeout,
-            "deadline": deadline,
-            "cache": cache,
-            "on_failure": on_failure,
-            "local_model": local_model,
-        }
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(Running):
+    """What `plaudit score` takes beside the settings."""
+
+    source: str = argument("IN", "File of JSON lines, also .gz; - for stdin.")
+    output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
+    summary: str | None = option(
+        default=None, metavar="FILE.json", text="Write the run's numbers there.", section="Output"
     )
+    skip_bad: bool = option(default=False, text="Leave out lines that cannot be scored.", section="Output")
+
+    def check(self, settings: Settings) -> None:
+        """Refuse what contradicts itself, before anything is read."""
+        output = Path(self.output).resolve()
+        if OnFailure(settings.on_failure).needs_second_pass and self.output == "-":
+            raise ConfigError(
+                "must see every line before it can write one; name a file with -o",
+                setting="on_failure",
+                value=settings.on_failure,
+            )
+        if settings.budget is not None and settings.price is None:
+            raise ConfigError(
+                "must know what calls cost; add --price IN OUT, USD for a million tokens",
+                setting="budget",
+            )
+        if self.summary is not None and Path(self.summary).resolve() == output:
+            raise ConfigError(f"--summary and -o both name {self.output}; give the summary another file")
+        if self.skip_bad and Path(self.source).resolve() == output:
+            raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
+
+
+@command(
+    ScoreOptions, settings=(*JUDGE, *LIMITS, "deadline", "cache", "on_failure"), text=HELP, epilog=EPILOG
+)
+def score(options: ScoreOptions, given: Given) -> int:
+    """Resolve the settings, once, and run."""
+    settings = load(given)
     check_cache(settings)
-    job = Job(source, output, settings, summary=summary, quiet=quiet, skip_bad=skip_bad, debug=debug)
-    run = Run(
-        job,
-        convene=lambda: convene(settings, is_agreed=yes),
-        open_engine=lambda endpoints, observers: engine_for(settings, endpoints, observers),
-        console=stderr(),
-    )
-    raise typer.Exit(run())
+    return ScoreRun(
+        options,
+        settings,
+        open_endpoints=lambda: open_endpoints(settings, ask=asker(options.yes)),
+        open_engine=functools.partial(engine_for, settings),
+    )()
+
+
+COMMAND = score
+
+
+class Submitter(Protocol):
+    """What a run needs of the engine."""
+
+    def submit(
+        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
+    ) -> Pending: ...
+
+
+OpenEngine = Callable[
+    [tuple[Endpoint, ...], Sequence[Observer]], contextlib.AbstractContextManager[Submitter]
+]
+OpenEndpoints = Callable[[], contextlib.AbstractContextManager[ReadyEndpoints]]
+
+
+class _Late:
+    """A batch that is read after the deadline: nothing is asked for it, and nothing waits for it."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float | None = None) -> list[Verdict]:  # noqa: ARG002
+        return [TOO_LATE] * self._size
+
+    def cancel(self) -> None: ...
+
+
+class _BadInput(ConfigError):
+    """A bad line in an input that could not be looked at beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How the scoring ended."""
+
+    status: int
+    output: str | None
+    note: str = ""
+    models: tuple[str, ...] = ()
+    shown: frozenset[Cause] = frozenset()
+    """What warnings have said meanwhile."""
+
+
+class ScoreRun:
+    """One run. Endpoints and engine are opened by the functions passed in."""
+
+    def __init__(
+        self,
+        options: ScoreOptions,
+        settings: Settings,
+        *,
+        open_endpoints: OpenEndpoints,
+        open_engine: OpenEngine,
+        console: Console | None = None,
+    ) -> None:
+        self._options = options
+        self._settings = settings
+        self._open_endpoints = open_endpoints
+        self._open_engine = open_engine
+        self._console = console or Console()
+        self._on_failure = OnFailure(settings.on_failure)
+        self._bad = BadLines()
+        self._tally = Tally()
+        self._started = time.monotonic()
+
+    def __call__(self) -> int:
+        """Do it; the exit status. Raises ConfigError where it cannot be done."""
+        self._options.check(self._settings)
+        judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
+        total = self._survey(judge)
+        with self._opened(self._options.output) as sink, self._opened(self._options.summary) as summary_sink:
+            ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
+            seconds = time.monotonic() - self._started
+            report = RunSummary(
+                self._tally.summary(seconds), self._bad.count, ended.models, ended.output, ended.status
+            )
+            summary_sink.write(encode(report.as_json()) + b"\n")
+            summary_sink.commit()
+        for line in report.as_text(already_shown=ended.shown) if report.summary.samples else []:
+            self._say(line)
+        if ended.note:
+            self._console.print(ended.note)
+        return ended.status
+
+    def _judge(self, judge: Judge | Panel, sink: Sink, total: int | None) -> _Ended:
+        with self._logging() as shown, self._open_endpoints() as ready:
+            self._say(ready.notice)
+            ended = self._score(judge, ready.endpoints, sink, total)
+            if trouble := ready.trouble():
+                self._console.print(f"plaudit: {trouble}")
+        models = tuple(dict.fromkeys(endpoint.model for endpoint in ready.endpoints))
+        return replace(ended, models=models, shown=frozenset(shown))
+
+    def _say(self, text: str) -> None:
+        if text and not self._options.quiet:
+            self._console.print(text)
+
+    def _survey(self, judge: Judge | Panel) -> int | None:
+        """How many lines there are to score; None where the input can be read only once."""
+        if not can_be_read_twice(self._options.source):
+            open_source(self._options.source).close()  # says at once what is wrong with it
+            return None
+        bad = BadLines()
+        total = survey(self._options.source, bad, judge)
+        if bad.count and not (self._options.skip_bad and total):
+            remedy = (
+                "No other is left." if self._options.skip_bad else "Mend them, or go on without: --skip-bad."
+            )
+            raise ConfigError(f"{self._options.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
+        return total
+
+    def _end_empty(self, sink: Sink) -> _Ended:
+        sink.commit()
+        return _Ended(0, self._options.output, note=f"{self._options.source} has no lines: nothing to score")
+
+    def _score(
+        self, judge: Judge | Panel, endpoints: tuple[Endpoint, ...], sink: Sink, total: int | None
+    ) -> _Ended:
+        with (
+            Stop() as stop,
+            contextlib.closing(open_source(self._options.source)) as source,
+            Progress(total=total, stream=self._console.stream, is_shown=not self._options.quiet) as progress,
+        ):
+
+            def wake(event: Event) -> None:
+                if isinstance(event, BatchFinished):
+                    stop.wake.set()
+
+            with self._open_engine(endpoints, [self._tally, Log(), progress, wake]) as engine:
+                stream = Stream(
+                    source=source,
+                    sink=sink,
+                    submit=functools.partial(self._submit, engine, judge, progress),
+                    settle=self._on_failure.settle,
+                    on_bad=self._meet_bad_line,
+                    wake=stop.wake,
+                    should_stop=lambda: stop.signal is not None,
+                    check=judge.check if isinstance(judge, Demanding) else None,
+                    groups=WholeGroups() if compares(judge) else None,
+                )
+                try:
+                    is_complete = stream.run()
+                except _BadInput as error:
+                    stream.abandon()
+                    raise ConfigError(f"{error}\n{self._save_partial(sink)}") from None
+                if not is_complete:
+                    stream.abandon()
+                    return _Ended(stop.exit_status, None, note=f"stopped; {self._save_partial(sink)}")
+        return self._save(sink)
+
+    def _submit(
+        self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: Sequence[Sample]
+    ) -> Pending:
+        deadline = self._settings.deadline
+        if deadline is None:
+            return engine.submit(samples, judge, deadline=None)
+        left = self._started + deadline - time.monotonic()
+        if left > 0:
+            return engine.submit(samples, judge, deadline=left)
+        late = _Late(len(samples))
+        for observer in (self._tally, progress):
+            observer(VerdictsReady(0.0, 0, tuple(late.result())))
+        return late
+
+    def _meet_bad_line(self, line: BadLine) -> None:
+        self._bad.add(line)
+        if not self._options.skip_bad:
+            raise _BadInput(
+                f"{self._options.source}: {line}\nMend it, or go on without such lines: --skip-bad."
+            )
+
+    def _save(self, sink: Sink) -> _Ended:
+        failure = self._on_failure
+        if failure.needs_second_pass and failure.first and isinstance(sink, FileSink):
+            sink.rewrite(failure.fill_in)
+        sink.commit()
+        if failure.first is None:
+            return _Ended(0, self._options.output)
+        number, verdict = failure.first
+        missing = f"line {number} has no verdict ({verdict.status}): {verdict.error or 'no reason given'}"
+        note = f"plaudit: {missing}" if failure.is_raising or self._options.quiet else ""
+        return _Ended(SOME_MISSING, self._options.output, note=note)
+
+    def _save_partial(self, sink: Sink) -> str:
+        """Keep what is done, and say where it is and how to go on."""
+        path = sink.save_partial()
+        kept = f"finished lines are in {path}" if path else "no further line was finished"
+        if self._settings.cache == "off":
+            return f"{kept}; the cache is off, so the next run starts from the beginning"
+        return f"{kept}; run the same command again to go on from the cache"
+
+    @contextlib.contextmanager
+    def _logging(self) -> Iterator[set[Cause]]:
+        """Warnings on the console while it runs; gives the causes that they name."""
+        logger = logging.getLogger("plaudit")
+        handler = ConsoleHandler(self._console)
+        before = logger.level, logger.propagate
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG if self._options.debug else logging.WARNING)
+        logger.propagate = False
+        try:
+            yield handler.causes
+        finally:
+            logger.removeHandler(handler)
+            logger.level, logger.propagate = before
+
+    @contextlib.contextmanager
+    def _opened(self, place: str | None) -> Iterator[Sink]:
+        """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
+        sink = open_sink(place) if place else StreamSink(io.BytesIO())
+        try:
+            yield sink
+        except Unwritable as error:
+            sink.discard()
+            if self._settings.cache == "off":
+                raise
+            raise ConfigError(
+                f"{error}; it goes on from the cache, which has every verdict so far"
+            ) from error
+        except BaseException:
+            sink.discard()
+            raise

@@ -6,61 +6,72 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
+import click
 
-from plaudit.cli.console import stderr
+from plaudit.cli.console import Console
+from plaudit.cli.options import command, option
 from plaudit.errors import ConfigError
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
 from plaudit.simulator.http import serving
 
 
-def simulate(
-    *,
-    scenario: Annotated[
-        str,
-        typer.Option(metavar="PRESET|FILE", help=f"One of {', '.join(PRESETS)}; or a .toml or .json file."),
-    ] = "queue",
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free one.")
-    ] = 8010,
-    seed: Annotated[int | None, typer.Option(help="Another seed: other lengths, answers and faults.")] = None,
-    speed: Annotated[
-        float, typer.Option(help="Simulated seconds per real second; times in headers shrink with it.")
-    ] = 1.0,
-    capacity: Annotated[
-        float | None, typer.Option(help="Slots, requests a second, or knee, in place of the scenario's.")
-    ] = None,
-    latency: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="What an average call takes, in simulated seconds."),
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="VAR", help="Refuse calls without the key in this variable.")
-    ] = None,
-) -> None:
-    """Start a simulated judge: OpenAI's routes under /v1, Ollama's under /api, statistics at /stats.
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """What `plaudit simulate` takes."""
+
+    scenario: str = option(
+        default="queue",
+        metavar="PRESET|FILE",
+        text=f"One of {', '.join(PRESETS)}; or a .toml or .json file.",
+    )
+    host: str = option(default="127.0.0.1", text="Address to listen on.")
+    port: int = option(
+        default=8010, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
+    )
+    seed: int | None = option(default=None, text="Another seed: other lengths, answers and faults.")
+    speed: float = option(
+        default=1.0, text="Simulated seconds per real second; times in headers shrink with it."
+    )
+    capacity: float | None = option(
+        default=None, text="Slots, requests a second, or knee, in place of the scenario's."
+    )
+    latency: float | None = option(
+        default=None, metavar="SECONDS", text="What an average call takes, in simulated seconds."
+    )
+    api_key_env: str | None = option(
+        default=None, metavar="VAR", text="Refuse calls without the key in this variable."
+    )
+
+
+@command(SimulateOptions)
+def simulate(options: SimulateOptions) -> None:
+    """Start a simulated judge, with the speed, limits and faults of your choice.
+
+    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats.
 
     Example:  plaudit simulate --scenario rejecting --port 8010 --speed 20
 
     Then:     plaudit score in.jsonl -o out.jsonl --base-url http://127.0.0.1:8010/v1 --model simulated
     """
-    chosen = load_scenario(scenario)
-    if seed is not None:
-        chosen = chosen.replace(seed=seed)
-    if capacity is not None:
-        chosen = chosen.with_capacity(capacity)
-    if latency is not None:
-        chosen = chosen.replace(latency=chosen.latency.scaled_to(latency))
-    if api_key_env is not None:
-        chosen = chosen.replace(api_key=_key_in(api_key_env))
-    if not speed > 0:
-        raise ConfigError(f"--speed {speed} stops time; use a number above 0, like 20")
-    label = f"scenario {scenario}, seed {chosen.seed}, speed {speed:g}"
+    chosen = load_scenario(options.scenario)
+    if options.seed is not None:
+        chosen = chosen.replace(seed=options.seed)
+    if options.capacity is not None:
+        chosen = chosen.with_capacity(options.capacity)
+    if options.latency is not None:
+        chosen = chosen.replace(latency=chosen.latency.scaled_to(options.latency))
+    if options.api_key_env is not None:
+        chosen = chosen.replace(api_key=_key_in(options.api_key_env))
+    if not options.speed > 0:
+        raise ConfigError("stops time; use a number above 0, like 20", setting="speed", value=options.speed)
+    label = f"scenario {options.scenario}, seed {chosen.seed}, speed {options.speed:g}"
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(chosen, host=host, port=port, speed=speed, label=label))
+        runner.run(_serve(chosen, host=options.host, port=options.port, speed=options.speed, label=label))
+
+
+COMMAND = simulate
 
 
 async def _serve(scenario: Scenario, *, host: str, port: int, speed: float, label: str) -> None:
@@ -78,7 +89,7 @@ async def _serve(scenario: Scenario, *, host: str, port: int, speed: float, labe
             "choose another with --port, or --port 0 for any free one"
         ) from error
     stats = server.stats
-    stderr().print(
+    Console().print(
         f"served {stats.requests:,} requests: {stats.answered:,} answered, "
         f"{sum(stats.rejects.values()):,} rejected, at most {stats.peak_in_flight:,} in flight"
     )

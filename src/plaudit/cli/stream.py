@@ -1,25 +1,26 @@
 """Lines in, scored lines out, in order, with always enough of them in flight and never many in memory.
 
 Lines are handed to the engine in small batches. A batch that is done waits, as bytes, until those before it
-are written: one slow call delays the output, not the other calls.
+are written: one slow call delays the output, not the other calls. OnFailure says what a line without a
+verdict gets as its score.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.sink import Sink
-from plaudit.cli.source import Source
-from plaudit.cli.whole_group import WholeGroups
-from plaudit.setup.json_lines import BadLine, Check, Line, parse, render_all
+from plaudit.cli.input import CHUNK_LINES, Source, WholeGroups
+from plaudit.cli.output import Sink
+from plaudit.errors import ConfigError
+from plaudit.setup.json_lines import BadLine, Check, Line, parse, read_back, render_all
 from plaudit.types import Sample, Verdict
 
-CHUNK_LINES = 256
 CHUNK_BYTES = 1 << 20
 OPEN_LINES = 8192
 """Lines handed to the engine and not done: more than any endpoint takes at once."""
@@ -30,6 +31,8 @@ POLL = 0.05
 """Seconds between two looks at what is done, where nothing wakes us earlier."""
 CANCEL_WAIT = 1.0
 """Seconds that all cancelled batches together get to hand over what they have."""
+ON_FAILURE = ("null", "group-mean", "raise")
+_NO_SCORE = b'"score":null,"status":'
 
 
 class Pending(Protocol):
@@ -159,3 +162,78 @@ class Stream:
         except TimeoutError:
             return []  # what it has is in the cache
         return list(zip(chunk.lines, verdicts, strict=True))
+
+
+@dataclass(slots=True)
+class _Group:
+    size: int = 0
+    valid: int = 0
+    total: float = 0.0
+
+
+class OnFailure:
+    """One choice of --on-failure, and what it has to remember of the lines it has seen.
+
+    `settle` is called once for each line; `fill_in` may be called when all are seen.
+    """
+
+    def __init__(self, choice: str) -> None:
+        self._choice = choice
+        self._value = None if choice in ON_FAILURE else _number(choice)
+        self._groups: dict[str, _Group] = {}
+        self.first: tuple[int, Verdict] | None = None
+        """The first line without a verdict, by number."""
+
+    @property
+    def is_raising(self) -> bool:
+        """Whether a single failure is to be reported as an error."""
+        return self._choice == "raise"
+
+    @property
+    def needs_second_pass(self) -> bool:
+        """Whether lines already written may have to change."""
+        return self._choice == "group-mean"
+
+    def settle(self, line: Line, verdict: Verdict) -> Verdict:
+        """The verdict as it is written; its status always says what really happened."""
+        if self.needs_second_pass and line.sample.group is not None:
+            group = self._groups.setdefault(line.sample.group, _Group())
+            group.size += 1
+            if verdict.score is not None:
+                group.valid += 1
+                group.total += verdict.score
+        if verdict.is_valid:
+            return verdict
+        if self.first is None or line.number < self.first[0]:
+            self.first = (line.number, verdict)
+        return verdict if self._value is None else replace(verdict, score=self._value)
+
+    def fill_in(self, written: bytes) -> bytes:
+        """A written line with the mean of its group where it has no score.
+
+        A group with fewer valid verdicts than max(2, half of it) says too little about the others, and lines
+        without a group have no others: null stays.
+        """
+        if not self.needs_second_pass or _NO_SCORE not in written:
+            return written
+        score, name = read_back(written)
+        if score is not None or name is None:
+            return written
+        group = self._groups[name]
+        if group.valid < max(2, group.size / 2):
+            return written
+        # The last one is the score itself: only text comes after it, and within text quotes are escaped.
+        head, _, tail = written.rpartition(_NO_SCORE)
+        return head + f'"score":{group.total / group.valid!r},"status":'.encode() + tail
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ConfigError(
+            f"is none of {', '.join(ON_FAILURE)}, or a number like 0.0", setting="on_failure", value=text
+        )
+    return value

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import logging
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Self
 
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from plaudit.cli import options
-from plaudit.cli.console import ConsoleHandler, stderr
-from plaudit.cli.crew import Crew, Roles, muster
-from plaudit.cli.stop import Stop
+from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
+from plaudit.cli.mutation_engines import MutationEngines, Roles, open_engines
+from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.judges.check import check_samples
+from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
+from plaudit.mutation.episode import Rules
+from plaudit.mutation.operators import builtin_operators, load_operators
+from plaudit.mutation.questions import builtin_questions, load_questions
+from plaudit.mutation.task import Models, MutationTask
+from plaudit.mutation.training import Pace, Training
+from plaudit.observers.progress import StatusLine, bar
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import check_cache
 from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.mutation.history import History, Point
-    from plaudit.mutation.task import MutationTask
-    from plaudit.mutation.training import Training
 
 HELP = (
     "Train a policy that rewrites questions so that a target model answers them better.\n\n"
@@ -48,130 +46,106 @@ EPILOG = (
     "Ctrl-C (after 3 and 130, go on with --resume)."
 )
 SERVERS_LOST = 3
-_task, _models, _ppo, _output = "Task", "Models", "PPO", "Output"
 
 
-def _number(help_: str, panel: str, *names: str) -> Any:
-    return typer.Option(*names, help=help_, rich_help_panel=panel)
+@dataclass(frozen=True, kw_only=True)
+class MutatorOptions(Running):
+    """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
 
-
-def train_mutator(
-    context: typer.Context,
-    *,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FOLDER", help="Where the training lives.", rich_help_panel=_output
-        ),
-    ] = Path("mutator"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the folder's checkpoint.", rich_help_panel=_output)
-    ] = False,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="JSON lines with question and reference (default: 200 of ours)",
-            rich_help_panel=_task,
-        ),
-    ] = None,
-    operators: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Operators of your own, in TOML or JSON.", rich_help_panel=_task),
-    ] = None,
-    max_steps: Annotated[int, _number("Rewrites of a question, at most.", _task)] = 3,
-    drift_weight: Annotated[float, _number("Taken off for losing the meaning.", _task)] = 0.1,
-    cost_weight: Annotated[float, _number("Taken off per 1,000 characters.", _task)] = 0.01,
-    num_processes: Annotated[int, _number("Environments.", _ppo)] = 16,
-    num_steps: Annotated[int, _number("Steps of each in a rollout.", _ppo)] = 32,
-    num_env_steps: Annotated[int, _number("Steps of all together.", _ppo)] = 10_000,
-    ppo_epoch: Annotated[int, _number("Passes over a rollout.", _ppo)] = 4,
-    num_mini_batch: Annotated[int, _number("Mini-batches of a rollout.", _ppo)] = 4,
-    use_batching: Annotated[
-        bool,
-        _number("All environments at once, or one call after another.", _ppo, "--use-batching/--no-batching"),
-    ] = True,
-    no_barrier: Annotated[
-        bool, _number("No environment waits for another within a rollout.", _ppo, "--no-barrier")
-    ] = False,
-    seed: Annotated[int, _number("The same seed gives the same training.", _ppo)] = 0,
-    lr: Annotated[float, _number("Learning rate.", _ppo)] = 1e-3,
-    gamma: Annotated[float, _number("Discount.", _ppo)] = 0.99,
-    gae_lambda: Annotated[float, _number("Of the advantages.", _ppo)] = 0.95,
-    clip_param: Annotated[float, _number("Of the policy's ratio.", _ppo)] = 0.2,
-    entropy_coef: Annotated[float, _number("Weight of the entropy.", _ppo)] = 0.01,
-    value_loss_coef: Annotated[float, _number("Weight of the value loss.", _ppo)] = 0.5,
-    max_grad_norm: Annotated[float, _number("Longest gradient.", _ppo)] = 0.5,
-    servers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--servers",
-            "--base-url",
-            metavar="URL",
-            help="Ollama or OpenAI-compatible; again, or with commas, for more (default: a model here)",
-            rich_help_panel=_models,
-        ),
-    ] = None,
-    model: options.Model = None,
-    mutate_model: Annotated[str, _number("Model that rewrites (default: --model)", _models)] = "",
-    target_model: Annotated[str, _number("Model that answers (default: --model)", _models)] = "",
-    judge_model: Annotated[str, _number("Model that judges (default: --model)", _models)] = "",
-    embed_model: Annotated[str, _number("Model that embeds (default: on this machine)", _models)] = "",
-    rewrite_tokens: Annotated[int, _number("Tokens that a rewrite may have.", _models)] = 256,
-    answer_tokens: Annotated[int, _number("Tokens that an answer may have.", _models)] = 512,
-    api_key_env: options.ApiKeyEnv = None,
-    judge: options.Judge = None,
-    rubric: options.Rubric = None,
-    scale: options.Scale = None,
-    patience: Annotated[float, _number("Seconds that an outage may last.", _models)] = 300.0,
-    local_model: options.LocalModel = None,
-    yes: options.Yes = False,
-    max_concurrent: options.MaxConcurrent = None,
-    rpm: options.Rpm = None,
-    tpm: options.Tpm = None,
-    budget: options.Budget = None,
-    price: options.Price = None,
-    timeout: options.Timeout = None,
-    cache: options.Cache = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
-    context.meta["debug"] = debug
-    given = dict(locals())
-    _require("numpy")
-    from plaudit.mutation.training import Pace, Training
-
-    if no_barrier and not use_batching:
-        raise ConfigError("--no-barrier and --no-batching exclude each other; leave one out")
-    pace: Pace = "one-by-one" if not use_batching else "free" if no_barrier else "together"
-    names = [name for name in Training.__dataclass_fields__ if name != "pace"]
-    training = Training(**{name: given[name] for name in names}, pace=pace)
-    urls = [url.strip() for value in servers or () for url in value.split(",") if url.strip()]
-    settings = load({name: given[name] or None for name in SETTINGS} | {"base_url": urls or None})
-    check_cache(settings)
-    task_options = _TaskOptions.of(
-        questions=questions,
-        operators=operators,
-        max_steps=max_steps,
-        drift_weight=drift_weight,
-        cost_weight=cost_weight,
-        tokens=(rewrite_tokens, answer_tokens),
+    output: Path = option(
+        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Where the training lives."
     )
-    roles = Roles(mutate_model, target_model, judge_model, embed_model)
-    _require("gymnasium", "stable_baselines3", "tensorboard")
-    run = functools.partial(_run, settings, roles, task_options, training, output)
-    try:
-        status = run(resume=resume, patience=patience, yes=yes, quiet=quiet)
-    except BatchFailed as lost:
-        stderr().print(f"plaudit: {lost}")
-        status = SERVERS_LOST
-    raise typer.Exit(status)
+    resume: bool = option(default=False, text="Go on from the folder's checkpoint.")
+    questions: Path | None = option(
+        default=None,
+        metavar="FILE",
+        text="JSON lines with question and reference (default: 200 of ours)",
+        section="Task",
+    )
+    operators: Path | None = option(
+        default=None, metavar="FILE", text="Operators of your own, in TOML or JSON.", section="Task"
+    )
+    base_url: tuple[str, ...] = option(
+        "--servers",
+        "--base-url",
+        default=(),
+        metavar="URL",
+        text="Ollama or OpenAI-compatible; again, or with commas, for more (default: a model here)",
+        section="Models",
+    )
+    mutate_model: str = option(default="", text="Model that rewrites (default: --model)", section="Models")
+    target_model: str = option(default="", text="Model that answers (default: --model)", section="Models")
+    judge_model: str = option(default="", text="Model that judges (default: --model)", section="Models")
+    embed_model: str = option(
+        default="", text="Model that embeds (default: on this machine)", section="Models"
+    )
+    rewrite_tokens: int = option(default=256, text="Tokens that a rewrite may have.", section="Models")
+    answer_tokens: int = option(default=512, text="Tokens that an answer may have.", section="Models")
+    patience: float = option(default=300.0, text="Seconds that an outage may last.", section="Models")
+    use_batching: bool = option(
+        "--use-batching/--no-batching",
+        default=True,
+        text="All environments at once, or one call after another.",
+        section="PPO",
+    )
+    no_barrier: bool = option(
+        default=False, text="No environment waits for another within a rollout.", section="PPO"
+    )
+
+    @property
+    def pace(self) -> Pace:
+        """How environments wait for each other."""
+        if self.no_barrier and not self.use_batching:
+            raise ConfigError("--no-barrier and --no-batching exclude each other; leave one out")
+        return "one-by-one" if not self.use_batching else "free" if self.no_barrier else "together"
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every server, also where several are given in one word."""
+        return tuple(url.strip() for value in self.base_url for url in value.split(",") if url.strip())
 
 
-SETTINGS = (
-    *("model", "api_key_env", "judge", "rubric", "scale", "local_model"),
-    *("max_concurrent", "rpm", "tpm", "budget", "price", "timeout", "cache"),
+@command(
+    MutatorOptions,
+    Rules,
+    Training,
+    name="train-mutator",
+    settings=(*(name for name in JUDGE if name != "base_url"), *LIMITS, "cache"),
+    text=HELP,
+    epilog=EPILOG,
 )
+def train_mutator(options: MutatorOptions, rules: Rules, training: Training, given: Given) -> int:
+    """Check everything that can be checked, then train."""
+    training = replace(training, pace=options.pace)
+    settings = load({**given, "base_url": options.urls or None})
+    check_cache(settings)
+    questions = load_questions(options.questions) if options.questions else builtin_questions()
+    operators = load_operators(options.operators) if options.operators else builtin_operators()
+    _require("gymnasium", "stable_baselines3", "tensorboard")
+
+    def build(engines: MutationEngines) -> MutationTask:
+        samples = [Sample(item.question, "-", reference=item.reference) for item in questions]
+        check_samples(engines.judge, enumerate(samples))
+        models = Models(
+            engines.rewriter,
+            engines.target,
+            engines.grader,
+            engines.judge,
+            EndpointEncoder(engines.embedder) if engines.embedder else StaticEncoder(),
+            options.rewrite_tokens,
+            options.answer_tokens,
+            deadline=max(300.0, 2 * settings.timeout),
+        )
+        return MutationTask(models, questions, operators, rules)
+
+    try:
+        return _run(settings, options, training, build)
+    except BatchFailed as lost:
+        Console().print(f"plaudit: {lost}")
+        return SERVERS_LOST
+
+
+COMMAND = train_mutator
 
 
 def main() -> None:
@@ -181,162 +155,99 @@ def main() -> None:
     app(["train-mutator", *sys.argv[1:]], prog_name="plaudit")
 
 
-@dataclass(frozen=True, slots=True)
-class _TaskOptions:
-    """What is to be rewritten, how, and what counts."""
-
-    questions: Sequence[Any]
-    operators: Sequence[Any]
-    rules: Any
-    tokens: tuple[int, int]
-    """Of a rewrite and of an answer, at most."""
-
-    @staticmethod
-    def of(
-        *,
-        questions: Path | None,
-        operators: Path | None,
-        max_steps: int,
-        drift_weight: float,
-        cost_weight: float,
-        tokens: tuple[int, int],
-    ) -> _TaskOptions:
-        from plaudit.mutation.episode import Rules
-        from plaudit.mutation.operators import builtin_operators, load_operators
-        from plaudit.mutation.questions import builtin_questions, load_questions
-
-        return _TaskOptions(
-            load_questions(questions) if questions else builtin_questions(),
-            load_operators(operators) if operators else builtin_operators(),
-            Rules(max_steps, drift_weight, cost_weight),
-            tokens,
-        )
-
-    def build(self, crew: Crew, deadline: float) -> MutationTask:
-        """The task with its models. ConfigError where the judge cannot judge it."""
-        from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
-        from plaudit.mutation.task import Models, MutationTask
-
-        samples = [Sample(item.question, "-", reference=item.reference) for item in self.questions]
-        check_samples(crew.judge, enumerate(samples))
-        encoder = EndpointEncoder(crew.embedder) if crew.embedder else StaticEncoder()
-        models = Models(
-            crew.rewriter,
-            crew.target,
-            crew.grader,
-            crew.judge,
-            encoder,
-            *self.tokens,
-            deadline=deadline,
-        )
-        return MutationTask(models, self.questions, self.operators, self.rules)
-
-
 def _run(
     settings: Settings,
-    roles: Roles,
-    task_options: _TaskOptions,
+    options: MutatorOptions,
     training: Training,
-    folder: Path,
-    *,
-    resume: bool,
-    patience: float,
-    yes: bool,
-    quiet: bool,
+    build: Callable[[MutationEngines], MutationTask],
 ) -> int:
     from plaudit.mutation.mutation_trainer import train
     from plaudit.mutation.outage import OutageWatch
 
-    outage = OutageWatch(patience)
+    outage = OutageWatch(options.patience)
+    roles = Roles(options.mutate_model, options.target_model, options.judge_model, options.embed_model)
     with (
-        muster(settings, roles, is_agreed=yes, observer=outage.observer) as crew,
+        open_engines(settings, roles, ask=asker(options.yes), observer=outage.observer) as engines,
         Stop() as stop,  # from here on, Ctrl-C ends the training and keeps what there is
-        _Shown(training.steps, stop, is_shown=not quiet) as shown,
+        _Shown(training.steps, stop, is_shown=not options.quiet) as shown,
     ):
-        if crew.notice:
-            shown.say(crew.notice)
-        task = task_options.build(crew, deadline=max(300.0, 2 * settings.timeout))
-        facts = (
-            (
-                "models",
-                ", ".join(
-                    dict.fromkeys(engine.model for engine in (crew.rewriter, crew.target, crew.grader))
-                ),
+        shown.say(engines.notice)
+        task = build(engines)
+        history = train(
+            task,
+            training,
+            options.output,
+            resume=options.resume,
+            on_progress=shown,
+            outage=outage,
+            facts=(
+                ("models", ", ".join(engines.models)),
+                ("questions", f"{len(task.questions):,}"),
+                ("seed", str(training.seed)),
             ),
-            ("questions", f"{len(task.questions):,}"),
-            ("seed", str(training.seed)),
         )
-        history = train(task, training, folder, resume=resume, outage=outage, on_progress=shown, facts=facts)
-    _conclude(history, folder)
-    if stop.signal is not None:
-        again = "--resume" if (folder / "checkpoint.zip").exists() else "a new start: no rollout was complete"
-        stderr().print(f"stopped; go on with the same command and {again}")
-        return stop.exit_status
-    return 0
+    _conclude(history, options.output)
+    if stop.signal is None:
+        return 0
+    has_checkpoint = (options.output / "checkpoint.zip").exists()
+    again = "--resume" if has_checkpoint else "a new start: no rollout was complete"
+    Console().print(f"stopped; go on with the same command and {again}")
+    return stop.exit_status
 
 
-@dataclass(slots=True)
 class _Shown:
-    """Progress for people: a bar on a terminal, a line for each rollout elsewhere; and the way to stop."""
+    """Progress for people: a live line on a terminal, elsewhere a line for each rollout; and when to stop."""
 
-    total: int
-    stop: Stop
-    is_shown: bool = True
-    _console: Console = field(default_factory=stderr)
-    _bar: Progress | None = None
-    _handler: ConsoleHandler | None = None
-    _began: float = 0.0
-    _first: int | None = None
-
-    def __enter__(self) -> _Shown:
+    def __init__(self, total: int, stop: Stop, *, is_shown: bool = True) -> None:
+        self._total = total
+        self._stop = stop
+        self._is_shown = is_shown
+        self._console = Console()
         self._handler = ConsoleHandler(self._console)
-        logging.getLogger("plaudit").addHandler(self._handler)
+        self._line = StatusLine(self._text, is_shown=is_shown)
         self._began = time.monotonic()
-        if self.is_shown and self._console.is_terminal:
-            words = TextColumn("{task.fields[said]}")
-            self._bar = Progress(
-                BarColumn(), MofNCompleteColumn(), words, TimeRemainingColumn(), console=self._console
-            )
-            self._bar.add_task("steps", total=self.total, said="")
-            self._bar.start()
+        self._first: int | None = None
+        self._steps = 0
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        logging.getLogger("plaudit").addHandler(self._handler)
+        self._line.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        if self._handler is not None:
-            logging.getLogger("plaudit").removeHandler(self._handler)
+    def __exit__(self, *_: object) -> None:
+        self._line.__exit__()
+        logging.getLogger("plaudit").removeHandler(self._handler)
 
     def __call__(self, steps: int, point: Point | None) -> bool:
         """Show where the training is; False once a signal came."""
         if self._first is None:
             self._first = steps
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=steps)
-            if point is not None:
-                self._bar.update(self._bar.task_ids[0], said=self._words(point))
-        elif point is not None and self.is_shown:
-            rate = (steps - self._first) / max(1e-9, time.monotonic() - self._began)
-            self.say(f"{steps:,}/{self.total:,} steps, {self._words(point)}, {rate:.1f} steps/s")
-        return self.stop.signal is None
+        self._steps = steps
+        if point is not None:
+            reward = "no episode ended" if point.reward is None else f"reward {point.reward:+.3f}"
+            self._last = f", {reward}, {point.failed:.0%} failed" if point.failed else f", {reward}"
+            if not self._line.is_shown:
+                self.say(self._numbers())
+        return self._stop.signal is None
 
     def say(self, text: str) -> None:
-        """A line, unless nothing is to be said."""
-        if self.is_shown:
+        """A line, unless there is nothing to be said."""
+        if text and self._is_shown:
             self._console.print(text)
 
-    @staticmethod
-    def _words(point: Point) -> str:
-        reward = "no episode ended" if point.reward is None else f"reward {point.reward:+.3f}"
-        return f"{reward}, {point.failed:.0%} failed" if point.failed else reward
+    def _text(self) -> str:
+        return f"{bar(self._steps, self._total)} {self._numbers()}"
+
+    def _numbers(self) -> str:
+        rate = (self._steps - (self._first or 0)) / max(1e-9, time.monotonic() - self._began)
+        return f"{self._steps:,}/{self._total:,} steps{self._last}, {rate:.1f} steps/s"
 
 
 def _conclude(history: History, folder: Path) -> None:
     from plaudit.mutation.training_report import finding, nothing
 
-    out = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True)
+    out = Console(sys.stdout)
     out.print(finding(history.points))
     for one in history.top(5):
         out.print(f"  {one.quality_before:.2f} -> {one.quality_after:.2f}  {one.before}")

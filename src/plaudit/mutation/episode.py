@@ -11,7 +11,7 @@ and says that it failed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,16 +30,23 @@ TOP = 1.0
 """The quality of an answer that cannot be better."""
 
 
+_TASK = {"section": "Task"}
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How long an episode lasts, and what counts against a rewrite."""
 
-    max_steps: int = 3
-    """Steps after which an episode ends. `keep` ends it sooner, and so does a perfect answer."""
-    drift_weight: float = 0.1
-    """Taken off for a query that has nothing left of the original's meaning (cosine distance 1)."""
-    cost_weight: float = 0.01
-    """Taken off for every thousand characters that rewriter and target read or wrote."""
+    max_steps: int = field(default=3, metadata={**_TASK, "help": "Rewrites of a question, at most"})
+    """`keep` ends an episode sooner, and so does a perfect answer."""
+    drift_weight: float = field(
+        default=0.1,
+        metadata={**_TASK, "help": "Taken off for a query that has lost its meaning (cosine distance 1)"},
+    )
+    cost_weight: float = field(
+        default=0.01,
+        metadata={**_TASK, "help": "Taken off for every 1,000 characters that the models read or wrote"},
+    )
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:

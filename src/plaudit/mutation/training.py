@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
 
 from plaudit.errors import ConfigError
 
+T = TypeVar("T")
+
 Pace = Literal["one-by-one", "together", "free"]
 """One chain at a time; all at once, then wait for all; or each environment for itself within a rollout."""
+
+
+def _option(default: T, text: str) -> T:
+    """A field that is an option of the command, too."""
+    found: T = field(default=default, metadata={"help": text, "section": "PPO"})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """How to train. The names are those of the command's flags."""
 
-    num_processes: int = 16
-    """Environments."""
-    num_steps: int = 32
-    """Steps of each environment in a rollout."""
-    ppo_epoch: int = 4
-    num_mini_batch: int = 4
-    num_env_steps: int = 10_000
-    """Steps of all environments together, rounded up to whole rollouts."""
+    num_processes: int = _option(16, "Environments")
+    num_steps: int = _option(32, "Steps of each environment in a rollout")
+    num_env_steps: int = _option(10_000, "Steps of all environments together, rounded up to whole rollouts")
+    ppo_epoch: int = _option(4, "Passes over a rollout")
+    num_mini_batch: int = _option(4, "Mini-batches of a rollout")
+    seed: int = _option(0, "The same seed gives the same training")
+    lr: float = _option(1e-3, "Learning rate")
+    gamma: float = _option(0.99, "Discount of later rewards")
+    gae_lambda: float = _option(0.95, "Lambda of the generalized advantage estimation")
+    clip_param: float = _option(0.2, "How far the policy's ratio may move in one update")
+    entropy_coef: float = _option(0.01, "Weight of the entropy")
+    value_loss_coef: float = _option(0.5, "Weight of the value loss")
+    max_grad_norm: float = _option(0.5, "Norm to which gradients are clipped")
     pace: Pace = "together"
     """Changes how long it takes, and nothing else."""
-    seed: int = 0
-    lr: float = 1e-3
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip_param: float = 0.2
-    entropy_coef: float = 0.01
-    value_loss_coef: float = 0.5
-    max_grad_norm: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("num_processes", "num_steps", "ppo_epoch", "num_mini_batch", "num_env_steps"):

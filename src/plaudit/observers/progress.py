@@ -7,25 +7,24 @@ Nothing is shown in the first second, nor where the output is not a terminal.
 
 from __future__ import annotations
 
-import contextlib
+import os
 import threading
 from collections import deque
-from types import TracebackType
-
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Callable
+from typing import Self, TextIO
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
-from plaudit.observers.stream import UNWRITABLE, messages
+from plaudit.observers.stream import MessageStream, messages
 from plaudit.types import Source
 
 WINDOW = 10.0
 """Seconds over which the rate is taken."""
 STEP = 0.1
 """Seconds between two points of the rate's window: bounds its memory, not its use."""
+REDRAW = 0.2
+"""Seconds between two drawings of the line."""
+BAR = 24
+"""Characters of the bar."""
 
 
 class Meter:
@@ -104,59 +103,79 @@ class Meter:
             self._points.popleft()
 
 
-class Progress:
+class StatusLine:
+    """A line at the bottom of a terminal, drawn anew several times a second while its `with` block runs."""
+
+    def __init__(
+        self,
+        line: Callable[[], str],
+        *,
+        stream: TextIO | MessageStream | None = None,
+        delay: float = 1.0,
+        is_shown: bool = True,
+    ) -> None:
+        """
+        Args:
+            line: Called for each drawing, on a thread of this object's own.
+            stream: Where to draw; stderr by default. Nothing is drawn where it is no terminal.
+            delay: Seconds before the first drawing, so that a short run shows nothing.
+            is_shown: Whether anything is drawn at all.
+        """
+        self._line = line
+        self._stream = messages(stream)
+        self._delay = delay
+        self.is_shown = is_shown and self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._draw, name="plaudit-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self.is_shown:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _draw(self) -> None:
+        wait = self._delay
+        while not self._closed.wait(wait):
+            self._stream.show_status(self._line()[: self._stream.columns() - 1])
+            wait = REDRAW
+        self._stream.show_status("")
+
+
+class Progress(StatusLine):
     """An observer that shows a Meter as a live line while its `with` block runs."""
 
     def __init__(
         self,
         *,
         total: int | None = None,
-        console: Console | None = None,
+        stream: TextIO | MessageStream | None = None,
         delay: float = 1.0,
         is_shown: bool = True,
     ) -> None:
-        self._console = console or Console(file=messages())
-        self._is_shown = is_shown and self._console.is_terminal
+        """
+        Args:
+            total: How many verdicts there will be; what was submitted so far where it is not known.
+            stream, delay, is_shown: As for a StatusLine.
+        """
         self._meter = Meter(total)
-        self._live: Live | None = None
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(delay, self._show)
-        self._timer.daemon = True
-        self._closed = False
-
-    def __enter__(self) -> Progress:
-        if self._is_shown:
-            self._timer.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._closed = True
-            if self._live:
-                with contextlib.suppress(*UNWRITABLE):
-                    self._live.stop()
+        super().__init__(self._text, stream=stream, delay=delay, is_shown=is_shown)
 
     def __call__(self, event: Event) -> None:
         self._meter(event)
 
-    def __rich__(self) -> RenderableType:
-        grid = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=max(self._meter.total, 1), completed=self._meter.done, width=24)
-        grid.add_row(bar, Text(self._meter.line(), no_wrap=True, overflow="ellipsis"))
-        return grid
+    def _text(self) -> str:
+        return f"{bar(self._meter.done, self._meter.total)} {self._meter.line()}"
 
-    def _show(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._live = Live(self, console=self._console, transient=True, refresh_per_second=5)
-            with contextlib.suppress(
-                *UNWRITABLE
-            ):  # a console of the caller's, on a stream that is full or gone
-                self._live.start()
+
+def bar(done: int, total: int) -> str:
+    """How far, as a drawing of fixed width."""
+    filled = min(BAR, BAR * done // max(total, 1))
+    return f"[{'=' * filled:{BAR}}]"
 
 
 def _clock(seconds: float) -> str:

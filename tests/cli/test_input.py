@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.cli.source import Source, can_be_read_twice, every_line, open_source
+from plaudit.cli.input import Source, can_be_read_twice, every_line, open_source
 from plaudit.errors import ConfigError
 
 

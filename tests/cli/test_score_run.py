@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from rich.console import Console
 
-from plaudit.cli.convene import Bench
-from plaudit.cli.job import Job, Run
+from plaudit.cli.console import Console
+from plaudit.cli.score import ScoreOptions, ScoreRun
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, Summary, VerdictsReady
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
+from plaudit.setup.engines import ReadyEndpoints
 from plaudit.types import Cause, Sample, Status, Verdict
 
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", model="m")
@@ -92,12 +91,34 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def bench() -> Iterator[Bench]:
-    yield Bench(Rubric("Is it right?"), (ENDPOINT,), notice="Judged by m.")
+def ready() -> Iterator[ReadyEndpoints]:
+    yield ReadyEndpoints((ENDPOINT,), notice="Judged by m.")
 
 
 def settings(**arguments: Any) -> Settings:
     return resolve(arguments, environment={}, table={})
+
+
+@dataclass
+class Job:
+    """What is typed, and the settings."""
+
+    source: str
+    output: str
+    settings: Settings
+    summary: str | None = None
+    quiet: bool = False
+    skip_bad: bool = False
+
+    @property
+    def options(self) -> ScoreOptions:
+        return ScoreOptions(
+            source=self.source,
+            output=self.output,
+            summary=self.summary,
+            quiet=self.quiet,
+            skip_bad=self.skip_bad,
+        )
 
 
 def run(job: Job, engine: FakeEngine | None = None) -> Outcome:
@@ -108,10 +129,11 @@ def run(job: Job, engine: FakeEngine | None = None) -> Outcome:
         engine.observers = observers
         return engine
 
-    console = Console(file=io.StringIO(), soft_wrap=True)
-    status = Run(job, convene=bench, open_engine=open_engine, console=console)()
-    assert isinstance(console.file, io.StringIO)
-    return Outcome(status, console.file.getvalue(), engine)
+    said = io.StringIO()
+    status = ScoreRun(
+        job.options, job.settings, open_endpoints=ready, open_engine=open_engine, console=Console(said)
+    )()
+    return Outcome(status, said.getvalue(), engine)
 
 
 def write(path: Path, *responses: str, group: str | None = None) -> str:

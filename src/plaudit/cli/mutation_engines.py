@@ -1,23 +1,19 @@
-"""Who rewrites, answers and judges in query mutation: the servers named, or the model on this machine."""
+"""The engines of query mutation by role, over the servers named or over the model on this machine."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from plaudit.cli.convene import asker
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
-from plaudit.local.fetch import ensure_packaged_model
-from plaudit.local.local_server import LocalServer
 from plaudit.settings import Settings, endpoints_of
 from plaudit.setup.endpoints import refused_key, require_keys, with_models
-from plaudit.setup.engines import engine_for
+from plaudit.setup.engines import Ask, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.setup.model_list import ask_models
 from plaudit.types import Sample, Status
@@ -40,7 +36,7 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class MutationEngines:
     """Engines by role, and the judge."""
 
     rewriter: Engine
@@ -49,17 +45,22 @@ class Crew:
     embedder: Engine | None
     judge: Judge | Panel
     notice: str = ""
-    """What the user has to know about who answered."""
+    """What the user has to know about a model on this machine."""
+
+    @property
+    def models(self) -> list[str]:
+        """The models that write and judge, each once."""
+        return list(dict.fromkeys(engine.model for engine in (self.rewriter, self.target, self.grader)))
 
 
 @contextlib.contextmanager
-def muster(
+def open_engines(
     settings: Settings,
     roles: Roles,
     *,
-    is_agreed: bool = False,
+    ask: Ask | None = None,
     observer: Callable[[], Observer] | None = None,
-) -> Iterator[Crew]:
+) -> Iterator[MutationEngines]:
     """Engines for one training, each with its own observer.
 
     Raises:
@@ -71,7 +72,7 @@ def muster(
 
     with contextlib.ExitStack() as stack:
         if not settings.base_url:
-            yield _embedded(settings, roles, stack, is_agreed=is_agreed, observers=observers())
+            yield _embedded(settings, roles, stack, ask=ask, observers=observers())
             return
         if settings.local_model:
             raise ConfigError("both servers and a local model are given; leave one out")
@@ -91,7 +92,7 @@ def muster(
         if roles.embed:
             endpoints = _listed(replace(settings, model=roles.embed))
             embedder = stack.enter_context(engine_for(settings, endpoints, observers()))
-        yield Crew(rewriter, target, grader, embedder, judge)
+        yield MutationEngines(rewriter, target, grader, embedder, judge)
 
 
 def _embedded(
@@ -99,23 +100,22 @@ def _embedded(
     roles: Roles,
     stack: contextlib.ExitStack,
     *,
-    is_agreed: bool,
+    ask: Ask | None,
     observers: Sequence[Observer],
-) -> Crew:
+) -> MutationEngines:
     for name in ("mutate", "target", "judge", "embed"):
         if getattr(roles, name):
-            raise ConfigError(f"--{name}-model needs a server to ask; name one with --servers URL")
+            raise ConfigError("needs a server to ask; name one with --servers URL", setting=f"{name}_model")
     judge = judge_of(settings, is_embedded=True)
-    path = Path(settings.local_model) if settings.local_model else ensure_packaged_model(asker(is_agreed))
-    server = stack.enter_context(LocalServer(path))
-    engine = stack.enter_context(engine_for(settings, (server.endpoint,), observers))
-    return Crew(
+    ready = stack.enter_context(open_endpoints(settings, ask=ask))
+    engine = stack.enter_context(engine_for(settings, ready.endpoints, observers))
+    return MutationEngines(
         engine,
         engine,
         engine,
         None,
         judge,
-        server.notice.replace("Judged by", "Rewritten, answered and judged by"),
+        ready.notice.replace("Judged by", "Rewritten, answered and judged by"),
     )
 
 
@@ -126,8 +126,9 @@ def _check_limits(settings: Settings, roles: Roles) -> None:
     given = [name for name in ("budget", "rpm", "tpm") if getattr(settings, name) is not None]
     if len(models) > 1 and given:
         raise ConfigError(
-            f"--{given[0]} cannot be held over {len(models)} models together; leave it out, or use one "
-            "--model for everything, and embeddings of this machine"
+            f"cannot be held over {len(models)} models together; leave it out, or use one --model for "
+            "everything, and embeddings of this machine",
+            setting=given[0],
         )
 
 

@@ -7,44 +7,47 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from simulated_judge import Simulator
 from tiny_model import write_tiny_model
-from typer.testing import CliRunner
 
 from plaudit.cli import app
-from plaudit.cli.convene import convene
 from plaudit.errors import ConfigError
-from plaudit.judges.rubric import Rubric
 from plaudit.settings import Settings, resolve
+from plaudit.setup.engines import open_endpoints
 
 
 def settings(**arguments: Any) -> Settings:
     return resolve(arguments, environment={}, table={})
 
 
-def test_endpoints_that_are_named_judge_by_the_rubric(simulator: Simulator) -> None:
-    with convene(settings(base_url=[simulator.url], rubric="Is it kind?")) as bench:
-        assert bench.judge == Rubric("Is it kind?")
-        assert [endpoint.model for endpoint in bench.endpoints] == ["simulated"]
-        assert bench.notice == ""
+def test_an_endpoint_that_is_named_is_asked_for_its_model(simulator: Simulator) -> None:
+    with open_endpoints(settings(base_url=[simulator.url])) as ready:
+        assert [endpoint.model for endpoint in ready.endpoints] == ["simulated"]
+        assert ready.notice == ""
 
 
-def test_a_mistake_in_the_judge_is_found_before_anybody_is_asked(simulator: Simulator) -> None:
-    with pytest.raises(ConfigError, match="no judge"), convene(settings(base_url=[simulator.url], judge="x")):
-        raise AssertionError("nobody should be convened")
+def test_a_mistake_in_the_judge_is_found_before_the_endpoint_is_asked(
+    simulator: Simulator, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"prompt": "2 + 2?", "response": "4"}\n')
+    words = ["score", str(source), "-o", str(tmp_path / "out.jsonl"), "--base-url", simulator.url]
+    result = CliRunner().invoke(app, [*words, "--judge", "x"])
+    assert result.exit_code == 2
     assert simulator.server.stats.requests == 0
 
 
 def test_an_endpoint_and_a_local_model_exclude_each_other() -> None:
     both = settings(base_url=["http://127.0.0.1:9/v1"], local_model="m.gguf")
-    with pytest.raises(ConfigError, match="leave one out"), convene(both):
-        raise AssertionError("nobody should be convened")
+    with pytest.raises(ConfigError, match="leave one out"), open_endpoints(both):
+        raise AssertionError("nothing should be opened")
 
 
 def test_without_consent_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLAUDIT_FETCH", raising=False)
-    with pytest.raises(ConfigError, match="PLAUDIT_FETCH=yes"), convene(settings()):
-        raise AssertionError("nobody should be convened")
+    with pytest.raises(ConfigError, match="PLAUDIT_FETCH=yes"), open_endpoints(settings()):
+        raise AssertionError("nothing should be opened")
 
 
 @pytest.mark.local

@@ -30,7 +30,7 @@ SETTLED = ("ok", "empty")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunSummary:
     """What there is to say when a run is over."""
 
     summary: Summary

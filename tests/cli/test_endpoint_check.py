@@ -6,25 +6,24 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.diagnosis import Check, check_endpoint, check_key, masked
-from plaudit.cli.probe import Answer, Findings
+from plaudit.cli.endpoint_check import CheckResult, Findings, HttpAnswer, check_endpoint, check_key, masked
 from plaudit.config import Endpoint, Secret
 from plaudit.settings import Settings, resolve
 
 LOCAL = Endpoint("http://127.0.0.1:8000/v1", model="m")
 DISTANT = Endpoint("https://api.example.com/v1", model="m", api_key="sk-abcdefghijklmnopqrst")
-LISTED = Answer(status=200, connect_s=0.002, body={"data": [{"id": "m"}, {"id": "n"}]})
+LISTED = HttpAnswer(status=200, connect_s=0.002, body={"data": [{"id": "m"}, {"id": "n"}]})
 
 
 def settings(**environment: str) -> Settings:
     return resolve({}, environment=environment, table={})
 
 
-def said(text: str, **more: Any) -> Answer:
-    return Answer(status=200, seconds=0.5, body={"choices": [{"message": {"content": text}, **more}]})
+def said(text: str, **more: Any) -> HttpAnswer:
+    return HttpAnswer(status=200, seconds=0.5, body={"choices": [{"message": {"content": text}, **more}]})
 
 
-def by_name(found: Findings, **environment: str) -> dict[str, Check]:
+def by_name(found: Findings, **environment: str) -> dict[str, CheckResult]:
     return {check.name: check for check in check_endpoint(found, settings(**environment))}
 
 
@@ -43,7 +42,7 @@ def test_a_key_shows_four_characters_at_most(key: str, shown: str) -> None:
 
 def test_a_key_is_named_by_its_variable() -> None:
     check = check_key(settings(OPENAI_API_KEY="sk-abcdefghijklmnopqrst"), (DISTANT,))
-    assert check == Check("key", "ok", "sk-...qrst from variable OPENAI_API_KEY")
+    assert check == CheckResult("key", "ok", "sk-...qrst from variable OPENAI_API_KEY")
 
 
 def test_no_key_is_wrong_only_where_one_is_needed() -> None:
@@ -66,7 +65,7 @@ def test_an_endpoint_where_all_is_well() -> None:
         Findings(
             LOCAL,
             LISTED,
-            test=Answer(status=200, seconds=0.5, headers={"X-RateLimit-Limit-Requests": "500"}),
+            test=HttpAnswer(status=200, seconds=0.5, headers={"X-RateLimit-Limit-Requests": "500"}),
             schema=said('{"ok": true}'),
             logprobs=said("ok", logprobs={"content": [{}]}),
         )
@@ -78,29 +77,31 @@ def test_an_endpoint_where_all_is_well() -> None:
 
 
 def test_nobody_there_ends_the_examination() -> None:
-    checks = by_name(Findings(LOCAL, Answer(error="cannot be reached; start a server")))
+    checks = by_name(Findings(LOCAL, HttpAnswer(error="cannot be reached; start a server")))
     assert list(checks) == ["reach"]
-    assert checks["reach"] == Check("reach", "wrong", "cannot be reached; start a server")
+    assert checks["reach"] == CheckResult("reach", "wrong", "cannot be reached; start a server")
 
 
 def test_a_refused_key_is_wrong_wherever_it_shows() -> None:
     environment = {"OPENAI_API_KEY": "sk-abcdefghijklmnopqrst"}
-    early = by_name(Findings(DISTANT, Answer(status=401)), **environment)
+    early = by_name(Findings(DISTANT, HttpAnswer(status=401)), **environment)
     assert "OPENAI_API_KEY holds a key that https://api.example.com/v1 refuses (401)" in early["reach"].text
-    late = by_name(Findings(DISTANT, Answer(status=404), test=Answer(status=403)), **environment)
+    late = by_name(Findings(DISTANT, HttpAnswer(status=404), test=HttpAnswer(status=403)), **environment)
     assert "OPENAI_API_KEY holds a key that https://api.example.com/v1 refuses (403)" in late["model"].text
     assert late["model"].state == "wrong"
 
 
 def test_an_unknown_model_is_wrong_and_the_others_are_listed() -> None:
     endpoint = Endpoint(LOCAL.url, model="typo")
-    checks = by_name(Findings(endpoint, LISTED, test=Answer(status=404, complaint="no such model")))
-    assert checks["model"] == Check("model", "wrong", "typo: HTTP 404: no such model; there are m, n")
+    checks = by_name(Findings(endpoint, LISTED, test=HttpAnswer(status=404, complaint="no such model")))
+    assert checks["model"] == CheckResult("model", "wrong", "typo: HTTP 404: no such model; there are m, n")
 
 
 def test_no_model_among_several_is_wrong() -> None:
     checks = by_name(Findings(Endpoint(LOCAL.url), LISTED))
-    assert checks["model"] == Check("model", "wrong", "none chosen; there are m, n; name one with --model")
+    assert checks["model"] == CheckResult(
+        "model", "wrong", "none chosen; there are m, n; name one with --model"
+    )
 
 
 def test_a_model_that_answers_though_it_is_not_listed_is_well() -> None:
@@ -112,20 +113,20 @@ def test_a_model_that_answers_though_it_is_not_listed_is_well() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(status=400), "not supported"),
+        (HttpAnswer(status=400), "not supported"),
         (said("Sure! Here you are."), "accepted but not followed"),
         (said("[1]"), "accepted but not followed"),
-        (Answer(status=200, body=None), "accepted but not followed"),
+        (HttpAnswer(status=200, body=None), "accepted but not followed"),
     ],
 )
-def test_schemas_that_do_not_work_are_worth_a_note(answer: Answer, words: str) -> None:
+def test_schemas_that_do_not_work_are_worth_a_note(answer: HttpAnswer, words: str) -> None:
     check = by_name(Findings(LOCAL, LISTED, test=said("ok"), schema=answer))["schema"]
     assert check.state == "note"
     assert words in check.text
 
 
 def test_missing_log_probabilities_are_worth_a_note() -> None:
-    for answer in (Answer(status=400), said("ok"), said("ok", logprobs=None)):
+    for answer in (HttpAnswer(status=400), said("ok"), said("ok", logprobs=None)):
         check = by_name(Findings(LOCAL, LISTED, test=said("ok"), logprobs=answer))["logprobs"]
         assert check.state == "note"
 
@@ -137,8 +138,8 @@ def test_an_ollama_that_answers_one_after_another_is_told_how_to_do_better(
     native = Endpoint("http://127.0.0.1:11434", model="m")
     found = Findings(
         native,
-        Answer(status=200, body={"models": [{"name": "m"}]}),
-        test=Answer(status=200),
+        HttpAnswer(status=200, body={"models": [{"name": "m"}]}),
+        test=HttpAnswer(status=200),
         ollama_version="0.12.0",
         alone_s=1.0,
         together_s=together,
@@ -150,5 +151,7 @@ def test_an_ollama_that_answers_one_after_another_is_told_how_to_do_better(
 
 def test_the_text_of_ollama_s_own_reply_is_read_too() -> None:
     native = Endpoint("http://127.0.0.1:11434", model="m")
-    schema = Answer(status=200, body={"message": {"content": '{"ok": false}'}})
-    assert by_name(Findings(native, LISTED, test=Answer(status=200), schema=schema))["schema"].state == "ok"
+    schema = HttpAnswer(status=200, body={"message": {"content": '{"ok": false}'}})
+    assert (
+        by_name(Findings(native, LISTED, test=HttpAnswer(status=200), schema=schema))["schema"].state == "ok"
+    )

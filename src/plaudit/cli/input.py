@@ -1,7 +1,13 @@
-"""Lines from a file or a pipe, numbered and in order, without ever waiting longer than told."""
+"""The input of `plaudit score`: lines of a file or a pipe, numbered and in order, and a check of them all.
+
+Reading never waits longer than it was asked to. Lines of one group stay together for a judge that compares
+them, though the input is read piece by piece: they stand next to each other, and the last group read so far
+may not be complete yet.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import select
@@ -14,9 +20,17 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel, is_panel
+from plaudit.judges.check import Demanding
+from plaudit.setup.json_lines import BadLine, Line, parse
 
 BLOCK = 1 << 18
 BOM = b"\xef\xbb\xbf"
+CHUNK_LINES = 256
+SHOWN = 10
+"""Bad lines that are named; the others are counted."""
+MAX_GROUP = 8192
+"""Lines of one group beyond which it is not held back any longer."""
 
 
 class Source:
@@ -127,3 +141,83 @@ def _missing(place: str, path: Path) -> str:
     near = sorted(path.parent.glob("*.jsonl*"))[:5] if path.parent.is_dir() else []
     hint = f"; in that folder there is {', '.join(found.name for found in near)}" if near else ""
     return f"there is no file {place}{hint}"
+
+
+class WholeGroups:
+    """Holds the last group back until something else follows, or nothing does."""
+
+    def __init__(self) -> None:
+        self._held: list[Line] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, lines: list[Line], *, is_end: bool) -> list[Line]:
+        """The lines that may go now: those of all groups that are complete."""
+        lines = self._held + lines
+        self._held = []
+        if is_end or not lines or lines[-1].sample.group is None or len(lines) >= MAX_GROUP:
+            return lines
+        start = len(lines) - 1
+        while start and lines[start - 1].sample.group == lines[-1].sample.group:
+            start -= 1
+        self._held = lines[start:]
+        return lines[:start]
+
+
+class BadLines:
+    """Lines that cannot be scored: all are counted, the first ten are kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[BadLine] = []
+
+    def add(self, line: BadLine) -> None:
+        self.count += 1
+        if len(self._first) < SHOWN:
+            self._first.append(line)
+
+    def __str__(self) -> str:
+        shown = [f"  {line}" for line in self._first]
+        if self.count > len(self._first):
+            shown.append(f"  and {self.count - len(self._first):,} more")
+        return "\n".join(shown)
+
+
+def survey(place: str, bad: BadLines, judge: Judge | Panel | None = None) -> int:
+    """How many lines of a file can be scored; the others go to `bad`.
+
+    Raises ConfigError where a panel cannot compare the lines that are left.
+    """
+    check = judge.check if isinstance(judge, Demanding) else None
+    panel = judge if is_panel(judge) else None
+    groups, lines, good = WholeGroups(), list[Line](), 0
+    with contextlib.closing(open_source(place)) as source:
+        for number, raw in every_line(source):
+            if raw == b"[" and not good + bad.count:
+                raise ConfigError(
+                    f'{place} is one JSON array; turn it into lines: jq -c ".[]" {place} > lines.jsonl'
+                )
+            line = parse(number, raw, check)
+            if isinstance(line, BadLine):
+                bad.add(line)
+                continue
+            good += 1
+            if panel is not None:
+                lines.append(line)
+                if len(lines) == CHUNK_LINES:
+                    _rehearse(panel, groups.add(lines, is_end=False), place)
+                    lines = []
+    if panel is not None:
+        _rehearse(panel, groups.add(lines, is_end=True), place)
+    return good
+
+
+def _rehearse(panel: Panel, lines: list[Line], place: str) -> None:
+    """Let a panel say what it would ask, without asking it."""
+    try:
+        for _ in panel.split([line.sample for line in lines]):
+            pass
+    except ConfigError as error:
+        numbers = f"lines {lines[0].number} to {lines[-1].number}"
+        raise ConfigError(f"{place}, {numbers}: {error}") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plaudit.cli.sink import FileSink, StreamSink, open_sink, partial_path
+from plaudit.cli.output import FileSink, StreamSink, open_sink, partial_path
 from plaudit.errors import ConfigError
 
 

@@ -1,0 +1,348 @@
+"""What `plaudit doctor` finds out about an endpoint: a few tiny requests, and what their answers say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import aiohttp
+from yarl import URL
+
+from plaudit.cli.options import as_flag
+from plaudit.config import OLLAMA_PORT, Endpoint, Secret, without_password
+from plaudit.errors import ConfigError
+from plaudit.settings import Settings
+from plaudit.setup.endpoints import is_local, missing_key, refused_key
+from plaudit.setup.model_list import (
+    ASK_LIMIT,
+    decoded,
+    model_names,
+    models_url,
+    read_up_to,
+    request_options,
+    unreachable,
+)
+from plaudit.transports.complaint import complaint_of
+
+PATIENCE = 60.0
+"""Seconds one answer may take: a server may have to load its model first."""
+TOGETHER = 4
+State = Literal["ok", "note", "wrong"]
+MODELS_SHOWN = 8
+PARALLEL_ENOUGH = 1.5
+"""How many requests must be answered in the time of one to call a server parallel."""
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """One answer, or why there was none."""
+
+    status: int | None = None
+    seconds: float = 0.0
+    connect_s: float | None = None
+    """Seconds until the connection stood, TLS included; None where one was there already."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    complaint: str = ""
+    """What the server said of an error, in short."""
+    error: str | None = None
+    """Why nothing came back."""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == 200
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that was asked of one endpoint; what was not asked is None."""
+
+    endpoint: Endpoint
+    models: HttpAnswer
+    test: HttpAnswer | None = None
+    schema: HttpAnswer | None = None
+    logprobs: HttpAnswer | None = None
+    ollama_version: str | None = None
+    alone_s: float | None = None
+    """Seconds one short request takes, and four of them sent together."""
+    together_s: float | None = None
+
+
+async def examine(endpoint: Endpoint) -> Findings:
+    """Ask what there is to ask, stopping at the first thing that makes the rest pointless."""
+    timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=10.0)
+    async with aiohttp.ClientSession(timeout=timeout, trace_configs=[_connect_timer()]) as session:
+        ask = _Asker(endpoint, session)
+        models = await ask.models()
+        names = model_names(models.body)
+        if not endpoint.model and len(names) == 1:
+            endpoint = replace(endpoint, model=names[0])
+            ask = _Asker(endpoint, session)
+        if models.error or models.status in (401, 403) or not endpoint.model:
+            return Findings(endpoint, models)
+        test = await ask.chat()
+        if not test.is_ok:
+            return Findings(endpoint, models, test)
+        version = await ask.ollama_version()
+        alone, together = await ask.parallel() if version else (None, None)
+        return Findings(
+            endpoint,
+            models,
+            test,
+            schema=await ask.chat(schema=True),
+            logprobs=await ask.chat(logprobs=True) if endpoint.kind == "openai" else None,
+            ollama_version=version,
+            alone_s=alone,
+            together_s=together,
+        )
+
+
+class _Asker:
+    """The requests themselves, in the words of each kind of endpoint."""
+
+    def __init__(self, endpoint: Endpoint, session: aiohttp.ClientSession) -> None:
+        self._endpoint = endpoint
+        self._session = session
+        self._is_native = endpoint.kind == "ollama"
+        self._limit_name = "max_tokens"
+
+    async def models(self) -> HttpAnswer:
+        return await self._send("GET", models_url(self._endpoint))
+
+    async def chat(
+        self, *, tokens: int = 1, schema: bool = False, logprobs: bool = False, text: str = "Say ok."
+    ) -> HttpAnswer:
+        tokens = 32 if schema else tokens
+        answer = await self._chat(tokens, schema, logprobs, text)
+        if answer.status == 400 and "max_completion_tokens" in answer.complaint:
+            self._limit_name = "max_completion_tokens"
+            answer = await self._chat(tokens, schema, logprobs, text)
+        return answer
+
+    async def ollama_version(self) -> str | None:
+        parts = urlsplit(self._endpoint.url)
+        if not (self._is_native or parts.port == OLLAMA_PORT):
+            return None
+        answer = await self._send("GET", f"{parts.scheme}://{parts.netloc}/api/version")
+        version = answer.body.get("version") if isinstance(answer.body, dict) else None
+        return str(version) if answer.is_ok and version else None
+
+    async def parallel(self) -> tuple[float, float]:
+        """Seconds for one short request, and for four at once; the prompts differ, so that none is cached."""
+        started = time.monotonic()
+        await self.chat(tokens=8, text="Count to 0.")
+        alone = time.monotonic() - started
+        started = time.monotonic()
+        await asyncio.gather(
+            *(self.chat(tokens=8, text=f"Count to {number}.") for number in range(1, TOGETHER + 1))
+        )
+        return alone, time.monotonic() - started
+
+    async def _chat(self, tokens: int, schema: bool, logprobs: bool, text: str) -> HttpAnswer:
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": [{"role": "user", "content": 'Reply {"ok": true}' if schema else text}],
+            "stream": False,
+        }
+        if self._is_native:
+            body["options"] = {"num_predict": tokens}
+            if schema:
+                body["format"] = SCHEMA
+            return await self._send("POST", self._endpoint.route("/api/chat"), body)
+        body[self._limit_name] = tokens
+        if schema:
+            shape = {"name": "ok", "strict": True, "schema": SCHEMA}
+            body["response_format"] = {"type": "json_schema", "json_schema": shape}
+        if logprobs:
+            body |= {"logprobs": True, "top_logprobs": 1}
+        return await self._send("POST", self._endpoint.route("/chat/completions"), body)
+
+    async def _send(self, method: str, url: str, body: Any = None) -> HttpAnswer:
+        times = SimpleNamespace(connect_s=None)
+        started = time.monotonic()
+        try:
+            async with self._session.request(
+                method,
+                URL(url, encoded=True),
+                json=body,
+                trace_request_ctx=times,
+                **request_options(self._endpoint),
+            ) as response:
+                raw = await read_up_to(ASK_LIMIT, response)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return HttpAnswer(error=unreachable(self._endpoint, error))
+        if raw is None:
+            return HttpAnswer(error=f"{without_password(url)} answered with more than {ASK_LIMIT >> 20} MiB")
+        return HttpAnswer(
+            status=response.status,
+            seconds=time.monotonic() - started,
+            connect_s=times.connect_s,
+            headers=dict(response.headers),
+            body=decoded(raw),
+            complaint="" if response.status == 200 else complaint_of(raw).excerpt(self._endpoint.key),
+        )
+
+
+def _connect_timer() -> aiohttp.TraceConfig:
+    async def start(_: Any, context: Any, __: Any) -> None:
+        context.started = time.monotonic()
+
+    async def end(_: Any, context: Any, __: Any) -> None:
+        context.trace_request_ctx.connect_s = time.monotonic() - context.started
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_start.append(start)
+    trace.on_connection_create_end.append(end)
+    return trace
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One thing looked at. `wrong` makes the doctor's exit status 1; a `note` is worth knowing."""
+
+    name: str
+    state: State
+    text: str
+
+
+def masked(key: Secret) -> str:
+    """Enough of a key to recognise it, too little to use it."""
+    value = key.reveal()
+    start = "sk-" if value.startswith("sk-") else ""
+    shown = 4 if len(value) >= 20 else 2 if len(value) >= 10 else 0
+    return f"{start}...{value[-shown:]}" if shown else f"({len(value)} characters)"
+
+
+def check_key(settings: Settings, endpoints: tuple[Endpoint, ...]) -> CheckResult:
+    """Whether there is a key, where one is needed, and whether it travels in clear."""
+    distant = [endpoint for endpoint in endpoints if not is_local(endpoint.url)]
+    if settings.api_key is None:
+        if distant:
+            return CheckResult("key", "wrong", _said(missing_key(distant[0], settings)))
+        return CheckResult("key", "ok", "none set, none needed on this network")
+    text = f"{masked(settings.api_key)} from {settings.origin('api_key')}"
+    in_clear = [endpoint.url for endpoint in distant if endpoint.url.startswith("http://")]
+    if in_clear:
+        return CheckResult(
+            "key", "wrong", f"{text}, but {in_clear[0]} would send it unencrypted; use https://"
+        )
+    return CheckResult("key", "ok", text)
+
+
+def check_endpoint(found: Findings, settings: Settings) -> list[CheckResult]:
+    """Reach, model, what it can do, and the limits it tells."""
+    checks = [_reach(found, settings)]
+    if checks[0].state == "wrong":
+        return checks
+    checks.append(_model(found, settings))
+    if found.test and found.test.is_ok:
+        checks += [_schema(found), *_logprobs(found), _limits(found.test)]
+    if found.ollama_version:
+        checks.append(_parallel(found))
+    return checks
+
+
+def _reach(found: Findings, settings: Settings) -> CheckResult:
+    answer, endpoint = found.models, found.endpoint
+    if answer.error:
+        return CheckResult("reach", "wrong", answer.error)
+    if answer.status in (401, 403):
+        return CheckResult("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
+    connect = "" if answer.connect_s is None else f"connected in {answer.connect_s * 1000:.0f} ms"
+    secure = ", TLS" if endpoint.url.startswith("https") else ""
+    return CheckResult("reach", "ok", f"{endpoint.url}: {connect}{secure}, HTTP {answer.status}")
+
+
+def _model(found: Findings, settings: Settings) -> CheckResult:
+    names, model = model_names(found.models.body), found.endpoint.model
+    listed = ", ".join(names[:MODELS_SHOWN]) + (" ..." if len(names) > MODELS_SHOWN else "")
+    if not model:
+        how = f"there are {listed}" if names else "the endpoint does not list its models"
+        return CheckResult("model", "wrong", f"none chosen; {how}; name one with --model")
+    test = found.test
+    if test is None or test.error:
+        return CheckResult("model", "wrong", f"{model}: {test.error if test else 'not asked'}")
+    if test.status in (401, 403):
+        return CheckResult("model", "wrong", _said(refused_key(found.endpoint, test.status, settings)))
+    if not test.is_ok:
+        there = f"; there are {listed}" if names and model not in names else ""
+        return CheckResult("model", "wrong", f"{model}: HTTP {test.status}: {test.complaint}{there}")
+    known = "" if not names or model in names else ", though its list of models does not name it"
+    return CheckResult("model", "ok", f"{model} answers in {test.seconds:.2f} s{known}")
+
+
+def _said(error: ConfigError) -> str:
+    return str(error.named(as_flag))
+
+
+def _schema(found: Findings) -> CheckResult:
+    answer = found.schema
+    if answer is None or not answer.is_ok:
+        return CheckResult("schema", "note", "JSON schemas are not supported; replies are asked for in words")
+    try:
+        is_kept = isinstance(json.loads(_text(answer.body)).get("ok"), bool)
+    except (ValueError, AttributeError):
+        is_kept = False
+    if is_kept:
+        return CheckResult("schema", "ok", "replies follow a JSON schema")
+    return CheckResult(
+        "schema", "note", "JSON schemas are accepted but not followed; more replies may be unreadable"
+    )
+
+
+def _logprobs(found: Findings) -> list[CheckResult]:
+    if found.logprobs is None:
+        return []
+    choice = _first_choice(found.logprobs.body) if found.logprobs.is_ok else {}
+    if choice.get("logprobs"):
+        return [CheckResult("logprobs", "ok", "log-probabilities are given")]
+    return [CheckResult("logprobs", "note", "no log-probabilities; the judge `yes` needs them")]
+
+
+def _limits(answer: HttpAnswer) -> CheckResult:
+    told = {name.lower(): value for name, value in answer.headers.items()}
+    limits = [f"{name} {told[name]}" for name in sorted(told) if "ratelimit" in name]
+    return CheckResult("limits", "ok", ", ".join(limits) if limits else "the endpoint tells none")
+
+
+def _parallel(found: Findings) -> CheckResult:
+    if not found.alone_s or not found.together_s:
+        return CheckResult(
+            "ollama", "note", f"version {found.ollama_version}; parallel requests were not measured"
+        )
+    ratio = TOGETHER * found.alone_s / found.together_s
+    times = found.together_s / found.alone_s
+    text = (
+        f"version {found.ollama_version}; {TOGETHER} requests at once take {times:.1f} times as long as one"
+    )
+    if ratio >= PARALLEL_ENOUGH:
+        return CheckResult("ollama", "ok", text)
+    return CheckResult(
+        "ollama",
+        "note",
+        f"{text}: it answers one after another; restart it with OLLAMA_NUM_PARALLEL=4 ollama serve "
+        "(each slot takes memory for its own context)",
+    )
+
+
+def _first_choice(body: Any) -> Mapping[str, Any]:
+    choices = body.get("choices") if isinstance(body, dict) else None
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _text(body: Any) -> str:
+    message = _first_choice(body).get("message") or (body.get("message") if isinstance(body, dict) else None)
+    text = message.get("content") if isinstance(message, dict) else None
+    return text if isinstance(text, str) else ""
