@@ -86,7 +86,10 @@ class ScoreOptions(Running):
 
 
 @command(
-    ScoreOptions, settings=(*JUDGE, *LIMITS, "deadline", "cache", "on_failure"), text=HELP, epilog=EPILOG
+    ScoreOptions,
+    settings=(*JUDGE, *LIMITS, "deadline", "cache", "on_failure", "observers"),
+    text=HELP,
+    epilog=EPILOG,
 )
 def score(options: ScoreOptions, given: Given) -> int:
     """Resolve the settings, once, and run."""
