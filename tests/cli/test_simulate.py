@@ -94,7 +94,7 @@ def test_a_port_in_use_is_named_with_the_way_out() -> None:
     [
         (["--scenario", "nowhere"], "there is no scenario 'nowhere'"),
         (["--scenario", "gone.toml"], "gone.toml cannot be read"),
-        (["--speed", "0"], "--speed 0.0 stops time"),
+        (["--speed", "0"], "--speed 0 stops time"),
         (["--capacity", "0"], "slots=0 is too small"),
         (["--scenario", "instant", "--capacity", "5"], "no capacity to change"),
         (["--latency", "-1"], "is too small"),

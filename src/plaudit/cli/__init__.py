@@ -86,6 +86,12 @@ def main() -> None:
         _load(name)
     gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
     try:
-        app(prog_name="plaudit")
+        sys.exit(app(prog_name="plaudit", standalone_mode=False))
+    except click.ClickException as error:
+        error.show(file=sys.stderr)  # by itself click writes past our stderr, and fails where that is full
+        sys.exit(error.exit_code)
+    except click.Abort:
+        Console().print("aborted")
+        sys.exit(1)
     finally:
         close_standard_streams()
