@@ -66,6 +66,19 @@ def test_the_instructions_follow_the_content_and_ask_for_the_reason_first() -> N
     assert entry["properties"]["score"] == {"type": "integer", "minimum": 0, "maximum": 10}
 
 
+def test_every_score_is_described_and_differences_are_asked_for_in_proportion() -> None:
+    system = only(group("42", "41")).messages[0]["content"]
+    assert all(f"\n{scores}: " in system for scores in ("0", "1 to 3", "4 to 6", "7 to 9", "10"))
+    for promise in ("known to be right", "Length is no merit", "in proportion"):
+        assert promise in system
+
+
+def test_anchors_of_one_s_own_go_to_the_judge_of_a_lone_response_too() -> None:
+    judge = Group("Is it right?", anchors={0: "wrong", 10: "right"})
+    assert "\n0: wrong\n10: right\n" in only(group("42", "41"), judge).messages[0]["content"]
+    assert judge.alone() == Rubric("Is it right?", anchors={0: "wrong", 10: "right"})
+
+
 def test_every_group_has_the_same_schema_so_that_an_endpoint_compiles_it_once() -> None:
     one, two = requests_of(GROUP, group("42", "41") + group("a", "b", "c", prompt="q", name="b"))
     assert one.schema is two.schema

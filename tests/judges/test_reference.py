@@ -24,6 +24,11 @@ def test_the_judge_sees_task_reference_and_response_and_then_the_question() -> N
     assert places == sorted(places)
 
 
+def test_units_are_part_of_an_answer_unless_the_criteria_say_otherwise() -> None:
+    assert "Units are part of an answer" in asked(Reference(), SAMPLE).messages[0]["content"]
+    assert "Units" not in asked(Reference("The numbers agree."), SAMPLE).messages[0]["content"]
+
+
 def test_the_reason_comes_before_the_verdict() -> None:
     schema = asked(Reference(), SAMPLE).schema
     assert schema is not None

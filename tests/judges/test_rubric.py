@@ -13,7 +13,7 @@ from attacks import ATTACKS
 from complaints import about
 
 from plaudit.errors import ConfigError, UnreadableVerdict
-from plaudit.judges import Judge, Rubric
+from plaudit.judges import Expected, Judge, Rubric
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
 CRITERIA = "Is it correct and brief?"
@@ -256,3 +256,29 @@ def test_hidden_reasoning_is_no_attack() -> None:
     rubric = Rubric(CRITERIA, on_attack="flag")
     response = "<think>" + "<tool_call>\u200b" * 50 + "</think>42"
     assert isinstance(rubric.render(Sample("6 x 7?", response)), ChatRequest)
+
+
+# --- what the words of the prompt promise -------------------------------------------------------------------
+
+
+def test_without_anchors_every_score_is_described() -> None:
+    system = asked(Rubric(CRITERIA, scale=(1, 5)), SAMPLE).messages[0]["content"]
+    assert all(f"\n{score}: " in system for score in range(1, 6))
+
+
+def test_a_judge_that_solves_first_writes_its_answer_before_anything_else() -> None:
+    judge = Rubric(CRITERIA, solve_first=True)
+    request, plain = asked(judge, SAMPLE), asked(Rubric(CRITERIA), SAMPLE)
+    assert request.schema is not None
+    assert list(request.schema["properties"]) == ["own_answer", "reason", "score"]
+    form = '{"own_answer": "...", "reason": "...", "score": <whole number>}'
+    assert request.messages[1]["content"].endswith(form)
+    assert request.max_tokens > plain.max_tokens
+    reply = Reply('{"own_answer": "6 x 7 = 42", "reason": "It agrees.", "score": 9}')
+    assert (judge.parse(reply, SAMPLE).score, judge.parse(reply, SAMPLE).reason) == (9.0, "It agrees.")
+
+
+@pytest.mark.parametrize("promise", ["known to be right", "Length is no merit"])
+@pytest.mark.parametrize("judge", [Rubric(CRITERIA), Expected(CRITERIA)])
+def test_the_reference_is_named_as_right_and_length_as_no_merit(judge: Judge, promise: str) -> None:
+    assert promise in asked(judge, SAMPLE).messages[0]["content"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
+from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
-from plaudit.judges.rubric import checked_anchors
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -32,7 +32,7 @@ class Expected(Judge):
     scale: tuple[int, int] = (1, 5)
     """The worst and the best score, both single digits."""
     anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
-    """What some scores of the scale stand for."""
+    """What some scores of the scale stand for; without any, every score is described in general words."""
     min_mass: float = field(default=0.8, kw_only=True)
     """How probable the digits of the scale must be together; below, there is no verdict."""
     show_thinking: bool = field(default=False, kw_only=True)
@@ -65,7 +65,7 @@ class Expected(Judge):
         words = {
             "criteria": criteria,
             "scale": f"from {low} to {high}",
-            "anchors": "".join(f"\n{score:g}: {text}" for score, text in sorted(anchors.items())),
+            "anchors": anchor_lines(anchors, scale),
         }
         made = build_prompt(
             "expected",

@@ -12,6 +12,7 @@ import msgspec
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
+from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
@@ -43,6 +44,8 @@ class Group(Panel):
     """The worst and the best score."""
     integer: bool = field(default=True, kw_only=True)
     """Whether only whole numbers are scores."""
+    anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
+    """What some scores of the scale stand for; without any, every score is described in general words."""
     max_chars_per_call: int = field(default=MAX_CHARS, kw_only=True)
     """Characters of task, reference and responses in one call; a larger group is judged in several."""
     shuffle: bool = field(default=True, kw_only=True)
@@ -69,10 +72,12 @@ class Group(Panel):
                 "leaves no room; use 1 or more", setting="max_chars_per_call", value=self.max_chars_per_call
             )
         scale = Scale(*self.scale, integer=self.integer)
+        anchors = checked_anchors(self.anchors or {}, scale)
         number = f"<{'whole number' if self.integer else 'number'}>"
         words = {
             "criteria": criteria,
             "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
+            "anchors": anchor_lines(anchors, scale),
             "letters": str(ID_LENGTH),
             "form": f'{{"verdicts": [{{"id": "...", "reason": "...", "score": {number}}}, ...]}}',
         }
@@ -87,8 +92,9 @@ class Group(Panel):
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
         )
-        object.__setattr__(self, "scale", (scale.low, scale.high))
-        object.__setattr__(self, "_call", _Call(made, scale))
+        own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _Call(made, scale)}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
 
     @property
     def version(self) -> str:
@@ -102,7 +108,13 @@ class Group(Panel):
 
     def alone(self) -> Rubric:
         """The judge of a response that has no others in its group: the same criteria and scale."""
-        return Rubric(self.criteria, self.scale, integer=self.integer, show_thinking=self.show_thinking)
+        return Rubric(
+            self.criteria,
+            self.scale,
+            integer=self.integer,
+            anchors=self.anchors,
+            show_thinking=self.show_thinking,
+        )
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""

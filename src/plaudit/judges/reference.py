@@ -13,8 +13,11 @@ from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
 CRITERIA = (
-    "Equivalent means the same answer, whatever its words, its notation, its units or its order. "
-    "A different value, a missing part or an answer to another question is not equivalent."
+    "Equivalent means the same answer, whatever its words, its notation or its order: 1/2 and 0.5, or 5 km "
+    "and 5000 m. Units are part of an answer: the same number in another unit is a different answer, and so "
+    "is a number without its unit, unless the task says which unit is meant. A different value, a missing "
+    "part or an answer to another question is not equivalent; a rounded value is, where the task or the "
+    "reference rounds."
 )
 
 

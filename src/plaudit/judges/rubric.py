@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
+from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge
 from plaudit.judges.content import answer_of
@@ -17,6 +18,9 @@ from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
 ECHO = "the code first (the capital letters that end the tags of the response), then "
+SOLVE = "your own answer to the task, worked out without regard to the response, then "
+SOLVING_TOKENS = 1024
+"""Room for an answer of the judge's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,12 @@ class Rubric(Judge):
     integer: bool = field(default=True, kw_only=True)
     """Whether only whole numbers are scores."""
     anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
-    """What some scores of the scale stand for."""
+    """What some scores of the scale stand for; without any, every score is described in general words."""
+    solve_first: bool = field(default=False, kw_only=True)
+    """Whether the judge works out an answer of its own before it scores: for tasks with one right answer.
+
+    It is then less easily talked round, and may spend 1,024 tokens more.
+    """
     show_thinking: bool = field(default=False, kw_only=True)
     """Whether the judge sees the response's `<think>...</think>`; rewarded reasoning learns to please."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
@@ -66,23 +75,25 @@ class Rubric(Judge):
             raise ConfigError('should be "judge" or "flag"', setting="on_attack", value=self.on_attack)
         scale = Scale(*self.scale, integer=self.integer)
         anchors = checked_anchors(self.anchors or {}, scale)
-        code = '"code": "...", ' if self.echo else ""
+        first = {"code": ECHO} if self.echo else {}
+        first |= {"own_answer": SOLVE} if self.solve_first else {}
+        form = "".join(f'"{key}": "...", ' for key in first)
         words = {
             "criteria": criteria,
             "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
-            "form": f'{{{code}"reason": "...", "score": <{"whole number" if self.integer else "number"}>}}',
-            "anchors": "".join(f"\n{score:g}: {text}" for score, text in sorted(anchors.items())),
-            "echo": ECHO if self.echo else "",
+            "form": f'{{{form}"reason": "...", "score": <{"whole number" if self.integer else "number"}>}}',
+            "anchors": anchor_lines(anchors, scale),
+            "first": "".join(first.values()),
         }
         text = {"type": "string"}
-        properties: dict[str, Any] = {"reason": text, "score": scale.schema()}
+        properties: dict[str, Any] = {**dict.fromkeys([*first, "reason"], text), "score": scale.schema()}
         made = build_prompt(
             "rubric",
             words,
-            schema=object_schema({"code": text, **properties} if self.echo else properties),
+            schema=object_schema(properties),
             reading=(parse.VERSION, self.on_attack),
             max_chars=self.max_chars,
-            max_tokens=self.max_tokens,
+            max_tokens=self.max_tokens + SOLVING_TOKENS * self.solve_first,
             show_thinking=self.show_thinking,
         )
         for name, value in {
@@ -133,19 +144,3 @@ class Rubric(Judge):
             return None
         _, _, tail = request.messages[-1]["content"].rpartition("\n</response-")
         return tail.partition(">")[0]
-
-
-def checked_anchors(anchors: Mapping[float, str], scale: Scale) -> dict[float, str]:
-    """The anchors, if each is a score of the scale and says something."""
-    for score, text in anchors.items():
-        if isinstance(score, bool) or not isinstance(score, (int, float)) or score not in scale:
-            raise ConfigError(
-                f"has {score!r}, which is not on the scale from {scale.low:g} to {scale.high:g}; "
-                "describe scores that the judge can give",
-                setting="anchors",
-            )
-        if not isinstance(text, str) or not text.strip():
-            raise ConfigError(
-                f"has no words for {score!r}; say what such a response is like", setting="anchors"
-            )
-    return dict(anchors)
