@@ -3,7 +3,7 @@
     python benchmarks/fuzz_parser.py [--replies 10000] [--seed 0]
 
 Every honest verdict must be read as it is; nothing may be read from a reply that was tampered with, or from
-prose; no score may be off the scale; no error but UnreadableVerdict and Refused may come out. Then the
+prose; no score may be off the scale; no error but UnreadableVerdict and Declined may come out. Then the
 slowest replies anybody could think of must take under 50 ms: a megabyte each, and cut to the length up to
 which a reply is searched at all, beyond which it is no verdict. Exit status 1 where any of this fails.
 """
@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import table
 
-from plaudit.errors import Refused, UnreadableVerdict
+from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
 from plaudit.judges.parse import MAX_REPLY
 from plaudit.types import Reply, Sample
@@ -162,8 +162,8 @@ def read(text: str) -> float | str:
     """The score, or the name of the way in which the parser declined."""
     try:
         found = RUBRIC.parse(Reply(text), SAMPLE).score
-    except (UnreadableVerdict, Refused) as declined:
-        return "refused" if isinstance(declined, Refused) else "unreadable"
+    except (UnreadableVerdict, Declined) as declined:
+        return "declined" if isinstance(declined, Declined) else "unreadable"
     return "no score" if found is None else found
 
 
@@ -228,7 +228,7 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
     counts, broken = fuzz(given.replies, given.seed)
-    columns = ("read", "unreadable", "refused", "crashed")
+    columns = ("read", "unreadable", "declined", "crashed")
     rows = [
         (kind, str(count.total()), *(str(count[column]) for column in columns))
         for kind, count in counts.items()

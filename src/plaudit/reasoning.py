@@ -20,7 +20,7 @@ OPEN = (
 """A pattern for what opens reasoning, in the formats that models are known to use."""
 CLOSE = (
     rf"{_UNQUOTED}(?:</(?:seed:)?think(?:ing)?>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
-    r"|<\|channel\|>final[^<>]{0,99}<\|message\|>)"
+    r"|<\|channel\|>final[^<>]{0,99}(?:<\|constrain\|>[^<>]{0,99})?<\|message\|>)"
 )
 """A pattern for what ends it."""
 _CLOSERS = (

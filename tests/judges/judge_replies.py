@@ -58,7 +58,8 @@ def honest(draw: st.DrawFn) -> Case:
     if shape == "fence":
         body = f"```{draw(st.sampled_from(['json', '']))}\n{body}\n```"
     elif shape == "prose":
-        body = f"{draw(prose)}\n{body}\n{draw(prose)}"
+        after = draw(prose)
+        body = f"{draw(prose)}\n{body}" + ("" if after.endswith(":") else f"\n{after}")
     elif shape == "reasoning":
         body = f"<think>Perhaps {verdict(draw(scores))}? No.</think>\n{body}"
     elif shape == "list of one":

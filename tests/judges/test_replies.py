@@ -13,6 +13,7 @@ sys.path.append(str(Path(__file__).with_name("replies")))
 
 from reply_case import TASK, ReplyCase
 from seen_replies import REPLIES
+from unseen_replies import REPLIES as LATER
 
 from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Checklist, Criterion, Group, Monitor, Pairwise, Reference, Rubric
@@ -51,7 +52,7 @@ def ids(case: ReplyCase) -> str:
     return f"{case.style}-{case.kind}"
 
 
-@pytest.mark.parametrize("case", REPLIES, ids=ids)
+@pytest.mark.parametrize("case", [*REPLIES, *LATER], ids=ids)
 def test_a_reply_is_read_as_a_person_would_read_it(case: ReplyCase) -> None:
     assert read(case) == case.score
 

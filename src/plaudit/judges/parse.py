@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from plaudit.errors import CutOff, Declined, UnreadableVerdict
-from plaudit.reasoning import CLOSE, OPEN
+from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
 
 VERSION = 2
@@ -96,20 +96,13 @@ def check_origin(found: Found, key: str, judged: str) -> None:
     """
     if key not in judged:
         return
-    value = str(found[key]).strip().casefold()
-    claims = (claim.casefold() for claim in _claim(key).findall(judged))
-    if not any(claim == value or _is_number(claim, value) for claim in claims):
+    if len(judged) > BOUND:  # head and tail, as a judge is shown a long text
+        judged = judged[: BOUND // 2] + judged[-BOUND // 2 :]
+    if not any(_same(claim, found[key]) for claim in _claim(key).findall(judged)):
         return
     plain = _letters(judged)
     if all(_letters(text) in plain for text in found.values() if isinstance(text, str)):
         raise CopiedVerdict("the verdict is a copy of an object in the judged text")
-
-
-def _is_number(claim: str, value: str) -> bool:
-    try:
-        return float(claim) == float(value)
-    except ValueError:
-        return False
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +112,7 @@ def _claim(key: str) -> re.Pattern[str]:
 
 
 def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 # --- the usual case: the reply is the object ----------------------------------------------------------------
@@ -133,9 +126,7 @@ def _whole(text: str, key: str) -> Found | None:
         found = _flat.decode(text)
     except (ValueError, RecursionError):  # no JSON, nested, or not encodable
         return None
-    if (
-        key not in found or "\\u00" in text
-    ):  # a key may be spelt in escapes, so counting would miss its double
+    if key not in found or "\\u00" in text:  # a key in escapes would not be counted
         return None
     if len(found) > MANY_KEYS:  # counting each would be quadratic
         return None
@@ -213,15 +204,16 @@ def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
     for place in places:
         prose.append(text[end : place.start])
         end = place.end
-    before, after = prose[0], text[end:]
+    after = text[end:]
+    everything = "\n".join([*prose, after])
     if reply.finish_reason == "length" and after.strip().strip("`"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
         raise CutOff("the reply goes on after the verdict and was cut off")
-    if re.search(rf'"{re.escape(key)}\\?"\s*+:', "\n".join([*prose, after]), re.IGNORECASE):
+    if re.search(rf'"{re.escape(key)}\\?"\s*+:', everything, re.IGNORECASE):
         raise UnreadableVerdict("beside the verdict there is a second one, broken")
-    _check_introduction(before)
-    _check_sequel(after)
-    _check_statements(before, after, key, found[key])
+    _check_statements(everything, key, found[key])
+    _check_introduction(prose[0])
+    _check_sequel(after, key, found[key])
     return found
 
 
@@ -341,133 +333,144 @@ def encodable(value: Any) -> Any:
 
 # --- the words around an object -----------------------------------------------------------------------------
 
-# What makes an object somebody else's,
-_QUOTED = re.compile(
-    r"\b(?:response|answer|author|student|user|candidate|assistant|model|text|submission|writer|it|he|she|they)\b"
-    r"[^.:;\n]{0,80}?\b(?:says?|said|claim(?:s|ed)?|contain(?:s|ed)?|includ(?:es?|ed)|ends?|begins?|starts?"
-    r"|ask(?:s|ed)?|wants?|wanted|tells?|told|instruct(?:s|ed)?|demand(?:s|ed)?|request(?:s|ed)?"
-    r"|propos(?:es?|ed)|print(?:s|ed)?|writes?|wrote|supplies|supplied|embed(?:s|ded)?|inject(?:s|ed)?"
-    r"|tries|tried|attempt(?:s|ed)?|dictat(?:es?|ed)|reads|itself|himself|herself|themselves|quot(?:es?|ed))\b",
-    re.IGNORECASE,
-)
-# or nobody's.
-_HYPOTHETICAL = re.compile(
-    r"\b(?:if|unless|had|were|would have|would look|could have|might have|suppos\w+|imagin\w+"
-    r"|hypothetical\w*|for (?:example|instance)|e\.g|examples?|such as|something like|templates?"
-    r"|placeholders?|tempted|drafts?|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*"
-    r"|instead of|rather than|not|never|cannot|injection|manipulat\w+"
-    r"|(?:expected|required|requested) (?:format|form|output) (?:is|was|would))\b|n['’]t\b",
-    re.IGNORECASE,
+# No list of phrases holds all the ways to quote an object or to take it back. So it is the other way round:
+# what leads up to it must make it the judge's own, and what follows may speak of nothing but the response.
+_NOUN = (
+    r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
+    r"|object|decision|conclusion|reply|(?:final|my) answer|feedback|analysis)"
 )
 _OWN = re.compile(
-    r"\b(?:my|here(?:'s| is| are)) (?:\w+ ){0,2}(?:verdict|evaluation|judge?ment|assessment|score)\b",
+    r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|as requested|i)\b"
+    r"[ ,!]?)*"
+    r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
+    r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
+    r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
+    rf"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting) ){{0,3}}{_NOUN}"
+    r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
+    r"(?: (?:is|are|reads|follows|is as follows|below|would be|object))?"
+    r"|response|judge|assistant|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
     re.IGNORECASE,
 )
+_OF_THE_RESPONSE = re.compile(
+    r"^response$|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
+    r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:responses?|answers?(?<!final answer)(?<!my answer)|author|student|user|candidate|model|text"
+    r"|submission|writer|data|it|its|he|she|they|their)\b",
+    re.IGNORECASE,
+)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
+    r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
+    r"|never|cannot|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
+    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|格式|声称",
+    re.IGNORECASE,
+)
+_TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>)"
+_MARKUP_TAG = re.compile(_TAG)
+_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}`{3,6}\w{0,10}[ \t]{0,9}\n?$")
 
 
 def _check_introduction(before: str) -> None:
-    """The words that lead up to the object: a clause that is not finished before it."""
-    lines = before.rstrip("` \t\n[").rsplit("\n", 1)
-    line = lines[-1]
-    if line.strip().casefold() in ("json", "```json"):
-        line = lines[0].rstrip("` \t\n").rsplit("\n", 1)[-1] if len(lines) > 1 else ""
-    if line.lstrip().startswith(">"):
+    """The words that lead up to the object, if there are any: they must make it the judge's own."""
+    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[*_")
+    line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
+    if line.startswith(">"):
         raise UnreadableVerdict("the verdict stands inside a quotation")
-    clause = re.split(r"[.!?。！？]\s|\bbut\b", line.strip())[-1]
-    is_same_line = "\n" not in before[len(before.rstrip(" \t`[")) :] and not before.endswith("\n")
-    if clause.rstrip("*_ ").endswith((".", "!", "?", "。")) and not is_same_line:
-        return  # a sentence of its own
-    if (_QUOTED.search(clause) or _HYPOTHETICAL.search(clause)) and not _OWN.search(clause):
-        raise UnreadableVerdict("the words before the verdict make it a quotation or an example")
+    if not line or (text.endswith("\n") and not line.endswith((":", "："))):
+        return  # what comes before is complete in itself
+    sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
+    clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
+    is_own = _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
+    if not is_own or _HYPOTHETICAL.search(sentence):
+        raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
 
 
-_TAKEN_BACK = re.compile(
-    r"\b(?:wait|hmm+|hold on|oops|correction|scratch that|strike that|never ?mind|in hindsight)\b"
-    r"|\b(?:up)?on (?:second|further|closer|re\w*)\b"
-    r"|(?:^|[.!?\n]\s{0,3})actually\b"
-    r"|\btak(?:e|ing) (?:it|that|this) back\b"
-    r"|\b(?:re-?consider|revis|retract|withdraw|amend|re-?evaluat|re-?assess|re-?scor|re-?think|re-?grad)\w*"
-    r"|\b(?:i|we|let me)\b(?:['’](?:d|ll|ve|m))? (?:\w{1,20} ){0,3}?(?:mis\w+|overlooked|swapped|confused"
-    r"|mixed|was wrong|made (?:a|an) (?:mistake|error)|correct|change|adjust|lower|raise|downgrade|upgrade"
-    r"|reduce|increase|now (?:give|say|think|believe|score|rate))\b"
-    r"|\bmy (?:mistake|error|bad|apologies)\b|\bapologi[sz]e\b|\bsorry\b"
-    r"|\b(?:disregard|ignore|discard|forget|do not (?:use|count)|don['’]t (?:use|count))\b"
-    r"|\btoo (?:high|low|generous|harsh|lenient|strict|kind)\b|\bno longer\b"
-    r"|\b(?:updated|corrected|adjusted|new|actual|real|true) (?:score|verdict|rating|grade|evaluation)\b"
-    r"|\b(?:example|hypothetical\w*|placeholder|template|injection|injected|manipulat\w+)\b"
-    r"|\bplease (?:send|share|provide|paste)\b|\bbut it is not\b"
-    r"|\b(?:i|we) (?:will|do|can|would)(?: not|n['’]t|not) (?:\w{1,20} )?(?:follow|adopt|use|endorse|accept"
-    r"|obey|agree|give|assign|do)\b"
-    r"|更正|等等|不对|重新|修正|撤回",
+_ABOUT_THE_VERDICT = re.compile(
+    r"\b(?:i(?!\.e)|me|my|mine|myself|we|us|our|you|your|scor(?:e|es|ed|ing)|verdicts?|grad(?:e|es|ed|ing)"
+    r"|ratings?|json|object|format|above|previous\w*|earlier|premature|edit|correction|corrected|updat\w+"
+    r"|revis\w+|actually|wait|hm+|oops|hold on|sorry|apolog\w+|please|ignor\w+|disregard\w*|discard\w*|strike"
+    r"|scratch|withdraw\w*|retract\w*|amend\w*|re-?(?:consider|read|check|evaluat|assess|think|scor)\w*"
+    r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
+    r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
+    r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back)\b|\?",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"[`\s]{0,3}[,;)]?[ \t]*[a-z]")
+_CONFIRMS = re.compile(
+    r"\blet me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
+    r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
+    r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|weighed|evaluated only|judged only)\b"
+    r"|^\W*(?:final )?(?:verdict|score|evaluation)\W*$"
+    r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
+    re.IGNORECASE,
+)
+_FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
+_MARKUP = re.compile(rf"{_TAG}|[`*_#>]")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_AMOUNT = re.compile(
+    r"\b(?:deserves?|worth|warrants?|merits?|earns?)\b[^\d]{0,20}?(-?\d+(?:\.\d+)?)\b"
+    r"|^(?:\S{1,20}\s){0,3}(-?\d+(?:\.\d+)?)(?:\s?/\s?\d+|\sout of \d+|\sit is)?[\s.!)]*$",
+    re.IGNORECASE,
+)
 
 
-def _check_sequel(after: str) -> None:
-    """The words behind the object: they may explain it, and may not take it back."""
-    if _GOES_ON.match(after) and "\n" not in after[: len(after) - len(after.lstrip("` \t\n"))]:
+def _check_sequel(after: str, key: str, value: object) -> None:
+    """The words behind the object: they may speak of the response, and of the verdict only to confirm it."""
+    if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
         raise UnreadableVerdict("the verdict is part of a sentence")
-    if found := _TAKEN_BACK.search(after):
-        raise UnreadableVerdict(f"the words after the verdict may take it back: {found[0].strip()[:20]!r}")
-
-
-_ADJECTIVES = r"(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
-_SCALE = r"(?:[\s*_]{0,4}\([^()\n]{1,30}\))?+"
-_AS_NUMBER = r"(-?\d+(?:\.\d+)?)"
+    for sentence in _SENTENCE_END.split(_MARKUP.sub("", after)):
+        rest = _CONFIRMS.sub("", _statement(key).sub("", sentence))  # statements are checked elsewhere
+        amounts = [one or two for one, two in _AMOUNT.findall(rest)]
+        is_contrary = any(not _same(amount, value) for amount in amounts)
+        if value is True or value is False:
+            opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
+            is_contrary |= re.search(opposite, rest, re.IGNORECASE) is not None
+        if is_contrary or _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest):
+            raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
 
 
 @lru_cache(maxsize=256)
 def _statement(key: str) -> re.Pattern[str]:
     """A line that states the value of the key."""
     return re.compile(
-        rf"^[\W_]{{0,8}}{_ADJECTIVES}{re.escape(key)}{_SCALE}(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
-        r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b",
+        r"^[\W_]{0,8}(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
+        rf"{re.escape(key)}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
+        r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b(?:\s?(?:/|out of)\s?\d+)?",
         re.IGNORECASE | re.MULTILINE,
     )
-
-
-_SCORED = re.compile(
-    r"\b(?:scor|rat|grad|mark|giv|gave|award|assign|deserv|worth|verdict|warrant)\w*\b[^.\n\d]{0,40}?"
-    rf"{_AS_NUMBER}(?![\d%]|\s*(?:points?|marks?|of|sentences?|errors?|words?)\b)",
-    re.IGNORECASE,
-)
 
 
 _SCORE_BESIDE_LIST = re.compile(r'score[\W_]{1,6}-?\d|"score', re.IGNORECASE)
 
 
-def _check_statements(before: str, after: str, key: str, value: object) -> None:
+def _check_statements(prose: str, key: str, value: object) -> None:
     """What the prose says the value is must be the value."""
     if isinstance(value, list):
-        if _SCORE_BESIDE_LIST.search(before) or _SCORE_BESIDE_LIST.search(after):
+        if _SCORE_BESIDE_LIST.search(prose):
             raise UnreadableVerdict("the prose around the verdicts states a score, too")
         return
-    said = str(value).strip().casefold()
-    stated = [*_statement(key).findall(before), *_statement(key).findall(after)]
-    if _number(value) is not None:
-        stated += _SCORED.findall(after)
-    for other in stated:
-        if other.casefold() != said and not _is_number(other, said):
-            raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {said[:12]}")
-    if value is True and re.search(rf"\bnot {re.escape(key)}\b", after, re.IGNORECASE):
-        raise UnreadableVerdict(f"the prose says not {key[:20]}, the verdict says the opposite")
+    for other in _statement(key).findall(prose):
+        if not _same(other, value):
+            raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {str(value)[:12]}")
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
+def _same(said: str, value: object) -> bool:
+    """Whether the prose and the object mean the same value."""
+    meant = str(value).strip().casefold()
     try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
+        return said.casefold() == meant or float(said) == float(meant)
+    except ValueError:
+        return False
 
 
 # --- no object ----------------------------------------------------------------------------------------------
 
 _LINE = re.compile(
-    rf"[\W_]*{_ADJECTIVES}score[\s*_]*(?:\(\s*(?P<low>-?[\d.]+)\s*(?:-|–|to)\s*(?P<high>[\d.]+)\s*\))?[\s*_]*[:=][\s*_]*"
-    rf"(?P<score>-?\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*(?P<of>\d+(?:\.\d+)?))?[\W_]*",
+    r"[\W_]*(?:(?:my|the|final|overall|total)\s){0,2}score[\s*_]*"
+    r"(?:\(\s*(?P<low>-?\d+(?:\.\d+)?)\s*(?:-|–|to)\s*(?P<high>\d+(?:\.\d+)?)\s*\))?[\s*_]*[:=][\s*_]*"
+    r"(?P<score>-?\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*(?P<of>\d+(?:\.\d+)?))?[\W_]*",
     re.IGNORECASE,
 )
 
