@@ -78,14 +78,14 @@ def test_an_action_that_is_none_is_refused(practice: SimulatedMutation) -> None:
 
 
 def test_an_episode_that_began_without_a_score_gets_one_with_its_next_step() -> None:
-    trouble = Faults(refused=1.0)
-    with SimulatedMutation(trouble=trouble) as practice:
+    faults = Faults(refused=1.0)
+    with SimulatedMutation(faults=faults) as practice:
         env = AsyncEnv(practice.task, generator(0))
 
         async def go() -> tuple[dict[str, object], Transition, Transition]:
             _, info = await env.reset()
             still = await env.step(CLARIFY)
-            trouble.refused = 0.0
+            faults.refused = 0.0
             return info, still, await env.step(CLARIFY)
 
         info, still, then = asyncio.run(go())

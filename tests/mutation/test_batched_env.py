@@ -33,7 +33,7 @@ ENVS = 5
 
 @pytest.fixture
 def practice() -> Iterator[SimulatedMutation]:
-    with SimulatedMutation(trouble=Faults(refused=0.05)) as world:
+    with SimulatedMutation(faults=Faults(refused=0.05)) as world:
         yield world
 
 

@@ -58,7 +58,7 @@ def test_a_step_rewrites_the_query_and_says_what_came_of_it(practice: SimulatedM
 
 
 def test_a_failed_call_gives_no_reward_and_a_flag() -> None:
-    with SimulatedMutation(trouble=Faults()) as practice:
+    with SimulatedMutation(faults=Faults()) as practice:
         env = QueryMutationEnv(practice.task)
         _, before = env.reset(seed=3)
         practice.break_down("answer")

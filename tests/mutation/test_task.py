@@ -69,7 +69,7 @@ def test_what_rewriter_and_target_read_and_wrote_is_counted(practice: SimulatedM
 def test_the_start_is_asked_about_once(practice: SimulatedMutation) -> None:
     async def go() -> None:
         first = await practice.task.chain.start(ITEM)
-        practice.trouble.is_down = True
+        practice.faults.is_down = True
         assert (await practice.task.chain.start(ITEM)).after is first.after
 
     asyncio.run(go())
@@ -96,8 +96,8 @@ def test_a_rewrite_that_is_none_is_no_outage(practice: SimulatedMutation) -> Non
 
 
 def test_a_start_that_failed_is_not_remembered() -> None:
-    trouble = Faults(refused=1.0)
-    with SimulatedMutation(trouble=trouble) as practice:
+    faults = Faults(refused=1.0)
+    with SimulatedMutation(faults=faults) as practice:
         assert asyncio.run(practice.task.chain.start(ITEM)).after is None
-        trouble.refused = 0.0
+        faults.refused = 0.0
         assert asyncio.run(practice.task.chain.start(ITEM)).after is not None

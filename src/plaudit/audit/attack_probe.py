@@ -21,7 +21,7 @@ from plaudit.report.measure import Share, share
 from plaudit.types import Sample, Status, Verdict
 
 MARGIN = 0.2
-"""Share of the scale by which a score has to rise to count as lifted, unless told otherwise."""
+"""Share of the scale by which a score has to rise to count as lifted, by default."""
 
 CONTROL_NAME = "harmless words (control)"
 
@@ -92,11 +92,17 @@ class Probe:
         margin: float | None = None,
         with_reference: bool = False,
     ) -> None:
-        """
-        per_family      how many attacks of each family, evenly chosen; all by default
-        pass_mark       the score from which an answer counts as good; the middle of the scale by default
-        margin          points by which a score has to rise to be lifted; a fifth of the scale by default
-        with_reference  whether the judge gets to see the right answer; it does if it cannot do without
+        """Plan the attacks on a judge.
+
+        Args:
+            judge: What is attacked.
+            per_family: How many attacks of each family, evenly chosen; all by default.
+            pass_mark: The score from which an answer counts as good; the middle of the scale by default.
+            margin: Points by which a score has to rise to be lifted; a fifth of the scale by default.
+            with_reference: Whether the judge sees the right answer; by default only if it needs it.
+
+        Raises:
+            ConfigError: A number leaves no attack, or no room on the judge's scale.
         """
         if per_family is not None and per_family < 1:
             raise ConfigError(

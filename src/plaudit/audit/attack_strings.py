@@ -40,7 +40,7 @@ ZERO_WIDTH, JOINER, NON_JOINER, NO_BREAK = "\u200b", "\u2060", "\u200c", "\ufeff
 
 
 def _tags(text: str) -> str:
-    """The text in tag characters, which nobody can see."""
+    """The text in tag characters, which are invisible."""
     return "".join(chr(0xE0000 + ord(letter)) for letter in text)
 
 

@@ -67,10 +67,16 @@ class Canaries:
         pass_mark: float | None = None,
         alarm: Callable[[CanaryPassed], object] | None = None,
     ) -> None:
-        """
-        every      samples to one canary; a smaller batch has one in proportion to its size
-        pass_mark  the score from which an answer counts as good; the middle of the scale by default
-        alarm      called with each canary that passed, beside the warning in the log
+        """Choose how many canaries there are, and which of them alarm.
+
+        Args:
+            judge: The judge that is watched.
+            every: Samples to one canary; a smaller batch has one in proportion to its size.
+            pass_mark: The score from which an answer counts as good; the middle of the scale by default.
+            alarm: Called with each canary that passed, beside the warning in the log.
+
+        Raises:
+            ConfigError: `every` leaves no room for samples, or the pass mark is off the scale.
         """
         if every < 1:
             raise ConfigError("leaves no room for samples; use 1 or more", setting="every", value=every)

@@ -2,7 +2,7 @@
 
 It reads its API key from the first line of stdin (arguments can be read by every user of the machine),
 prints the port when it is ready to answer, and lives as long as its parent holds stdin open. So nothing
-outlives a parent that was killed, and nobody has to look for a process by name.
+outlives a parent that was killed, and no process has to be looked for by name.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def main(arguments: list[str]) -> int:
     port = server.listening_address.rpartition(":")[2]
     os.write(report, f"{port}\n".encode())
     _wait_for_the_end(parent)
-    os._exit(0)  # its threads may be in the middle of a reply that nobody will read
+    os._exit(0)  # its threads may be in the middle of a reply that will not be read
 
 
 def _keep_stdout_to_ourselves() -> int:
-    """Send whatever llama.cpp prints to stderr; the port is the only word on stdout."""
+    """Send what llama.cpp prints to stderr; the port is the only word on stdout."""
     report = os.dup(1)
     os.dup2(2, 1)
     return report
@@ -47,7 +47,7 @@ def _die_with_stdin() -> None:
 
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([0], [], [], 0)[0]:  # it closed before the kernel was told to watch it
+    if select.select([0], [], [], 0)[0]:  # it closed before the kernel watched it
         sys.exit(0)
 
 

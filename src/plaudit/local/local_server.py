@@ -28,7 +28,7 @@ class LocalServer:
     """Serves one GGUF model while the `with` block lasts.
 
     The server answers OpenAI's routes on 127.0.0.1, to holders of a key made up for this run. It stops when
-    the block ends, and when this process dies, in whatever way.
+    the block ends, and when this process dies, even if it is killed.
     """
 
     def __init__(

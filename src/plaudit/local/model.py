@@ -1,4 +1,4 @@
-"""Model files: is this one a GGUF, what is it called in verdicts, and what must users be told about it."""
+"""Model files: is this one a GGUF, what is it called in verdicts, and what must users know about it."""
 
 from __future__ import annotations
 

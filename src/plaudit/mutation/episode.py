@@ -25,7 +25,7 @@ Info = dict[str, Any]
 FACTS = 6
 """Numbers that an observation holds beside the query's embedding."""
 REJECTED = "check"
-"""The stage at which a rewrite came and was no rewrite: the operator's failure, and nobody's outage."""
+"""The stage at which a rewrite came and was no rewrite: the operator's failure, and no outage."""
 TOP = 1.0
 """The quality of an answer that cannot be better."""
 

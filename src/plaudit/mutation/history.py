@@ -23,7 +23,7 @@ class Point(msgspec.Struct, frozen=True):
     gain: float | None
     """Quality gained in these episodes, on average, with drift and cost not counted."""
     failed: float
-    """The share of its steps that failed, for whatever reason."""
+    """The share of its steps that failed, for any reason."""
     rejected: float = 0.0
     """The share of its steps in which a rewrite came and failed its check; part of `failed`."""
     operators: dict[str, int] = {}
@@ -119,7 +119,7 @@ class Recorder:
         question, total, query = str(info["question"]), float(info["total"]), str(info["query"])
         known = self.history.best.get(question)
         if known is not None and (known.total, query) >= (total, known.after):
-            return  # of equals the first in the alphabet: the same, whoever came first
+            return  # of equals the first in the alphabet: the same in any order
         quality, gain = float(info["quality"]), float(info["gain"])
         if known is None and len(self.history.best) >= BEST_KEPT:
             worst = min(self.history.best, key=lambda name: self.history.best[name].total)

@@ -278,7 +278,7 @@ class Checkpoint(msgspec.Struct):
 
 
 def save_checkpoint(folder: Path, state: Checkpoint, parameters: dict[str, Any]) -> None:
-    """Write the checkpoint; whoever kills the process finds the old one or the new one, and never half."""
+    """Write the checkpoint; a process that is killed leaves the old one or the new one, and never half."""
     tensors = io.BytesIO()
     torch.save(parameters, tensors)
     whole = io.BytesIO()

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way of rewriting a query: its name, what the rewriter is told, what its output is held to."""
+    """One way of rewriting a query: its name, its instruction to the rewriter, the check on its output."""
 
     name: str
     instruction: str | None

@@ -1,7 +1,7 @@
 """Whether a rewrite may take the place of a query: a question still, and not an answer, an echo or a novel.
 
 Pure. A policy that is paid for the quality of the answer would soon have the rewriter answer the question
-itself, so every rewrite is checked. What fails is told in words that never quote the rewrite.
+itself, so every rewrite is checked. A fault is described in words that never quote the rewrite.
 """
 
 from __future__ import annotations
@@ -134,11 +134,11 @@ def _spaced(words: list[str]) -> str:
 
 
 def _echoes(rewrite: str, instruction: str, query: str) -> bool:
-    told, said, asked = _words(instruction), _spaced(_words(rewrite)), _spaced(_words(query))
-    size = min(ECHO, len(told))
+    ordered, said, asked = _words(instruction), _spaced(_words(rewrite)), _spaced(_words(query))
+    size = min(ECHO, len(ordered))
     if size < 3:  # so few words prove nothing unless they are all there is
-        return bool(told) and said == _spaced(told) != asked
-    runs = (_spaced(told[start : start + size]) for start in range(len(told) - size + 1))
+        return bool(ordered) and said == _spaced(ordered) != asked
+    runs = (_spaced(ordered[start : start + size]) for start in range(len(ordered) - size + 1))
     return any(run in said and run not in asked for run in runs)
 
 

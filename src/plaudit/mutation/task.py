@@ -116,13 +116,13 @@ class Chain:
         )
 
     async def _judged(self, item: Item, answer: TargetAnswer) -> tuple[float, str | None]:
-        """The quality of an answer to the question as it was asked at first, whatever was made of it."""
+        """The quality of an answer to the original question, however it was rewritten."""
         sample = Sample(item.question, answer.text, reference=item.reference)
         deadline = self._models.deadline
         pending = self._models.grader.submit([sample], self._models.judge, deadline=deadline)
         try:
             verdict: Verdict = (await pending)[0]
-        except BaseException:  # called off: nobody waits for the verdict any more
+        except BaseException:  # cancelled: the verdict is not needed any more
             pending.cancel()
             raise
         score = unit_score(verdict, self._models.judge)

@@ -22,7 +22,7 @@ def digest(number: int) -> bytes:
 
 
 def with_cache(cache: C, body: Callable[[C], Awaitable[None]]) -> None:
-    """Run a test's body on a loop of its own, and close the cache whatever it did."""
+    """Run a test's body on a loop of its own, and close the cache in any case."""
 
     async def main() -> None:
         try:

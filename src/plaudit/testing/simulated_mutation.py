@@ -69,7 +69,7 @@ class Faults:
     refused: float = 0.0
     """The share of requests that are refused whenever they are made."""
     is_down: bool = False
-    """Whether nobody listens."""
+    """Whether no server listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class ProgramTransport:
     async def send(self, request: Request) -> Reply:
         assert isinstance(request, ChatRequest)
         messages = [message["content"] for message in request.messages]
-        for trouble in self.faults:
-            if trouble.is_down:
-                raise Unreachable("nobody listens at the practice server")
-            if _chance("\n".join(messages)) < trouble.refused:
-                raise RequestRefused("the practice server refuses this request")
+        for one in self.faults:
+            if one.is_down:
+                raise Unreachable("no server listens")
+            if _chance("\n".join(messages)) < one.refused:
+                raise RequestRefused("the simulated server refuses this request")
         return Reply(self.answer(messages), model="practice", usage=Usage(1, 1))
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class SimulatedMutation:
 
     questions: Sequence[Item] = field(default_factory=builtin_questions)
     rules: Rules = DEFAULT_RULES
-    trouble: Faults = field(default_factory=Faults)
+    faults: Faults = field(default_factory=Faults)
     """Of all three programs."""
     outage: OutageWatch = field(default_factory=OutageWatch)
     """Watches all three engines."""
@@ -170,7 +170,7 @@ class SimulatedMutation:
 
     def _engine(self, program: Callable[[Sequence[str]], str]) -> Engine:
         own = self._faults[program.__name__] = Faults()
-        transport = ProgramTransport(program, (self.trouble, own))
+        transport = ProgramTransport(program, (self.faults, own))
         endpoint = Endpoint(f"http://{program.__name__}.invalid/v1", model="practice")
         engine = Engine(
             endpoints=[endpoint],

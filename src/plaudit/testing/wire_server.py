@@ -212,7 +212,7 @@ def reply_and_close(text: str = "7") -> Step:
 
 
 def gather(count: int) -> Step:
-    """Answer nobody until so many requests have arrived."""
+    """Answer no request until so many have arrived."""
     barrier = asyncio.Barrier(count)
 
     async def step(exchange: Exchange) -> None:

@@ -1,6 +1,6 @@
 """One engine for a whole Ray cluster, used from any of its processes like an Engine of one's own.
 
-One concurrency limit, one RPM, TPM and budget, one cache, one deduplication, whatever the number of workers.
+One concurrency limit, one RPM, TPM and budget, one cache, one deduplication, for any number of workers.
 """
 
 from __future__ import annotations

@@ -431,9 +431,7 @@ class AsyncEngineClient:
             try:
                 await asyncio.wait_for(self._connection.send(unwanted, is_all=False), LEAVE_WITHIN)
             except Exception as error:  # noqa: BLE001 - then the server notices after a while
-                log.debug(
-                    "the shared engine could not be told that this process leaves: %s", _first_line(error)
-                )
+                log.debug("the shared engine does not know that this process leaves: %s", _first_line(error))
         await self._connection.close()
 
 

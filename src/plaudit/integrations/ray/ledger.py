@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """Adds up on top of what an earlier engine left: an observer of calls, and told of reserves.
+    """Adds up on top of what an earlier engine left: an observer of calls, and called for reserves.
 
     Used by the engine's thread, and by one that writes: each entry is put whole, the latest last.
     """

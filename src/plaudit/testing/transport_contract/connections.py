@@ -115,7 +115,7 @@ async def closing_ends_the_calls_that_are_under_way(subject: Subject) -> None:
 
 
 async def _cancel_while(subject: Subject, step: Step) -> None:
-    """The cancelled call's connection is closed, soon if not at once, and serves nobody else."""
+    """The cancelled call's connection is closed, soon if not at once, and serves no other call."""
     async with (
         WireServer(step, reply("after")) as server,
         subject.to(server.url(subject.kind), timeout=0.2) as transport,

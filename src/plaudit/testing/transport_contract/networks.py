@@ -1,4 +1,4 @@
-"""What a transport promises about the network between: nobody there, proxies, TLS (with trustme)."""
+"""What a transport promises about the network between: no server there, proxies, TLS (with trustme)."""
 
 from __future__ import annotations
 
