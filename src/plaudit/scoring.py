@@ -27,6 +27,7 @@ from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
 from plaudit.settings import DEFAULT, Settings, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
+from plaudit.setup.preflight import check_answers
 from plaudit.setup.rows import NO_TASK, SOURCE
 from plaudit.types import Sample, Source, Status, Verdict
 
@@ -313,6 +314,7 @@ class Scoring:
         task: list[Verdict],
         parts: Sequence[tuple[_Asked, Sequence[Verdict]]],
     ) -> Rewards:
+        check_answers(verdict for _, arrived in parts for verdict in arrived)
         verdicts = {TASK: task}
         if self.settings.train_with_monitor:
             verdicts[MONITOR] = list(task)  # every row of it is about to be filled

@@ -210,3 +210,11 @@ def test_who_can_leave_rows_out_gets_an_exception_that_crosses_processes() -> No
     with pytest.raises(NoVerdict, match=r"no verdict \(failed\)") as raised:
         asyncio.run(one.areward(sample_of("Why?", "lost")))
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_a_judge_that_will_never_answer_ends_the_run_with_the_first_row() -> None:
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        for wrong in ({"model": "missing", "api_key": "sk-right"}, {"model": "m", "api_key": "sk-wrong"}):
+            one = Scored(JUDGE, url=server.url, max_failure_rate=1.0, **wrong)
+            with pytest.raises(BatchFailed, match="will never answer"):
+                one.rewards([sample_of("Why?", "It scatters.")])

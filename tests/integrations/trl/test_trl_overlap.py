@@ -11,10 +11,13 @@ from loopback import INSTANT, Loopback, loopback, taking
 from until import until
 
 from plaudit import Reference, Rubric
+from plaudit.errors import BatchFailed
 from plaudit.integrations.trl import overlap, reward_function
 
 JUDGE = Rubric("Is it correct and brief?", scale=(0, 10))
 PROMPTS = ["What is 7 x 8?"] * 4
+GREETING = 1
+"""The call that asks whether the judge answers at all, before the first generation."""
 
 
 class Miniature:
@@ -50,8 +53,8 @@ class Miniature:
         return ids, ids, None, completions, None, self._fields, None, None
 
     def _log_probs(self) -> None:
-        until(lambda: self._server.stats.requests)
-        self.asked_before_rewards = self._server.stats.requests
+        until(lambda: self._server.stats.requests > GREETING)
+        self.asked_before_rewards = self._server.stats.requests - GREETING
 
     def _calculate_rewards(
         self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
@@ -84,7 +87,7 @@ def test_the_judge_is_asked_before_the_rewards_are_due_and_only_once(
     trainer = overlap(Miniature)(reward, server)
     rewards = trainer.step(level=3)
     assert trainer.asked_before_rewards >= 1
-    assert server.stats.requests == 4
+    assert server.stats.requests == GREETING + 4
     assert None not in rewards
     assert not caplog.records
 
@@ -96,7 +99,7 @@ def test_what_a_rollout_adds_to_its_rows_reaches_the_judge(
     trainer = overlap(Miniature)(reward, server, fields={"truth": ["56"] * 4})
     assert None not in trainer.step()
     assert trainer.asked_before_rewards >= 1
-    assert server.stats.requests == 4
+    assert server.stats.requests == GREETING + 4
     assert not caplog.records
 
 
@@ -163,3 +166,15 @@ def test_without_a_judge_there_is_nothing_to_submit(
 
     assert overlap(Impatient)(brevity, server).step() == [1.0] * 4
     assert "finds no judge among reward_funcs" in caplog.text
+
+
+def test_a_judge_that_will_never_answer_ends_the_training_before_the_first_generation(
+    server: Loopback,
+) -> None:
+    class Generating(Miniature):
+        def _generate(self, prompts: Any) -> Any:
+            raise AssertionError("nothing is to be generated")
+
+    trainer = overlap(Generating)(reward_function(JUDGE, url=server.url, model="missing"), server)
+    with pytest.raises(BatchFailed, match="missing"):
+        trainer.step()

@@ -366,3 +366,10 @@ def test_a_group_judge_compares_the_completions_of_one_prompt() -> None:
         assert judge.stats.requests == 2
     assert len(rewards) == 8
     assert None not in rewards
+
+
+def test_a_judge_that_will_never_answer_is_named_with_the_first_completion() -> None:
+    with loopback(INSTANT.replace(api_key="sk-right")) as judge:
+        function = reward_function(JUDGE, url=judge.url, model="m", api_key="sk-wrong", max_failure_rate=None)
+        with pytest.raises(BatchFailed, match=r"will never answer.*api_key"):
+            asyncio.run(function(["q"], worth(1)))

@@ -264,7 +264,7 @@ def test_an_empty_response_gets_the_worst_score_without_a_call() -> None:
 
 
 def test_a_model_that_is_not_there_is_named() -> None:
-    with loopback() as server, pytest.raises(BatchFailed, match=r"4 of 4 samples.*missing"):
+    with loopback() as server, pytest.raises(BatchFailed, match="missing"):
         earned(server, rows(4), model_name="missing")
 
 

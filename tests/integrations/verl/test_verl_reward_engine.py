@@ -13,15 +13,17 @@ from loopback import JUDGE, loopback, samples
 
 from plaudit import Group, Rubric
 from plaudit.config import EngineConfig
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.verl.reward_engine import (
     LocalEngine,
+    check_judge_answers,
     config_for,
     judge_for,
     open_reward_engine,
     resolve,
 )
 from plaudit.integrations.verl.reward_settings import read_settings
+from plaudit.types import Cause, Verdict
 
 URL = "http://localhost:9/v1"
 
@@ -118,3 +120,27 @@ def test_without_ray_a_process_has_an_engine_of_its_own_and_says_so(caplog: pyte
     assert all(verdict.is_valid for verdict in verdicts)
     assert came == {"me": 1}
     assert "call ray.init() first" in caplog.text
+
+
+def test_a_judge_that_will_never_answer_is_found_out_before_the_first_row() -> None:
+    with loopback() as server:
+        settings = read_settings({"base_url": server.url, "model": "missing", "cache": "off"})
+        engine = open_reward_engine(settings, resolve(settings))
+        with pytest.raises(BatchFailed, match="missing"):
+            check_judge_answers(engine)
+        engine.close()
+
+
+class NotThereYet(LocalEngine):
+    """An engine whose server still loads its model."""
+
+    def __init__(self) -> None:
+        """It opens nothing."""
+
+    async def ascore(self, *_: Any, **__: Any) -> list[Verdict]:
+        return [Verdict.failed(Cause.UNREACHABLE, "no connection to http://judge")]
+
+
+def test_a_judge_that_is_not_there_yet_is_only_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    check_judge_answers(NotThereYet())
+    assert "no connection to http://judge" in caplog.text

@@ -19,7 +19,7 @@ from plaudit.integrations.verl.row_reward import RowReward
 from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.judges.base import Judge, Panel
 from plaudit.testing import run
-from plaudit.types import Sample, Status, Verdict
+from plaudit.types import Cause, Sample, Status, Verdict
 
 T = TypeVar("T")
 JUDGE = Rubric("Is it right?", scale=(0, 10))
@@ -472,3 +472,18 @@ def test_validation_reports_every_row_and_waits_for_none_where_it_is_unknown() -
     assert None not in left_out_or_values(reward, validation)
     unknown = sessions("2", group="u2", is_validation=None)
     assert left_out_or_values(reward, unknown) == [0.2]
+
+
+def test_a_judge_that_will_never_answer_is_asked_once_and_ends_the_training() -> None:
+    refused = Verdict.failed(Cause.REFUSED_KEY, "http://judge answered 401; the key was refused")
+    engine = FakeEngine(lambda _: refused)
+
+    async def asked() -> float:
+        with pytest.raises(BatchFailed, match="the key was refused"):
+            await judged(engine, patience=600.0).score(row("5"))
+        return asyncio.get_running_loop().time()
+
+    assert run(asked()) < 10
+    assert len(engine.asked) == 1
+    watching = judged(FakeEngine(lambda _: refused), coefficient=0.0, failure=0.0)
+    assert values(score_all(watching, [row("5")])) == [0.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from plaudit.pending import Pending
 from plaudit.rewards import Reward, Rewards
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
+from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -165,6 +167,10 @@ class BatchReward:
         self.call_off()
         self._early = self._ask(self._samples(prompts, completions, columns, trainer))
 
+    def check_answers(self) -> None:
+        """Ask the judge for a word before anything is generated; BatchFailed where it will never answer."""
+        check_answers(self._engine.score([greeting(uuid.uuid4().hex)], Greeting(), deadline=GREETING_SECONDS))
+
     def call_off(self) -> None:
         """Forget what was submitted and never collected."""
         if self._early is not None:
@@ -245,6 +251,7 @@ class BatchReward:
         complaint = self._watch.complaint(rows=rows, failed=failed, judged=judged)
         if not failed:
             return
+        check_answers(verdict for column in verdicts.values() for verdict in column)
         errors = Counter(
             v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
         )

@@ -59,6 +59,8 @@ class _Overlapping:
         if not self._plaudit_has_begun:
             self._plaudit_has_begun = True
             _warn_if_in_vain(self)
+            for judged in _judged(self):
+                judged.check_answers()
         self._plaudit_inputs = inputs
         try:
             return super()._generate_and_score_completions(inputs)  # type: ignore[misc]

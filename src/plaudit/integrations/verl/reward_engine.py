@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from plaudit.config import Endpoint, EngineConfig, Price, Secret
@@ -18,7 +21,8 @@ from plaudit.judges.registry import build
 from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
-from plaudit.types import Sample, Verdict
+from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
+from plaudit.types import Cause, Sample, Verdict
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
@@ -67,6 +71,29 @@ def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngin
         PLACE,
     )
     return LocalEngine(Engine.from_config(config))
+
+
+def check_judge_answers(engine: RewardEngine) -> None:
+    """Ask the judge for a word. Raises BatchFailed where it will never answer; else it only warns."""
+    with ThreadPoolExecutor(1) as aside:  # the caller may be on an event loop
+        (verdict,) = aside.submit(asyncio.run, _greeted(engine)).result()
+    check_answers([verdict])
+    if not verdict.is_valid and verdict.cause is not Cause.UNREADABLE and verdict.cause is not Cause.CUT_OFF:
+        log.warning("the judge does not answer yet (%s): %s", verdict.status, verdict.error)
+
+
+async def _greeted(engine: RewardEngine) -> list[Verdict]:
+    return await engine.ascore([greeting(_run_name())], Greeting(), deadline=GREETING_SECONDS)
+
+
+def _run_name() -> str:
+    """The same for the processes of a run on one node, another for each run."""
+    if not _is_ray_running():
+        return uuid.uuid4().hex
+    import ray
+
+    context = ray.get_runtime_context()
+    return f"{context.get_node_id()} {context.get_job_id()}"
 
 
 @spelling(as_key)

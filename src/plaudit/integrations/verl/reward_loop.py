@@ -22,7 +22,12 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow, can_be_left_out, read_row, validation_of
-from plaudit.integrations.verl.reward_engine import judge_for, open_reward_engine, resolve
+from plaudit.integrations.verl.reward_engine import (
+    check_judge_answers,
+    judge_for,
+    open_reward_engine,
+    resolve,
+)
 from plaudit.integrations.verl.reward_settings import RewardSettings, at, settings_from
 from plaudit.integrations.verl.row_reward import RowReward
 from plaudit.integrations.verl.rule_score import RuleScorer
@@ -72,6 +77,8 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         )
         judge = judge_for(settings, plain)
         self._engine = open_reward_engine(settings, plain)
+        if settings.coefficient:
+            check_judge_answers(self._engine)
         self._judged = RowReward(settings, judge, self._engine, rule)
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from plaudit.judges.base import Judge, Panel, compares, higher_is_better
 from plaudit.judges.check import check_judge, judge_of_one
 from plaudit.judges.scale import unit_score
 from plaudit.rewards.failure import StandIns
+from plaudit.setup.preflight import check_answers
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -178,6 +179,8 @@ class RowReward:
                 outage.note(failed=not verdict.is_valid)
             if verdict.is_valid:
                 return verdict
+            if self._settings.coefficient:
+                check_answers([verdict])
             self._say(f"verdict {verdict.error}", f"a row has no verdict ({verdict.status}): {verdict.error}")
             can_mend = verdict.status in PASSING and outage.is_down and self._settings.coefficient != 0
             if not can_mend or loop.time() + PAUSE > until:

@@ -22,6 +22,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge, check_samples
 from plaudit.judges.scale import unit_verdict
 from plaudit.pending import Pending
+from plaudit.setup.preflight import check_answers
 from plaudit.types import Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
@@ -126,6 +127,7 @@ class Flight:
             except BaseException:  # Ctrl-C
                 self._pending.cancel()
                 raise
+            check_answers(arrived)
             self._verdicts = self._whole([unit_verdict(verdict, self._judge) for verdict in arrived])
             _report(self._verdicts)
         return self._verdicts
