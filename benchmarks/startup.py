@@ -34,7 +34,8 @@ GOALS = {
 def measured(command: list[str], folder: Path) -> tuple[float, float]:
     """Run it once; processor seconds and wall seconds."""
     started = time.perf_counter()
-    environment = os.environ | {"PLAUDIT_HOME": str(folder)}
+    environment = os.environ | {"PLAUDIT_HOME": str(folder), "PYTHONPYCACHEPREFIX": str(folder / "pycache")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled by the first run
     process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0, f"{command} ended with status {os.waitstatus_to_exitcode(status)}"
@@ -69,6 +70,7 @@ def main() -> int:
             "plaudit --help": [sys.executable, "-m", "plaudit", "--help"],
             f"plaudit score, {LINES:,} cached lines": score,
         }
+        shortest(commands, folder, 1)
         found = shortest(commands, folder, runs)
     print(f"{'':36} {'CPU s':>7} {'wall s':>7} {'x pass':>7} {'x aiohttp':>9} {'goal':>6}")
     missed = []
