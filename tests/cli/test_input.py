@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.cli.input import Source, can_be_read_twice, every_line, open_source
+from plaudit.cli.input import LineSource, can_be_read_twice, every_line, open_source
 from plaudit.errors import ConfigError
 
 
@@ -29,7 +29,7 @@ class Blocks:
 
 
 def lines_of(content: bytes, size: int = 1 << 18) -> list[tuple[int, bytes]]:
-    return list(every_line(Source(cast(BinaryIO, Blocks(content, size)), "x", can_stall=False)))
+    return list(every_line(LineSource(cast(BinaryIO, Blocks(content, size)), "x", can_stall=False)))
 
 
 @given(
@@ -48,7 +48,7 @@ def test_blank_lines_and_line_ends_of_windows_and_a_byte_order_mark_are_no_conte
 
 def test_a_batch_is_limited_by_lines_and_by_bytes() -> None:
     content = b"\n".join([b"x" * 10] * 10)
-    source = Source(cast(BinaryIO, Blocks(content, 1 << 18)), "x", can_stall=False)
+    source = LineSource(cast(BinaryIO, Blocks(content, 1 << 18)), "x", can_stall=False)
     assert len(source.take(lines=3, size=1000, wait=0.0)) == 3
     assert len(source.take(lines=100, size=25, wait=0.0)) == 3
     assert len(source.take(lines=100, size=1, wait=0.0)) == 1
@@ -58,14 +58,14 @@ def test_a_batch_is_limited_by_lines_and_by_bytes() -> None:
 
 
 def test_an_empty_input_is_exhausted_at_once() -> None:
-    source = Source(cast(BinaryIO, Blocks(b"", 1)), "x", can_stall=False)
+    source = LineSource(cast(BinaryIO, Blocks(b"", 1)), "x", can_stall=False)
     assert source.take(lines=1, size=1, wait=0.0) == []
     assert source.exhausted
 
 
 def test_a_pipe_gives_what_is_there_and_does_not_wait_for_more() -> None:
     read_end, write_end = os.pipe()
-    source = Source(cast(BinaryIO, os.fdopen(read_end, "rb", buffering=0)), "pipe", can_stall=True)
+    source = LineSource(cast(BinaryIO, os.fdopen(read_end, "rb", buffering=0)), "pipe", can_stall=True)
     started = time.monotonic()
     assert source.take(lines=10, size=1000, wait=0.01) == []
     os.write(write_end, b"one\ntwo\nthr")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, cast
 
-from plaudit.cli.input import CHUNK_LINES, Source
+from plaudit.cli.input import CHUNK_LINES, LineSource
 from plaudit.cli.stream import OPEN_LINES, Stream
 from plaudit.setup.json_lines import BadLine
 from plaudit.types import Sample, Status, Verdict
@@ -86,7 +86,7 @@ class Run:
         self.sink = Lines()
         self._step = step
         self.stream = Stream(
-            source=Source(cast(BinaryIO, Bytes(source)), "x", can_stall=False),
+            source=LineSource(cast(BinaryIO, Bytes(source)), "x", can_stall=False),
             sink=self.sink,
             submit=self._submit,
             settle=lambda line, verdict: verdict,

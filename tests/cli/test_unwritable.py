@@ -19,8 +19,8 @@ import pytest
 from simulated_judge import Simulator
 
 from plaudit.cli.console import Console, ConsoleHandler
+from plaudit.observers.message_stream import messages
 from plaudit.observers.progress import Progress
-from plaudit.observers.stream import messages
 from plaudit.types import Cause
 
 LINES = 200

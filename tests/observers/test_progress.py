@@ -7,8 +7,8 @@ import io
 from until import until
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, LimitChanged, VerdictsReady
+from plaudit.observers.message_stream import ERASE, messages
 from plaudit.observers.progress import Meter, Progress, StatusLine, bar
-from plaudit.observers.stream import ERASE, messages
 from plaudit.types import Source, Status, Usage, Verdict
 
 OK = Verdict(score=1.0, status=Status.OK)

@@ -27,7 +27,7 @@ from plaudit.setup.endpoints import (
     require_keys,
     with_models,
 )
-from plaudit.setup.model_list import Models, ask_models, once_reachable
+from plaudit.setup.model_list import ModelList, ask_models, once_reachable
 from plaudit.testing import run
 
 
@@ -205,10 +205,10 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
 def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
     starts_at: float, is_found: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def ask() -> Models:
+    async def ask() -> ModelList:
         if asyncio.get_running_loop().time() < starts_at:
-            return Models(error="no connection to e", is_unreachable=True)
-        return Models(names=("m",), status=200)
+            return ModelList(error="no connection to e", is_unreachable=True)
+        return ModelList(names=("m",), status=200)
 
     models = run(once_reachable(ask, patience=60.0))
     assert (models.names == ("m",)) == is_found

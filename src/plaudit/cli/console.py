@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 
 import click
 
-from plaudit.observers.stream import UNWRITABLE, MessageStream, messages
+from plaudit.observers.message_stream import UNWRITABLE, MessageStream, messages
 from plaudit.types import Cause
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

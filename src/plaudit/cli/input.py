@@ -33,7 +33,7 @@ MAX_GROUP = 8192
 """Lines of one group beyond which it is not held back any longer."""
 
 
-class Source:
+class LineSource:
     """The lines of one input. Blank lines are skipped, but they count in the numbers."""
 
     def __init__(self, file: BinaryIO, name: str, *, can_stall: bool) -> None:
@@ -100,14 +100,14 @@ class Source:
             self._ready.append((self._number, line))
 
 
-def open_source(place: str) -> Source:
+def open_source(place: str) -> LineSource:
     """The lines of a file (compressed where its name ends in .gz), or of stdin where the place is `-`."""
     path = Path(place).expanduser()
     try:
         if place == "-":
-            return Source(_unbuffered(0), "stdin", can_stall=not _is_regular(0))
+            return LineSource(_unbuffered(0), "stdin", can_stall=not _is_regular(0))
         if path.suffix == ".gz":
-            return Source(cast(BinaryIO, gzip.open(path)), place, can_stall=False)
+            return LineSource(cast(BinaryIO, gzip.open(path)), place, can_stall=False)
         file = cast(BinaryIO, path.open("rb", buffering=0))
     except FileNotFoundError:
         raise ConfigError(_missing(place, path)) from None
@@ -115,7 +115,7 @@ def open_source(place: str) -> Source:
         raise ConfigError(f"{place} is a folder; name a file of JSON lines in it") from None
     except OSError as error:
         raise ConfigError(f"{place} cannot be read: {error.strerror}") from None
-    return Source(file, place, can_stall=not _is_regular(file.fileno()))
+    return LineSource(file, place, can_stall=not _is_regular(file.fileno()))
 
 
 def can_be_read_twice(place: str) -> bool:
@@ -123,7 +123,7 @@ def can_be_read_twice(place: str) -> bool:
     return place != "-" and Path(place).expanduser().is_file()
 
 
-def every_line(source: Source) -> Iterator[tuple[int, bytes]]:
+def every_line(source: LineSource) -> Iterator[tuple[int, bytes]]:
     """All lines, however long they take to come."""
     while not source.exhausted:
         yield from source.take(lines=256, size=BLOCK, wait=1.0)

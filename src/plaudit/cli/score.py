@@ -17,7 +17,7 @@ from plaudit.cli.input import BadLines, WholeGroups, can_be_read_twice, open_sou
 from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary
-from plaudit.cli.stream import OnFailure, Pending, Stream
+from plaudit.cli.stream import OnFailure, PendingBatch, Stream
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
@@ -111,7 +111,7 @@ class Submitter(Protocol):
 
     def submit(
         self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
-    ) -> Pending: ...
+    ) -> PendingBatch: ...
 
 
 OpenEngine = Callable[
@@ -260,7 +260,7 @@ class ScoreRun:
 
     def _submit(
         self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: Sequence[Sample]
-    ) -> Pending:
+    ) -> PendingBatch:
         deadline = self._settings.deadline
         if deadline is None:
             return engine.submit(samples, judge, deadline=None)

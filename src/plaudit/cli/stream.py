@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.input import CHUNK_LINES, Source, WholeGroups
+from plaudit.cli.input import CHUNK_LINES, LineSource, WholeGroups
 from plaudit.cli.output import Sink
 from plaudit.errors import ConfigError
 from plaudit.setup.json_lines import BadLine, Check, Line, parse, read_back, render_all
@@ -35,7 +35,7 @@ ON_FAILURE = ("null", "group-mean", "raise")
 _NO_SCORE = b'"score":null,"status":'
 
 
-class Pending(Protocol):
+class PendingBatch(Protocol):
     """A batch in flight, as the engine gives it."""
 
     def done(self) -> bool: ...
@@ -43,7 +43,7 @@ class Pending(Protocol):
     def cancel(self) -> None: ...
 
 
-Submit = Callable[[Sequence[Sample]], Pending]
+Submit = Callable[[Sequence[Sample]], PendingBatch]
 Settle = Callable[[Line, Verdict], Verdict]
 """Called for each line in order of completion, once: counts it, and says what a failure becomes."""
 
@@ -51,7 +51,7 @@ Settle = Callable[[Line, Verdict], Verdict]
 @dataclass(slots=True)
 class _Chunk:
     lines: list[Line]
-    pending: Pending
+    pending: PendingBatch
     size: int
     output: bytes | None = None
     """The scored lines, once they are done."""
@@ -61,7 +61,7 @@ class _Chunk:
 class Stream:
     """One run over one input. Drive it with `run`, once."""
 
-    source: Source
+    source: LineSource
     sink: Sink
     submit: Submit
     settle: Settle
@@ -165,7 +165,7 @@ class Stream:
 
 
 @dataclass(slots=True)
-class _Group:
+class _GroupScores:
     size: int = 0
     valid: int = 0
     total: float = 0.0
@@ -180,7 +180,7 @@ class OnFailure:
     def __init__(self, choice: str) -> None:
         self._choice = choice
         self._value = None if choice in ON_FAILURE else _number(choice)
-        self._groups: dict[str, _Group] = {}
+        self._groups: dict[str, _GroupScores] = {}
         self.first: tuple[int, Verdict] | None = None
         """The first line without a verdict, by number."""
 
@@ -197,7 +197,7 @@ class OnFailure:
     def settle(self, line: Line, verdict: Verdict) -> Verdict:
         """The verdict as it is written; its status always says what really happened."""
         if self.needs_second_pass and line.sample.group is not None:
-            group = self._groups.setdefault(line.sample.group, _Group())
+            group = self._groups.setdefault(line.sample.group, _GroupScores())
             group.size += 1
             if verdict.score is not None:
                 group.valid += 1

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Self, TextIO
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
-from plaudit.observers.stream import MessageStream, messages
+from plaudit.observers.message_stream import MessageStream, messages
 from plaudit.types import Source
 
 WINDOW = 10.0

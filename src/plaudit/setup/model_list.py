@@ -32,7 +32,7 @@ MODELS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class ModelList:
     """What an endpoint says it has, or why it did not say."""
 
     names: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def only_model(endpoint: Endpoint, settings: Settings) -> str:
     return models.names[0]
 
 
-def ask_models(endpoint: Endpoint) -> Models:
+def ask_models(endpoint: Endpoint) -> ModelList:
     """The models an endpoint lists."""
     return asyncio.run(_ask_models(endpoint))
 
@@ -89,7 +89,7 @@ def request_options(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-async def once_reachable(ask: Callable[[], Awaitable[Models]], *, patience: float) -> Models:
+async def once_reachable(ask: Callable[[], Awaitable[ModelList]], *, patience: float) -> ModelList:
     """What an endpoint answers once somebody can connect to it, or the last answer after so many seconds."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + patience
@@ -102,7 +102,7 @@ async def once_reachable(ask: Callable[[], Awaitable[Models]], *, patience: floa
     return models
 
 
-async def _ask_models(endpoint: Endpoint) -> Models:
+async def _ask_models(endpoint: Endpoint) -> ModelList:
     timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
@@ -111,14 +111,14 @@ async def _ask_models(endpoint: Endpoint) -> Models:
                 body = await read_up_to(ASK_LIMIT, response)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return Models(error=unreachable(endpoint, error), is_unreachable=_may_pass(error))
+            return ModelList(error=unreachable(endpoint, error), is_unreachable=_may_pass(error))
     asked = f"GET {without_password(models_url(endpoint))}"
     if status != 200:
-        return Models(status=status, error=f"{asked} answered {status}")
+        return ModelList(status=status, error=f"{asked} answered {status}")
     if body is None:
-        return Models(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
+        return ModelList(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
     names = model_names(decoded(body))
-    return Models(names=names, status=status, error=None if names else f"{asked} lists no model")
+    return ModelList(names=names, status=status, error=None if names else f"{asked} lists no model")
 
 
 async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
