@@ -14,6 +14,7 @@ from simulated_judge import Simulator
 from plaudit.cli import app
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.likelihood import Likelihood
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
 from plaudit.settings import resolve
@@ -42,8 +43,8 @@ def test_a_rubric_may_be_in_a_file(tmp_path: Path) -> None:
     assert judge(rubric=str(path)) == Rubric("Is it kind?")
 
 
-def test_the_embedded_model_is_asked_for_yes_or_no_unless_told_otherwise() -> None:
-    assert judge(is_embedded=True) == Yes(min_mass=0.05)
+def test_the_embedded_model_judges_by_likelihood_and_with_criteria_by_yes_or_no() -> None:
+    assert judge(is_embedded=True) == Likelihood()
     assert judge(is_embedded=True, rubric="Is it kind?", scale=(0, 5)) == Yes(
         "Is it kind?", (0, 5), min_mass=0.05
     )
