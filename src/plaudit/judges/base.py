@@ -48,11 +48,30 @@ class Judge(Contract, Protocol):
     __slots__ = ()
 
     def render(self, sample: Sample) -> Request | Verdict:
-        """The request that judges this sample, or its verdict where a rule settles it without a call."""
+        """Ask about a sample.
+
+        Args:
+            sample: What is judged.
+
+        Returns:
+            The request that judges it, or its verdict where a rule settles it without a call.
+        """
         ...
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """Read the reply. Raises UnreadableVerdict or Declined where it holds no verdict."""
+        """Read a reply.
+
+        Args:
+            reply: What the endpoint answered to the request.
+            sample: What is judged.
+
+        Returns:
+            The verdict, its score on the judge's scale.
+
+        Raises:
+            UnreadableVerdict: The reply holds no verdict.
+            Declined: The judge declined to give one.
+        """
         ...
 
 
@@ -73,17 +92,30 @@ class Panel(Contract, Protocol):
     __slots__ = ()
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
-        """What to ask about these samples. Raises ConfigError where they cannot be judged like this.
+        """Ask about a batch. A sample that no question serves is settled by `combine` without verdicts.
 
-        A sample that no question serves is settled by `combine` without verdicts.
+        Args:
+            samples: The batch.
+
+        Returns:
+            The questions, each for a plain judge.
+
+        Raises:
+            ConfigError: These samples cannot be judged like this.
         """
         ...
 
     def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:
-        """The verdict on one sample, from those on the questions that serve it, in the order of `split`.
+        """Make one verdict of several. The engine adds to it what the calls took.
 
-        Some may have failed: they carry a status and an error, and no score. Score, status, reason, error
-        and parts are the panel's to say; the engine adds what the calls took.
+        Args:
+            index: The sample's place in the batch.
+            sample: What is judged.
+            verdicts: Those on the questions that serve it, in the order of `split`. One that failed carries a
+                status and an error, and no score.
+
+        Returns:
+            The verdict on the sample: score, status, reason, error and parts.
         """
         ...
 

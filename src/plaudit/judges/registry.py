@@ -53,7 +53,12 @@ def kinds() -> tuple[str, ...]:
 
 
 def register(name: str, build: type[Any]) -> None:
-    """Let files make judges of a kind: a class whose arguments are its options."""
+    """Let files and settings make judges of a kind.
+
+    Args:
+        name: What they call it: `kind = "tone"`.
+        build: The judge's class; its arguments are the kind's options.
+    """
     _KINDS[name] = _kind_of(build)
 
 
