@@ -465,6 +465,11 @@ def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), "")
 
 
+def as_variable(setting: str, value: object) -> str:
+    """A setting as the environment has it: `PLAUDIT_RPM=0`; empty for an error about no setting."""
+    return as_argument(_variable(setting), value) if setting else ""
+
+
 def _variable(name: str) -> str:
     return f"PLAUDIT_{name.upper()}"
 
