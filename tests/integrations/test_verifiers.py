@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 from verifiers.v1.errors import TaskError
 
+from plaudit import Checklist, Reply
 from plaudit.errors import ConfigError, NoVerdict
 from plaudit.integrations.verifiers import reward, rubric
 from plaudit.simulator import Fault
@@ -23,6 +25,10 @@ PATH = "plaudit.integrations.verifiers:judged"
 
 class Question(vf.TaskData):  # type: ignore[misc]
     answer: str | None = None
+
+
+class Rubricked(vf.TaskData):  # type: ignore[misc]
+    rubric: list[dict[str, Any]]
 
 
 class Asked(vf.Task[Question, vf.State, vf.TaskConfig]):  # type: ignore[misc]
@@ -98,3 +104,16 @@ def test_task_answer_and_reply_reach_the_judge() -> None:
 def test_a_version_without_a_rubric_says_what_to_do_instead() -> None:
     with pytest.raises(ConfigError, match="has no Rubric; plug `judged` into the task's rewards"):
         rubric(JUDGE, **Choosy().options)
+
+
+def test_a_judge_reads_the_task_s_other_fields_like_its_rubric() -> None:
+    class Met(Choosy):
+        async def send(self, request: Any) -> Reply:
+            self.asked.append(request.messages[0]["content"])
+            return Reply('{"c1": true, "c2": false}')
+
+    transport = Met()
+    judged = reward(Checklist(), **transport.options)
+    data = Rubricked(prompt="Why?", rubric=[{"criterion": "Is kind", "points": 3}, {"criterion": "Is short"}])
+    assert asyncio.run(judged(data, SimpleNamespace(last_reply="Because."))) == 0.75
+    assert "c1: Is kind" in transport.asked[0]

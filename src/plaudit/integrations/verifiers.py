@@ -27,7 +27,8 @@ def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., 
     scored = Scored(judge, **options)
 
     async def judged(task: Any, trace: Any) -> float:
-        sample = sample_of(task.prompt_text, trace.last_reply, getattr(task, "answer", None))
+        others = task.model_dump(mode="json", exclude={"prompt", "answer"}, exclude_none=True)
+        sample = sample_of(task.prompt_text, trace.last_reply, getattr(task, "answer", None), extra=others)
         return await scored.areward(sample)
 
     return judged
