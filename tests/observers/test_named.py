@@ -92,14 +92,12 @@ def test_compute_score_and_the_adapters_take_them(seen: list[Event], monkeypatch
         assert finished(seen) == 3
 
 
-def test_the_command_line_takes_them(
-    seen: list[Event], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_command_line_takes_them(seen: list[Event], tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text('{"prompt": "1 + 1?", "response": "2"}\n', encoding="utf-8")
-    monkeypatch.setenv("PLAUDIT_OBSERVERS", f"{SEEN}:watch")
     with loopback() as server:
-        arguments = ["score", str(source), "-o", str(tmp_path / "out"), "--base-url", server.url, "--quiet"]
+        arguments = ["score", str(source), "-o", str(tmp_path / "out"), "--base-url", server.url]
+        arguments += ["--observers", f"{SEEN}:watch", "--quiet"]
         assert CliRunner().invoke(app, arguments).exit_code == 0
     assert finished(seen) == 1
 
