@@ -22,7 +22,7 @@ from plaudit.audit.attack_probe import scale_of
 from plaudit.audit.views import view_calibration, view_comparison, view_probe
 from plaudit.cli.console import Console, asker
 from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
-from plaudit.cli.output import open_sink
+from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log
@@ -254,10 +254,5 @@ def _table(part: Table) -> RichTable:
 
 
 def _write(path: Path, data: bytes) -> None:
-    sink = open_sink(str(path))
-    try:
+    with written(str(path)) as sink:
         sink.write(data)
-        sink.commit()
-    except BaseException:
-        sink.discard()
-        raise

@@ -17,7 +17,7 @@ import msgspec
 from plaudit.caches import CacheStats, SqliteCache, default_path
 from plaudit.cli.console import Console
 from plaudit.cli.options import command, option
-from plaudit.cli.output import open_sink
+from plaudit.cli.output import written
 from plaudit.errors import CacheError, ConfigError
 from plaudit.settings import load
 
@@ -117,13 +117,8 @@ def export(options: ExportOptions) -> None:
         _run(path, lambda file: file.export(sys.stdout.buffer))
         sys.stdout.buffer.flush()
         return
-    sink = open_sink(options.output)
-    try:
+    with written(options.output) as sink:
         count = _run(path, lambda file: file.export(sink))
-        sink.commit()
-    except BaseException:
-        sink.discard()
-        raise
     click.echo(f"wrote {count:,} verdicts to {options.output}")
 
 

@@ -88,7 +88,7 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
 
 
 def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
-    """What earlier runs found out about an endpoint: the next one starts there."""
+    """The limit that earlier runs have learned: the next one starts there."""
     now = time.time()
     learned = remembered.load(home() / "limits.json", now=now).get(endpoint.name)
     if learned is None:
@@ -96,9 +96,7 @@ def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
     what = (
         f"{learned.limit} calls at once" if learned.rate is None else f"{learned.rate:.3g} requests a second"
     )
-    return [
-        CheckResult("remembered", "ok", f"it bears {what}, as of {(now - learned.at) / 3600:.1f} hours ago")
-    ]
+    return [CheckResult("learned", "ok", f"{what}, as of {(now - learned.at) / 3600:.1f} hours ago")]
 
 
 def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:

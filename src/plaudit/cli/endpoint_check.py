@@ -312,9 +312,9 @@ def _logprobs(found: Findings) -> list[CheckResult]:
 
 
 def _limits(answer: HttpAnswer) -> CheckResult:
-    told = {name.lower(): value for name, value in answer.headers.items()}
-    limits = [f"{name} {told[name]}" for name in sorted(told) if "ratelimit" in name]
-    return CheckResult("limits", "ok", ", ".join(limits) if limits else "the endpoint tells none")
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    limits = [f"{name} {headers[name]}" for name in sorted(headers) if "ratelimit" in name]
+    return CheckResult("limits", "ok", ", ".join(limits) if limits else "the endpoint states none")
 
 
 def _parallel(found: Findings) -> CheckResult:

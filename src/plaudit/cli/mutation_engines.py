@@ -115,7 +115,7 @@ def _embedded(
         engine,
         None,
         judge,
-        ready.notice.replace("Judged by", "Rewritten, answered and judged by"),
+        f"{ready.notice} The same model rewrites and answers.",
     )
 
 

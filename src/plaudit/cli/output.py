@@ -1,6 +1,6 @@
 """Where scored lines go: a file that appears complete or not at all, or a stream such as stdout.
 
-A file is written beside its final name, under a name that nobody can guess and a lock, then put in place in
+A file is written beside its final name, under a random name and a lock, then put in place in
 one step. The old content stays until then; what a killed run leaves, the next run removes.
 """
 
@@ -24,7 +24,7 @@ if sys.platform != "win32":
 
 
 class Unwritable(ConfigError):
-    """The disk, or whatever takes the output, says no in the middle of it."""
+    """The disk or the stream failed in the middle of the output."""
 
     def __init__(self, place: Path | str, error: OSError) -> None:
         super().__init__(
@@ -132,7 +132,7 @@ class StreamSink:
                 view = view[self._file.write(view) or 0 :]  # unbuffered files may take less than all
             self._file.flush()
         except BrokenPipeError:
-            raise  # whoever read has had enough: no error of ours
+            raise  # the reader has had enough: no error of ours
         except OSError as error:
             raise Unwritable(self._name, error) from error
 
@@ -158,8 +158,20 @@ def open_sink(place: str) -> FileSink | StreamSink:
     if path.is_dir():
         raise ConfigError(f"{place} is a folder; name the file to write, like {path / 'scored.jsonl'}")
     if path.exists() and not path.is_file():
-        return StreamSink(path.open("wb", buffering=0), place)  # replacing /dev/null by a file helps nobody
+        return StreamSink(path.open("wb", buffering=0), place)  # /dev/null is not to be replaced by a file
     return FileSink(path)
+
+
+@contextlib.contextmanager
+def written(place: str) -> Iterator[Sink]:
+    """An output that is complete when the block ends, and thrown away if the block fails."""
+    sink = open_sink(place)
+    try:
+        yield sink
+        sink.commit()
+    except BaseException:
+        sink.discard()
+        raise
 
 
 def partial_path(path: Path) -> Path:

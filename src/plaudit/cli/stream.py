@@ -76,7 +76,7 @@ class Stream:
     _chunks: deque[_Chunk] = field(default_factory=deque)
 
     def run(self) -> bool:
-        """Score every line; True when all were written, False when it was told to stop."""
+        """Score every line; True when all were written, False when it had to stop."""
         while not self.should_stop():
             self.wake.clear()
             did_something = self._fill()

@@ -15,7 +15,7 @@ from plaudit.judges.registry import build, kinds
 from plaudit.settings import DEFAULT, Settings
 
 CRITERIA = "Does the response do what the task asks? Being correct counts most, then complete, then clear."
-"""What is judged by where nobody says."""
+"""What is judged by where no criteria are given."""
 EMBEDDED_MIN_MASS = 0.05
 """What is asked of the small embedded model, which is for trying things out: it hardly ever reaches more."""
 TEXT_SUFFIXES = (".txt", ".md", ".toml", ".rst")

@@ -40,7 +40,7 @@ class ModelList:
     error: str | None = None
     """None when the list was read."""
     is_unreachable: bool = False
-    """Whether nobody can connect to it, so that it may yet be started."""
+    """Whether no connection came about: it may not be started yet."""
 
 
 def only_model(endpoint: Endpoint, settings: Settings) -> str:
