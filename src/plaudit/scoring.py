@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from plaudit.config import UNSET
 from plaudit.engine import Engine, configure
-from plaudit.errors import BatchFailed, spelling
+from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
@@ -24,7 +24,7 @@ from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
-from plaudit.settings import DEFAULT, Settings, as_variable, load
+from plaudit.settings import DEFAULT, Settings, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.preflight import check_answers
@@ -343,7 +343,6 @@ class Scoring:
         )
 
 
-@spelling(as_variable)
 def open_engine(settings: Settings, observers: Sequence[Observer | str] = ()) -> Engine:
     """An engine for the judge that the settings name; with only a key, OpenAI's."""
     config, live = configure(

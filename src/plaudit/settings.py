@@ -50,7 +50,7 @@ OWN_VARIABLES: dict[str, tuple[str, ...]] = {
 KEY_CHARS = 20
 """From this length on a text of letters and digits may be a key."""
 KEY_VARIABLES = ("PLAUDIT_API_KEY", "OPENAI_API_KEY")
-OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDIT_HOME"}
+OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDIT_HOME", "PLAUDIT_TOKEN"}
 """Variables of ours that are no settings of this table."""
 
 
@@ -463,11 +463,6 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
 
 def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), "")
-
-
-def as_variable(setting: str, value: object) -> str:
-    """A setting as the environment has it: `PLAUDIT_RPM=0`; empty for an error about no setting."""
-    return as_argument(_variable(setting), value) if setting else ""
 
 
 def _variable(name: str) -> str:

@@ -64,7 +64,20 @@ class EmbedRequest:
     texts: tuple[str, ...]
 
 
-Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest
+@dataclass(frozen=True, slots=True)
+class RawRequest:
+    """A request as a client of the OpenAI API wrote it: sent on byte for byte, answered by `Reply.body`."""
+
+    route: str
+    """Below the endpoint's URL, like `/chat/completions`."""
+    body: bytes
+    identity: bytes
+    """Equal for requests that may share one reply; part of the cache key in place of the body."""
+    max_tokens: int
+    """The most tokens that the reply can have, for budgets and token limits."""
+
+
+Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest | RawRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,8 @@ class Reply:
     tokens: tuple[TokenChoice, ...] = ()
     vectors: tuple[tuple[float, ...], ...] = ()
     rate: RateHeaders | None = None
+    body: bytes = b""
+    """Of a RawRequest: the answer as it came."""
 
 
 class Status(StrEnum):

@@ -48,30 +48,11 @@ class Judge(Contract, Protocol):
     __slots__ = ()
 
     def render(self, sample: Sample) -> Request | Verdict:
-        """Ask about a sample.
-
-        Args:
-            sample: What is judged.
-
-        Returns:
-            The request that judges it, or its verdict where a rule settles it without a call.
-        """
+        """The request that judges this sample, or its verdict where a rule settles it without a call."""
         ...
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """Read a reply.
-
-        Args:
-            reply: What the endpoint answered to the request.
-            sample: What is judged.
-
-        Returns:
-            The verdict, its score on the judge's scale.
-
-        Raises:
-            UnreadableVerdict: The reply holds no verdict.
-            Declined: The judge declined to give one.
-        """
+        """Read the reply. Raises UnreadableVerdict or Declined where it holds no verdict."""
         ...
 
 
@@ -92,30 +73,17 @@ class Panel(Contract, Protocol):
     __slots__ = ()
 
     def split(self, samples: Sequence[Sample]) -> Iterable[Question]:
-        """Ask about a batch. A sample that no question serves is settled by `combine` without verdicts.
+        """What to ask about these samples. Raises ConfigError where they cannot be judged like this.
 
-        Args:
-            samples: The batch.
-
-        Returns:
-            The questions, each for a plain judge.
-
-        Raises:
-            ConfigError: These samples cannot be judged like this.
+        A sample that no question serves is settled by `combine` without verdicts.
         """
         ...
 
     def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:
-        """Make one verdict of several. The engine adds to it what the calls took.
+        """The verdict on one sample, from those on the questions that serve it, in the order of `split`.
 
-        Args:
-            index: The sample's place in the batch.
-            sample: What is judged.
-            verdicts: Those on the questions that serve it, in the order of `split`. One that failed carries a
-                status and an error, and no score.
-
-        Returns:
-            The verdict on the sample: score, status, reason, error and parts.
+        Some may have failed: they carry a status and an error, and no score. Score, status, reason, error
+        and parts are the panel's to say; the engine adds what the calls took.
         """
         ...
 

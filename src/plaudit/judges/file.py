@@ -65,17 +65,7 @@ class JudgeFile:
 
 
 def load_judge(path: str | os.PathLike[str]) -> Judge | Panel:
-    """Read a judge from a file.
-
-    Args:
-        path: A TOML file, or YAML by its name: .yaml or .yml.
-
-    Returns:
-        The judge that it describes.
-
-    Raises:
-        ConfigError: The file cannot be read, or describes no judge; it names the line and what to do.
-    """
+    """The judge that a file describes. Raises ConfigError with the file, the line and what to do."""
     return read_judge(path).judge()
 
 

@@ -71,7 +71,7 @@ def build_prompt(
 ) -> Prompt:
     """Fill the prompts of a kind with the judge's words.
 
-    `reading` is all else that decides how a reply is read; the version changes with it.
+    `reading` is whatever else decides how a reply is read; with it the version changes.
     """
     for name, limit in (("max_chars", max_chars), ("max_tokens", max_tokens)):
         if limit < 1:

@@ -53,12 +53,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def register(name: str, build: type[Any]) -> None:
-    """Let files and settings make judges of a kind.
-
-    Args:
-        name: What they call it: `kind = "tone"`.
-        build: The judge's class; its arguments are the kind's options.
-    """
+    """Let files make judges of a kind: a class whose arguments are its options."""
     _KINDS[name] = _kind_of(build)
 
 

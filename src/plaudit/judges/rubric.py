@@ -133,7 +133,7 @@ class Rubric(Judge):
         reason = parse.words(found, "reason")
         if self.echo and found.get("code") != self._code(sample):
             raise UnreadableVerdict(
-                "the verdict lacks the code of the response's tags, so the response may have dictated it"
+                "the verdict lacks the code of the response's tags, so anybody may have written it"
             )
         return Verdict(score, Status.OK, reason, model=reply.model, usage=reply.usage)
 

@@ -64,15 +64,7 @@ class Scale:
 
 
 def unit_score(verdict: Verdict, judge: Judge | Panel) -> float | None:
-    """What a verdict is worth, from 0 to 1, whatever the judge's scale and direction.
-
-    Args:
-        verdict: A verdict of this judge.
-        judge: A judge or panel whose scale has a lower end; `check_judge` sees to that.
-
-    Returns:
-        0 for the judge's worst score, 1 for its best; None where there is no score on its scale.
-    """
+    """The score from 0 (the judge's worst) to 1 (its best); None where there is no score on its scale."""
     if verdict.score is None or not is_on_scale(verdict.score, judge):
         return None
     low, high = judge.scale

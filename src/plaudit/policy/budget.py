@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from plaudit.config import Price
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, Request, Usage
+from plaudit.types import (
+    ChatRequest,
+    EmbedRequest,
+    GenerateRequest,
+    LikelihoodRequest,
+    RawRequest,
+    Request,
+    Usage,
+)
 
 TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
@@ -28,6 +36,8 @@ def token_bound(request: Request) -> tuple[int, int]:
         case LikelihoodRequest():
             size = _bytes(request.text)
             return _bytes(request.prompt) + size + TEMPLATE_TOKENS, size + 1
+        case RawRequest():
+            return len(request.body) + TEMPLATE_TOKENS, request.max_tokens
         case EmbedRequest():
             return sum(_bytes(text) + TURN_TOKENS for text in request.texts), 0
 

@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from plaudit.types import ChatRequest, Request
+from plaudit.types import ChatRequest, RawRequest, Request
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -28,6 +28,8 @@ class Fingerprinter:
 
     def __call__(self, request: Request) -> bytes:
         """What identifies this request. Raises UnicodeEncodeError for text that cannot be sent."""
+        if isinstance(request, RawRequest):
+            return self._after((request.route, request.identity)).digest()
         if not isinstance(request, ChatRequest) or not request.messages or len(request.messages[-1]) != 2:
             return self._after(request).digest()
         *shared, last = request.messages

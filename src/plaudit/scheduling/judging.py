@@ -17,7 +17,7 @@ log = logging.getLogger("plaudit")
 
 
 def render(batch: Batch, sample: Sample) -> Request | Verdict:
-    """The request or the verdict that the judge makes of a sample. Raises what the judge raises."""
+    """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
     rendered = batch.judge.render(sample)
     if not isinstance(rendered, (*get_args(Request), Verdict)):
         raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")

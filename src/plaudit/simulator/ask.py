@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from plaudit.types import ChatRequest, EmbedRequest, LikelihoodRequest, Request
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, Request
 
 
 class Ask(Struct, frozen=True):
@@ -72,4 +72,5 @@ def ask_of(request: Request, *, model: str) -> Ask:
         return Ask(
             "generate", model, (request.prompt + request.text,), max_tokens=1, top_logprobs=1, echo=True
         )
+    assert isinstance(request, GenerateRequest), "a raw request is read like one over HTTP"
     return Ask("generate", model, (request.prompt,), max_tokens=request.max_tokens)

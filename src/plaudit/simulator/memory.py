@@ -20,10 +20,10 @@ from plaudit.policy.headers import retry_after
 from plaudit.simulator.ask import ask_of
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.outcome import BROKEN, Outcome
-from plaudit.simulator.routes import rate_headers
+from plaudit.simulator.routes import ROUTES, rate_headers
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import SimulatedServer
-from plaudit.types import LikelihoodRequest, Reply, Request
+from plaudit.types import LikelihoodRequest, RawRequest, Reply, Request
 
 
 class SimulatedTransport:
@@ -41,9 +41,18 @@ class SimulatedTransport:
     async def send(self, request: Request) -> Reply:
         if self._is_closed:
             raise EngineClosed("this simulated transport is closed")
+        if isinstance(request, RawRequest):
+            return await self._raw(request)
         ask = ask_of(request, model=self._model)
         reply = reply_or_error(await self._live.answer(ask, api_key=self._api_key))
         return _of_text(request, reply) if isinstance(request, LikelihoodRequest) else reply
+
+    async def _raw(self, request: RawRequest) -> Reply:
+        route = ROUTES[f"/v1{request.route}"]
+        body = route.decoder.decode(request.body)
+        reply = reply_or_error(await self._live.answer(body.ask(), api_key=self._api_key))
+        write = route.write_stream if body.stream and route.write_stream else route.write
+        return Reply("", model=reply.model, usage=reply.usage, rate=reply.rate, body=write(reply))
 
     def become(self, scenario: Scenario) -> None:
         """Have the server follow another scenario from now on, its time zero being the next request."""

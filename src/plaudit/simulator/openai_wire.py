@@ -72,6 +72,23 @@ class CompletionBody(Struct):
         )
 
 
+class ResponsesBody(Struct):
+    """POST /v1/responses."""
+
+    model: str
+    input: str | list[_Message]
+    instructions: str | None = None
+    max_output_tokens: int | None = None
+    stream: bool | None = None
+
+    def ask(self) -> Ask:
+        texts = ["system", self.instructions] if self.instructions else []
+        turns = [_Message("user", self.input)] if isinstance(self.input, str) else self.input
+        for turn in turns:
+            texts += (turn.role, _text_of(turn.content))
+        return Ask("chat", self.model, tuple(texts), max_tokens=self.max_output_tokens)
+
+
 class EmbeddingBody(Struct):
     """POST /v1/embeddings."""
 
@@ -126,6 +143,18 @@ def completion_reply(reply: Reply) -> bytes:
         "finish_reason": reply.finish_reason,
     }
     return _encode("text_completion", reply, choices=[choice])
+
+
+def responses_reply(reply: Reply) -> bytes:
+    content = [{"type": "output_text", "text": reply.text, "annotations": []}]
+    message = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": content}
+    usage = {
+        "input_tokens": reply.usage.prompt_tokens,
+        "output_tokens": reply.usage.completion_tokens,
+        "total_tokens": reply.usage.prompt_tokens + reply.usage.completion_tokens,
+    }
+    fields = {"id": "simulated", "object": "response", "created_at": CREATED, "status": "completed"}
+    return msgspec.json.encode({**fields, "model": reply.model, "output": [message], "usage": usage})
 
 
 def embedding_reply(reply: Reply) -> bytes:

@@ -44,6 +44,7 @@ def _ollama(
 ROUTES = {
     "/v1/chat/completions": _openai(openai_wire.ChatBody, openai_wire.chat_reply, openai_wire.chat_stream),
     "/v1/completions": _openai(openai_wire.CompletionBody, openai_wire.completion_reply),
+    "/v1/responses": _openai(openai_wire.ResponsesBody, openai_wire.responses_reply),
     "/v1/embeddings": _openai(openai_wire.EmbeddingBody, openai_wire.embedding_reply),
     "/api/chat": _ollama(ollama_wire.ChatBody, ollama_wire.chat_reply, ollama_wire.chat_stream),
     "/api/generate": _ollama(

@@ -14,7 +14,7 @@ from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import Complaint, complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
-from plaudit.types import Reply, Request
+from plaudit.types import RawRequest, Reply, Request
 
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
@@ -46,7 +46,7 @@ class HttpTransport:
         answer = await self._post(path, body)
         if 200 <= answer.status < 300:
             return self._read(dialect, request, answer)
-        if answer.status in (400, 422):
+        if answer.status in (400, 422) and not isinstance(request, RawRequest):
             self._learn(dialect, complaint_of(answer.body), answer.status)
         raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
 
@@ -82,7 +82,8 @@ class HttpTransport:
         try:
             return dialect.decode(request, answer.body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
-            self._learn(dialect, error.complaint, answer.status)
+            if not isinstance(request, RawRequest):
+                self._learn(dialect, error.complaint, answer.status)
             failure = failure_in_reply(self._endpoint, answer.headers, error.complaint, now=time.time())
         except BadReply as error:
             failure = broken(self._endpoint, f"the reply is of no use: {error}")

@@ -23,6 +23,7 @@ from plaudit.transports.dialect import (
     error_in,
     usage_of,
 )
+from plaudit.transports.openai import raw_reply
 from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
     ChatRequest,
@@ -30,6 +31,7 @@ from plaudit.types import (
     GenerateRequest,
     LikelihoodRequest,
     RateHeaders,
+    RawRequest,
     Reply,
     Request,
 )
@@ -47,6 +49,8 @@ class Ollama:
     shape: Shape = FULL
 
     def encode(self, request: Request) -> tuple[str, bytes]:
+        if isinstance(request, RawRequest):
+            return f"/v1{request.route}", request.body
         if isinstance(request, ChatRequest):
             body = self._sampled(request, {"messages": request.messages})
             if request.schema is not None and self.shape.has_schema:
@@ -68,6 +72,8 @@ class Ollama:
         )
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
+        if isinstance(request, RawRequest):
+            return raw_reply(body, rate, price=self.price)
         found = decode_json(_answer, body)
         if found.error:
             raise error_in(found.error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 from plaudit.config import Price
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
+    BadReply,
     ErrorReply,
     Token,
     check_vectors,
@@ -26,6 +28,7 @@ from plaudit.types import (
     GenerateRequest,
     LikelihoodRequest,
     RateHeaders,
+    RawRequest,
     Reply,
     Request,
     TokenChoice,
@@ -42,6 +45,8 @@ class OpenAI:
     shape: Shape = FULL
 
     def encode(self, request: Request) -> tuple[str, bytes]:
+        if isinstance(request, RawRequest):
+            return request.route, request.body
         body: dict[str, Any] = {"model": self.model} if self.model else {}  # one model needs no name
         if isinstance(request, EmbedRequest):
             body["input"] = request.texts
@@ -65,6 +70,8 @@ class OpenAI:
         return "/chat/completions", encode_json(body)
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
+        if isinstance(request, RawRequest):
+            return raw_reply(body, rate, price=self.price)
         if isinstance(request, EmbedRequest):
             return self._embeddings(request, body, rate)
         found = decode_json(_completion, body)
@@ -133,7 +140,7 @@ class OpenAI:
     def _usage(self, found: _AnyUsage) -> Usage:
         if not isinstance(found, _Usage):
             return Usage()
-        return usage_of(found.prompt_tokens, found.completion_tokens, cost=found.cost, price=self.price)
+        return found.counted(self.price)
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -166,7 +173,15 @@ class _Usage(msgspec.Struct, gc=False):
 
     prompt_tokens: Any = None
     completion_tokens: Any = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    """As the responses route calls them."""
     cost: Any = None
+
+    def counted(self, price: Price | None) -> Usage:
+        prompt = self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
+        completion = self.output_tokens if self.completion_tokens is None else self.completion_tokens
+        return usage_of(prompt, completion, cost=self.cost, price=price)
 
 
 _AnyUsage = _Usage | list[Any] | str | float | bool | None
@@ -177,6 +192,43 @@ class _Completion(msgspec.Struct, gc=False):
     model: str | None = None
     usage: _AnyUsage = None
     error: Any = None
+
+
+class _RawAnswer(msgspec.Struct, gc=False):
+    """What limits and budgets need to know of an answer, whichever route it came from."""
+
+    model: str | None = None
+    usage: _AnyUsage = None
+    error: Any = None
+    response: _RawAnswer | None = None
+    """In the last event of a stream of the responses route."""
+
+
+def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> Reply:
+    """An answer that is handed on unread, with its usage; of a stream, the usage is in one of its events."""
+    usage = Usage()
+    model = ""
+    for data in _events(body) if body.lstrip()[:1] != b"{" else (body,):
+        found = decode_json(_raw_answer, data)
+        if found.error:
+            raise error_in(found.error)
+        found = found.response or found
+        model = found.model or model
+        if isinstance(found.usage, _Usage):
+            usage = found.usage.counted(price)
+    return Reply("", model=model, usage=usage, rate=rate, body=body)
+
+
+def _events(stream: bytes) -> Iterator[bytes]:
+    """The JSON of each server-sent event. Raises BadReply where the stream ends before its end."""
+    is_whole = False
+    for line in stream.splitlines():
+        data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+        is_whole = is_whole or data == b"[DONE]" or b'"type":"response.completed"' in data.replace(b" ", b"")
+        if data.startswith(b"{"):
+            yield data
+    if not is_whole:
+        raise BadReply("the stream ends before its last event")
 
 
 class _Vector(msgspec.Struct, gc=False):
@@ -204,3 +256,4 @@ def _after(start: int, length: int, logprobs: _Logprobs) -> list[TokenChoice]:
 
 _completion = msgspec.json.Decoder(_Completion)
 _embeddings = msgspec.json.Decoder(_Embeddings)
+_raw_answer = msgspec.json.Decoder(_RawAnswer)

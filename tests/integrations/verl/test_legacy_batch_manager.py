@@ -187,7 +187,7 @@ def test_the_time_limit_leaves_what_came_in_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_key_says_how_to_set_it() -> None:
-    with pytest.raises(ConfigError, match="run: export OPENAI_API_KEY="):
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set; run: export OPENAI_API_KEY="):
         BatchRewardManager(Letters(), 0)(batch(RESPONSES))
 
 
@@ -201,7 +201,7 @@ def test_a_judge_alone_scores_every_row_from_0_to_1(server: Loopback) -> None:
     assert rewards == pytest.approx(result["reward_extra_info"]["plaudit/judge"])
     assert len(set(rewards)) > 3
     assert server.stats.answered == 16
-    assert list(judge.samples[0].prompt) == [{"role": "user", "content": "What is a?"}]
+    assert judge.samples[0].prompt == [{"role": "user", "content": "What is a?"}]
 
 
 def test_a_judge_that_hangs_stops_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,7 @@ def test_without_raw_prompt_the_judge_sees_the_task_as_its_tokens_say_it(
 def test_with_raw_prompt_the_judge_sees_the_conversation(server: Loopback) -> None:
     judge = Watched()
     manager(server, judge=judge)(batch(RESPONSES[:1]))
-    assert list(judge.samples[0].prompt) == [{"role": "user", "content": "What is a?"}]
+    assert judge.samples[0].prompt == [{"role": "user", "content": "What is a?"}]
     assert judge.samples[0].reference == "4"
 
 

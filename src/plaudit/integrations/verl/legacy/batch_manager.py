@@ -29,7 +29,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Component, Reward, RewardRow
 from plaudit.scoring import Scoring
 from plaudit.settings import load
-from plaudit.types import Message, Source, Status, Verdict
+from plaudit.types import Source, Status, Verdict
 
 SCORE = "score"
 OWN_OPTIONS = ("use_async_io", "time_limit", "on_failure", "max_failure_rate")
@@ -183,8 +183,7 @@ class _ByFunction:
             solution_strs=[row.sample.response for row in rows],
             ground_truths=[row.ground_truth for row in rows],
             extra_infos=[
-                {"raw_prompt": _turns(row.sample.prompt), "uid": row.sample.group, **row.extra_info}
-                for row in rows
+                {"raw_prompt": row.sample.prompt, "uid": row.sample.group, **row.extra_info} for row in rows
             ],
             **self._kwargs,
         )
@@ -199,11 +198,6 @@ class _ByFunction:
 _LATE = Ruling(
     Verdict(None, Status.DEADLINE, source=Source.RULE, error="compute_score did not answer within time_limit")
 )
-
-
-def _turns(prompt: str | Sequence[Message]) -> str | list[Message]:
-    """A prompt as verl's own rows have it: text, or a list of messages."""
-    return prompt if isinstance(prompt, str) else list(prompt)
 
 
 def _earned(row: RewardRow, info: Mapping[str, Any]) -> Earned:

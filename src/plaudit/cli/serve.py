@@ -1,0 +1,135 @@
+"""`plaudit serve`: one engine for everything that speaks HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass
+
+import click
+
+from plaudit.cli.console import Console, asker
+from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
+from plaudit.cli.stream import ON_FAILURE, OnFailure
+from plaudit.config import Secret
+from plaudit.errors import ConfigError
+from plaudit.observers.log import Log
+from plaudit.service.access import LOOPBACK, Access
+from plaudit.service.prometheus import Prometheus
+from plaudit.service.server import Service, Shared, serving
+from plaudit.settings import Settings, load
+from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
+from plaudit.setup.judges import judge_of
+
+TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
+HELP = (
+    "Put one engine behind HTTP, for everything that takes a URL.\n\n"
+    "OPENAI_BASE_URL=http://HOST:PORT/v1 is all that a client of the OpenAI API changes: its requests and "
+    "replies pass unchanged, and share one adaptive limit, one budget, retries and a durable cache. Trainers "
+    "post samples to /score, /reward, /get_reward (OpenRLHF), /remote_rm (slime) or /verify (NeMo-Gym).\n\n"
+    "It listens on this machine only, unless --host, --trusted-host and the variable "
+    f"{TOKEN} say otherwise. Numbers for Prometheus are at /metrics."
+)
+EPILOG = (
+    "Example:  plaudit serve --base-url http://localhost:8000/v1 --model qwen3-32b --rpm 600\n\n"
+    "Then:     OPENAI_BASE_URL=http://127.0.0.1:8400/v1 python your_script.py"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(Running):
+    """What `plaudit serve` takes beside the settings."""
+
+    host: str = option(default="127.0.0.1", text="Address to listen on.", section="Server")
+    port: int = option(
+        default=8400,
+        type_=click.IntRange(0, 65535),
+        text="Port to listen on; 0 for any free one.",
+        section="Server",
+    )
+    trusted_host: tuple[str, ...] = option(
+        default=(),
+        metavar="NAME",
+        text="A name under which other machines reach this one; may be given again.",
+        section="Server",
+    )
+    drop_abandoned: bool = option(
+        default=False,
+        text="Call off also a request at temperature 0 when its client has gone.",
+        section="Server",
+    )
+
+
+@command(
+    ServeOptions,
+    settings=(*JUDGE, *LIMITS, "cache", "on_failure", "observers"),
+    text=HELP,
+    epilog=EPILOG,
+)
+def serve(options: ServeOptions, given: Given) -> int:
+    """Resolve the settings, once, and serve until a signal ends it."""
+    settings = load(given)
+    check_cache(settings)
+    token = os.environ.get(TOKEN, "").strip()
+    access = Access(options.host, options.trusted_host, Secret(token) if token else None)
+    with open_endpoints(settings, ask=asker(options.yes)) as ready:
+        asyncio.run(_serve(options, settings, access, ready))
+    return 0
+
+
+COMMAND = serve
+
+
+async def _serve(options: ServeOptions, settings: Settings, access: Access, ready: ReadyEndpoints) -> None:
+    say = (lambda _: None) if options.quiet else Console().print
+    numbers = Prometheus()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    models = tuple(sorted({endpoint.model for endpoint in ready.endpoints if endpoint.model}))
+    with engine_for(settings, ready.endpoints, [Log(), numbers]) as engine:
+        shared = Shared(
+            engine,
+            judge_of(settings, is_embedded=not settings.base_url),
+            models=models,
+            on_failure=_forced(settings.on_failure),
+            finishes_abandoned=not options.drop_abandoned,
+        )
+        try:
+            async with serving(Service(shared, access, numbers), host=options.host, port=options.port) as url:
+                print(f"listening on {url}", flush=True)
+                say(_told(url, models, ready, access))
+                await stopped.wait()
+                say("stopping: answering what is under way ...")
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {options.host} port {options.port}: "
+                f"{os.strerror(error.errno) if error.errno else error}; choose another with --port, or "
+                "--port 0 for any free one"
+            ) from error
+
+
+def _forced(on_failure: str) -> str | float:
+    """What a missing verdict becomes where a reply has no place for one: an error, unless said otherwise."""
+    if on_failure == "null":
+        return "raise"
+    OnFailure(on_failure)  # raises where it is neither a word nor a number
+    return on_failure if on_failure in ON_FAILURE else float(on_failure)
+
+
+def _told(url: str, models: tuple[str, ...], ready: ReadyEndpoints, access: Access) -> str:
+    servers = ", ".join(endpoint.url for endpoint in ready.endpoints)
+    lines = [
+        f"shares {', '.join(models) or 'every model'} at {servers}: one limit, one budget, one cache",
+        f"for clients of the OpenAI API:  export OPENAI_BASE_URL={url}/v1",
+        f"to score samples:               curl {url}/score -H 'Content-Type: application/json' -d "
+        """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
+    ]
+    if access.token is not None:
+        lines.insert(2, f"                                export OPENAI_API_KEY=${TOKEN}")
+    elif access.host in LOOPBACK:
+        lines.append("reachable from this machine only")
+    if ready.notice:
+        lines.append(ready.notice)
+    return "\n".join(lines)

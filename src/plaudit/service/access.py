@@ -1,0 +1,116 @@
+"""Who may ask: checks on a request's head, made before anything of its body is read.
+
+Pure. A server on this machine is reachable by every page that its user's browser has open: by DNS rebinding
+under a foreign name (so the Host is checked), and by requests across sites (so the Origin is). A server on
+other addresses has a token as well.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from plaudit.config import Secret
+from plaudit.errors import ConfigError
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+READING = ("GET", "HEAD")
+MIN_TOKEN = 16
+"""Characters; a shorter token can be guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not served."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules of one server.
+
+    Raises:
+        ConfigError: the server would be open to strangers.
+    """
+
+    host: str = "127.0.0.1"
+    """The address that it listens on."""
+    trusted_hosts: tuple[str, ...] = ()
+    """Names, besides those of this machine, under which clients reach it."""
+    token: Secret | None = None
+
+    def __post_init__(self) -> None:
+        if self.token is not None and len(self.token.reveal()) < MIN_TOKEN:
+            raise ConfigError(f"has fewer than {MIN_TOKEN} characters; use a longer one", setting="token")
+        if self.host in LOOPBACK:
+            return
+        if self.token is None:
+            raise ConfigError(
+                "lets other machines in, so clients need a token: run: export PLAUDIT_TOKEN=$(openssl rand "
+                "-hex 24), and give the same to clients as OPENAI_API_KEY",
+                setting="host",
+                value=self.host,
+            )
+        if not self.trusted_hosts:
+            raise ConfigError(
+                "lets other machines in: name the host that clients will write in their URL",
+                setting="trusted_host",
+            )
+
+    def refusal(
+        self,
+        method: str,
+        *,
+        hosts: Sequence[str],
+        origin: str = "",
+        fetch_site: str = "",
+        authorization: str = "",
+        content_type: str = "",
+        encoding: str = "",
+    ) -> Refusal | None:
+        """Why a request with this head is not served; None if it is.
+
+        Args:
+            method: GET, POST, ...
+            hosts: Every Host header there is.
+            origin: The Origin header; empty where a program asks and no page.
+            fetch_site: The Sec-Fetch-Site header of browsers.
+            authorization: The Authorization header.
+            content_type: The Content-Type header.
+            encoding: The Content-Encoding header.
+        """
+        if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
+            return Refusal(400, "the Host header names no host of this server")
+        if origin and urlsplit(origin).netloc != hosts[0]:
+            return Refusal(403, "requests from other sites are not served")
+        if fetch_site not in ("", "none", "same-origin"):
+            return Refusal(403, "requests from other sites are not served")
+        if self.token is not None and not self._is_known(authorization):
+            return Refusal(401, "the token is missing or wrong; send it as Authorization: Bearer TOKEN")
+        if method in READING:
+            return None
+        if method != "POST":
+            return Refusal(405, "use GET or POST")
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            return Refusal(415, "send JSON, with Content-Type: application/json")
+        if encoding:
+            return Refusal(415, "send the body as it is, without a Content-Encoding")
+        return None
+
+    def _is_known(self, authorization: str) -> bool:
+        assert self.token is not None
+        scheme, _, given = authorization.partition(" ")
+        is_equal = hmac.compare_digest(given.strip().encode(), self.token.reveal().encode())
+        return is_equal and scheme.lower() == "bearer"
+
+
+def _host_of(header: str) -> str:
+    """The name in a Host header, without its port."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,163 @@
+"""Numbers for Prometheus: counted as events come, written when they are asked for.
+
+No label has more values than there are endpoints, statuses or routes; nothing of a prompt is in one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+
+from plaudit.events import BreakerChanged, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
+
+SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+class Histogram:
+    """Counts of values up to each bound."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def lines(self, name: str) -> Iterator[str]:
+        total = 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{le="{"+Inf" if bound == float("inf") else f"{bound:g}"}"}} {total}'
+        yield f"{name}_sum {self._sum:.6f}"
+        yield f"{name}_count {total}"
+
+
+class Prometheus:
+    """An observer of the engine, and the counters of the service's own routes."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._in_flight: Counter[str] = Counter()
+        self._limits: dict[str, float] = {}
+        self._away: set[str] = set()
+        self._verdicts: Counter[str] = Counter()
+        self._sources: Counter[str] = Counter()
+        self._dollars = 0.0
+        self._tokens: Counter[str] = Counter()
+        self._durations = Histogram(SECONDS)
+        self._scores = Histogram(SCORES)
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._waits = Histogram(SECONDS)
+        self.waiting = 0
+
+    def __call__(self, event: Event) -> None:
+        """Count an event of the engine."""
+        if isinstance(event, CallStarted):
+            self._in_flight[event.endpoint] += 1
+        elif isinstance(event, CallFinished):
+            self._in_flight[event.endpoint] -= 1
+            self._calls[event.endpoint, event.outcome] += 1
+            self._durations.add(event.latency_s)
+        elif isinstance(event, LimitChanged):
+            self._limits[event.endpoint] = event.limit
+        elif isinstance(event, BreakerChanged):
+            change = self._away.add if event.state == "open" else self._away.discard
+            change(event.endpoint)
+        elif isinstance(event, VerdictsReady):
+            for verdict in event.verdicts:
+                self._verdicts[verdict.status.value] += 1
+                self._sources[verdict.source.value] += 1
+                self._dollars += verdict.usage.cost or 0.0
+                self._tokens["prompt"] += verdict.usage.prompt_tokens
+                self._tokens["completion"] += verdict.usage.completion_tokens
+
+    def on_request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self._requests[route, status] += 1
+        self._waits.add(seconds)
+
+    def on_score(self, unit: float) -> None:
+        """Count a score, from 0 to 1."""
+        self._scores.add(unit)
+
+    def text(self) -> str:
+        """All of it, in Prometheus' format."""
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        yield from _counter(
+            "plaudit_requests_total",
+            "Requests answered by this server.",
+            {f'route="{route}",status="{status}"': n for (route, status), n in self._requests.items()},
+        )
+        yield from _counter(
+            "plaudit_calls_total",
+            "Calls to endpoints, by how they ended.",
+            {
+                f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': n
+                for (endpoint, outcome), n in self._calls.items()
+            },
+        )
+        yield from _counter(
+            "plaudit_verdicts_total",
+            "Answers and verdicts, by status.",
+            {f'status="{status}"': n for status, n in self._verdicts.items()},
+        )
+        yield from _counter(
+            "plaudit_answers_total",
+            "Answers by source: call, cache, shared or rule.",
+            {f'source="{source}"': n for source, n in self._sources.items()},
+        )
+        yield from _counter(
+            "plaudit_tokens_total",
+            "Tokens, as endpoints counted them.",
+            {f'kind="{kind}"': n for kind, n in self._tokens.items()},
+        )
+        yield from _counter("plaudit_cost_dollars_total", "US dollars spent.", {"": self._dollars})
+        yield from _gauge(
+            "plaudit_in_flight",
+            "Calls under way.",
+            {f'endpoint="{_quoted(name)}"': n for name, n in self._in_flight.items()},
+        )
+        yield from _gauge(
+            "plaudit_concurrency_limit",
+            "Calls at once that the endpoint takes, as far as is known.",
+            {f'endpoint="{_quoted(name)}"': n for name, n in self._limits.items()},
+        )
+        yield from _gauge(
+            "plaudit_endpoint_down",
+            "Whether an endpoint is away.",
+            {f'endpoint="{_quoted(name)}"': int(name in self._away) for name in self._in_flight},
+        )
+        yield from _gauge("plaudit_waiting_requests", "Requests not answered yet.", {"": self.waiting})
+        for name, help_text, histogram in (
+            ("plaudit_call_duration_seconds", "Seconds of a call.", self._durations),
+            ("plaudit_request_duration_seconds", "Seconds of a request to this server.", self._waits),
+            ("plaudit_score", "Scores, from 0 to 1.", self._scores),
+        ):
+            yield f"# HELP {name} {help_text}"
+            yield f"# TYPE {name} histogram"
+            yield from histogram.lines(name)
+
+
+def _counter(name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
+    return _metric("counter", name, help_text, values)
+
+
+def _gauge(name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
+    return _metric("gauge", name, help_text, values)
+
+
+def _metric(kind: str, name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in sorted(values.items()):
+        yield f"{name}{{{labels}}} {value:g}" if labels else f"{name} {value:g}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,0 +1,346 @@
+"""One engine behind HTTP, on aiohttp.web: routes, limits on what is read, and the end.
+
+POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses   OpenAI's wire, passed on
+POST /run/NAME/v1/...                   the same, as part of a run of this name
+GET  /v1/models                         the models there are
+POST /score, /reward                    verdicts; rewards from 0 to 1
+POST /get_reward, /remote_rm, /verify   the same, as OpenRLHF, slime and NeMo-Gym post it
+GET  /metrics, /health, /openapi.json   numbers, a sign of life, these routes for programs
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from plaudit.engine import BaseEngine
+from plaudit.errors import ConfigError
+from plaudit.judges.base import Judge, Panel
+from plaudit.judges.scale import unit_score
+from plaudit.pending import Pending
+from plaudit.service import relay, rewards
+from plaudit.service.access import Access
+from plaudit.service.openapi import description
+from plaudit.service.prometheus import Prometheus
+from plaudit.types import Source, Verdict
+
+log = logging.getLogger("plaudit")
+
+MOST_BYTES = 64 * 1024 * 1024
+BODY_WITHIN = 60.0
+"""Seconds in which a client has to have sent its body."""
+HEAD_WITHIN = 30.0
+"""Seconds a connection may be idle, or take to send a request's head."""
+MOST_WAITING = 20_000
+"""Requests under way at a time; more are turned away, for they would fill the memory."""
+DRAIN_WITHIN = 30.0
+JSON = "application/json"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a server shares with its clients."""
+
+    engine: BaseEngine
+    judge: Judge | Panel
+    """The judge of requests that name none."""
+    models: tuple[str, ...] = ()
+    """The models that clients may ask for; none: any, as the endpoints see fit."""
+    on_failure: str | float = "raise"
+    """What a sample without a verdict becomes where the reply's shape has no place for that."""
+    finishes_abandoned: bool = True
+    """Whether a call at temperature 0 goes on into the cache when its client has gone."""
+
+
+class BadBody(Exception):
+    """A body that cannot be used."""
+
+    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class Service:
+    """The routes of one server."""
+
+    def __init__(self, shared: Shared, access: Access, numbers: Prometheus) -> None:
+        self._shared = shared
+        self._access = access
+        self._numbers = numbers
+        self._relay = relay.Relay()
+        self._draws = relay.Draws()
+
+    def app(self) -> web.Application:
+        """The application, ready to be served."""
+        app = web.Application(middlewares=[self._middleware], client_max_size=MOST_BYTES)
+        for prefix in ("/v1", "/run/{run}/v1"):
+            for route in relay.ROUTES:
+                app.router.add_post(prefix + route, self._passed_on(route))
+            app.router.add_get(prefix + "/models", self._models)
+        app.router.add_post("/score", self._score)
+        app.router.add_post("/reward", self._reward)
+        app.router.add_post("/get_reward", self._get_reward)
+        app.router.add_post("/remote_rm", self._remote_rm)
+        app.router.add_post("/verify", self._verify)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/openapi.json", self._openapi)
+        return app
+
+    # -- every request ------------------------------------------------------------------------------------
+
+    @property
+    def _middleware(self) -> Any:
+        @web.middleware
+        async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+            started = time.monotonic()
+            number = f"req_{secrets.token_hex(12)}"
+            self._numbers.waiting += 1
+            try:
+                response = await self._answer(request, handler)
+            finally:
+                self._numbers.waiting -= 1
+            took = time.monotonic() - started
+            resource = request.match_info.route.resource
+            route = resource.canonical if resource is not None else "unknown"
+            self._numbers.on_request(route, response.status, took)
+            if not response.prepared:
+                response.headers["x-request-id"] = number
+                response.headers["openai-processing-ms"] = str(round(took * 1000))
+                response.headers["X-Content-Type-Options"] = "nosniff"
+            if response.status >= 400:
+                log.info("%s: %s answered %d", number, route, response.status)
+            return response
+
+        return checked
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        head = request.headers
+        refusal = self._access.refusal(
+            request.method,
+            hosts=head.getall("Host", []),
+            origin=head.get("Origin", ""),
+            fetch_site=head.get("Sec-Fetch-Site", ""),
+            authorization=head.get("Authorization", ""),
+            content_type=head.get("Content-Type", ""),
+            encoding=head.get("Content-Encoding", ""),
+        )
+        if refusal is not None:
+            return _error(refusal.message, refusal.status)
+        if self._numbers.waiting > MOST_WAITING:
+            return _error(f"more than {MOST_WAITING:,} requests wait already", 503)
+        try:
+            return await handler(request)
+        except BadBody as error:
+            return _error(str(error), error.status, code=error.code)
+        except ConfigError as error:
+            return _error(str(error), 400)
+        except rewards.NoReward as error:
+            return _error(str(error), 500, code="no_verdict")
+        except web.HTTPException as error:
+            return _error(error.reason, error.status)
+        except Exception:
+            log.exception("a bug while answering %s", request.path)
+            return _error("a bug in plaudit; its log says more", 500)
+
+    async def _fields(self, request: web.Request) -> tuple[bytes, dict[str, Any]]:
+        """The body, and what it says."""
+        try:
+            async with asyncio.timeout(BODY_WITHIN):
+                body = await request.read()
+        except TimeoutError:
+            raise BadBody(f"the body took longer than {BODY_WITHIN:g} s", 408) from None
+        try:
+            fields = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadBody(f"the body is not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise BadBody("the body should be a JSON object")
+        return body, fields
+
+    # -- OpenAI's wire ------------------------------------------------------------------------------------
+
+    def _passed_on(self, route: str) -> Handler:
+        async def pass_on(request: web.Request) -> web.StreamResponse:
+            body, fields = await self._fields(request)
+            self._check_model(fields.get("model"))
+            is_sampled = relay.is_sampled(route, fields)
+            run = request.match_info.get("run") or request.headers.get("x-plaudit-run") or ""
+            draw = self._draws.next(run, relay.digest_of(route, fields)) if is_sampled else None
+            raw = relay.raw_request(route, body, fields, draw)
+            pending = self._shared.engine.submit(
+                [relay.sample_of(raw)], self._relay, deadline=_deadline(request)
+            )
+            try:
+                (verdict,) = await pending
+            except asyncio.CancelledError:
+                if is_sampled or not self._shared.finishes_abandoned:
+                    pending.cancel()
+                raise
+            return _relayed(verdict, is_stream=fields.get("stream") is True)
+
+        return pass_on
+
+    def _check_model(self, model: Any) -> None:
+        if self._shared.models and model not in self._shared.models:
+            known = ", ".join(self._shared.models)
+            raise BadBody(f"there is no model {model!r} here; there is {known}", 404, code="model_not_found")
+
+    async def _models(self, _: web.Request) -> web.Response:
+        data = [{"id": name, "object": "model", "owned_by": "plaudit"} for name in self._shared.models]
+        return _json({"object": "list", "data": data})
+
+    # -- samples ------------------------------------------------------------------------------------------
+
+    async def _score(self, request: web.Request) -> web.StreamResponse:
+        _, fields = await self._fields(request)
+        asked = rewards.read_asked(fields, self._shared.judge)
+        if fields.get("stream") is True:
+            return await self._streamed(request, asked)
+        verdicts = await self._verdicts(asked)
+        return _json({"verdicts": [rewards.verdict_fields(verdict) for verdict in verdicts]})
+
+    async def _streamed(self, request: web.Request, asked: rewards.Asked) -> web.StreamResponse:
+        """One line for each verdict, as they come."""
+        pending = self._shared.engine.submit(asked.samples, asked.judge, deadline=asked.deadline)
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        try:
+            await response.prepare(request)
+            async for index, verdict in _as_completed(pending):
+                self._count(asked, verdict)
+                line = msgspec.json.encode({"index": index, **rewards.verdict_fields(verdict)})
+                await response.write(line + b"\n")
+        except (asyncio.CancelledError, ConnectionError):
+            pending.cancel()
+            raise
+        return response
+
+    async def _verdicts(self, asked: rewards.Asked) -> list[Verdict]:
+        verdicts = await self._shared.engine.ascore(asked.samples, asked.judge, deadline=asked.deadline)
+        for verdict in verdicts:
+            self._count(asked, verdict)
+        return verdicts
+
+    def _count(self, asked: rewards.Asked, verdict: Verdict) -> None:
+        if (unit := unit_score(verdict, asked.judge)) is not None:
+            self._numbers.on_score(unit)
+
+    async def _reward(self, request: web.Request) -> web.Response:
+        _, fields = await self._fields(request)
+        asked = rewards.read_asked(fields, self._shared.judge)
+        found = rewards.rewards_of(asked, await self._verdicts(asked), fields.get("on_failure", "null"))
+        return _json({"rewards": found})
+
+    async def _get_reward(self, request: web.Request) -> web.Response:
+        _, fields = await self._fields(request)
+        samples = rewards.openrlhf_samples(fields)
+        return _json({"rewards": await self._forced(samples)})
+
+    async def _remote_rm(self, request: web.Request) -> web.Response:
+        _, fields = await self._fields(request)
+        (reward,) = await self._forced([rewards.slime_sample(fields)])
+        return _json(reward)
+
+    async def _verify(self, request: web.Request) -> web.Response:
+        _, fields = await self._fields(request)
+        (reward,) = await self._forced([rewards.nemo_gym_sample(fields)])
+        return _json({**fields, "reward": reward})
+
+    async def _forced(self, samples: list[Any]) -> list[float | None]:
+        """Rewards where the reply has no place for a missing one."""
+        asked = rewards.Asked(samples, self._shared.judge)
+        return rewards.rewards_of(asked, await self._verdicts(asked), self._shared.on_failure)
+
+    # -- numbers ------------------------------------------------------------------------------------------
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = self._numbers.text()
+        return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return _json({"status": "ok", "waiting": self._numbers.waiting - 1})
+
+    async def _openapi(self, _: web.Request) -> web.Response:
+        return _json(description())
+
+
+@contextlib.asynccontextmanager
+async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[str]:
+    """Serve on a port (0: any free one) and give the root URL. At the end, what is under way is answered."""
+    runner = web.AppRunner(
+        service.app(),
+        handler_cancellation=True,
+        keepalive_timeout=HEAD_WITHIN,
+        access_log=None,
+        shutdown_timeout=DRAIN_WITHIN,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, backlog=1024)
+        await site.start()
+        bound_host, bound_port = runner.addresses[0][:2]
+        yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
+    finally:
+        await runner.cleanup()
+
+
+def _deadline(request: web.Request) -> float | None:
+    """What the client says it waits for, in seconds."""
+    try:
+        seconds = float(request.headers.get("x-stainless-read-timeout", ""))
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < 86_400 else None
+
+
+def _relayed(verdict: Verdict, *, is_stream: bool) -> web.Response:
+    if verdict.score is None:
+        code = verdict.failure.cause.value if verdict.failure else ""
+        return _error(verdict.error or "no answer", relay.status_of(verdict), code=code)
+    headers = {
+        "Content-Type": "text/event-stream" if is_stream else JSON,
+        "x-plaudit-source": verdict.source.value,
+        "x-plaudit-cost": f"{(verdict.usage.cost or 0.0) if verdict.source is Source.CALL else 0.0:.6f}",
+    }
+    return web.Response(body=verdict.reason.encode(), headers=headers)
+
+
+def _error(message: str, status: int, *, code: str = "") -> web.Response:
+    """An error that clients do not try again: what could be done was done here."""
+    headers = {"Content-Type": JSON, "x-should-retry": "true" if status == 503 else "false"}
+    return web.Response(
+        body=relay.error_body(message, status=status, code=code), status=status, headers=headers
+    )
+
+
+def _json(value: Mapping[str, Any] | float | None) -> web.Response:
+    return web.Response(body=json.dumps(value).encode(), headers={"Content-Type": JSON})
+
+
+async def _as_completed(pending: Pending) -> AsyncIterator[tuple[int, Verdict]]:
+    """A batch's verdicts as they come, on an event loop."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Queue[tuple[int, Verdict] | None] = asyncio.Queue()
+
+    def follow() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            for item in pending.as_completed():
+                loop.call_soon_threadsafe(ready.put_nowait, item)
+            loop.call_soon_threadsafe(ready.put_nowait, None)
+
+    threading.Thread(target=follow, name="plaudit-stream", daemon=True).start()
+    while (item := await ready.get()) is not None:
+        yield item

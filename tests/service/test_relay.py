@@ -1,0 +1,103 @@
+"""Which requests share a reply, and what a failure is to an OpenAI client."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plaudit.service.relay import Draws, digest_of, error_body, is_sampled, raw_request, status_of
+from plaudit.types import Cause, Failure, Status, Verdict
+
+CHAT = "/chat/completions"
+ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, False),
+        ({"temperature": 0.0}, False),
+        ({"temperature": 0.7}, True),
+        ({"temperature": None}, True),
+        ({"temperature": False}, True),
+        ({"n": 1}, False),
+        ({"n": 4}, True),
+        ({"seed": 7}, False),
+    ],
+)
+def test_only_a_single_reply_at_temperature_0_is_a_question(change: dict[str, Any], expected: bool) -> None:
+    assert is_sampled(CHAT, {**ASK, **change}) is expected
+
+
+def test_a_request_without_a_temperature_is_a_draw_and_an_embedding_never_is() -> None:
+    without = {name: value for name, value in ASK.items() if name != "temperature"}
+    assert is_sampled(CHAT, without)
+    assert not is_sampled("/embeddings", without)
+
+
+def test_the_kth_equal_request_of_a_run_is_draw_k() -> None:
+    draws = Draws()
+    one, other = digest_of(CHAT, ASK), digest_of(CHAT, {**ASK, "seed": 1})
+    assert [draws.next("a", one), draws.next("a", one), draws.next("a", other)] == [0, 1, 0]
+    assert draws.next("b", one) == 0
+
+
+def test_draws_have_keys_of_their_own_and_a_rerun_has_the_same() -> None:
+    keys = [raw_request(CHAT, b"", ASK, draw).identity for draw in (None, 0, 1)]
+    assert len(set(keys)) == 3
+    assert raw_request(CHAT, b"other bytes", ASK, 1).identity == keys[2]
+
+
+@pytest.mark.parametrize("name", ["user", "metadata", "store", "safety_identifier", "prompt_cache_key"])
+def test_who_asks_is_no_part_of_the_question(name: str) -> None:
+    assert digest_of(CHAT, {**ASK, name: "x"}) == digest_of(CHAT, ASK)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"model": "n"}, {"top_k": 5}, {"stream": True}, {"tools": []}, {"messages": []}],
+)
+def test_everything_else_is(change: dict[str, Any]) -> None:
+    assert digest_of(CHAT, {**ASK, **change}) != digest_of(CHAT, ASK)
+    assert digest_of("/completions", ASK) != digest_of(CHAT, ASK)
+
+
+def test_the_order_of_fields_makes_no_difference() -> None:
+    assert digest_of(CHAT, dict(reversed(ASK.items()))) == digest_of(CHAT, ASK)
+
+
+def test_the_most_tokens_of_a_reply_are_known_to_budgets() -> None:
+    assert raw_request(CHAT, b"", {**ASK, "max_tokens": 10, "n": 3}, None).max_tokens == 30
+    assert raw_request(CHAT, b"", ASK, None).max_tokens > 1000
+
+
+@pytest.mark.parametrize(
+    ("cause", "facts", "expected"),
+    [
+        (Cause.REQUEST_REFUSED, {"http_status": 422}, 422),
+        (Cause.REQUEST_REFUSED, {}, 400),
+        (Cause.UNKNOWN_MODEL, {}, 404),
+        (Cause.BUDGET, {}, 402),
+        (Cause.RATE_LIMITED, {"http_status": 429}, 500),
+        (Cause.TIMED_OUT, {}, 500),
+        (Cause.REFUSED_KEY, {"http_status": 401}, 500),
+        (Cause.DEADLINE, {}, 500),
+    ],
+)
+def test_a_final_failure_is_none_that_a_client_would_try_again(
+    cause: Cause, facts: dict[str, int], expected: int
+) -> None:
+    verdict = Verdict(None, Status.FAILED, error="x", failure=Failure(cause, facts))
+    assert status_of(verdict) == expected
+
+
+def test_an_error_has_openais_form() -> None:
+    error = json.loads(error_body("no", status=404, code="model_not_found"))["error"]
+    assert error == {
+        "message": "no",
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "model_not_found",
+    }
