@@ -99,8 +99,9 @@ class _Call:
     def __init__(self, call: dict[str, Any], details: bool | None, response: str | None, *rest: Any) -> None:
         if unknown := [name for name in call if name not in (*BATCH, *VERL, *PASSED_BY_VERL)]:
             raise ConfigError(
-                f"compute_score takes no {unknown[0]!r}; "
-                "its settings come from the environment and from plaudit.toml"
+                "is no argument of compute_score; "
+                "its settings come from the environment and from plaudit.toml",
+                setting=unknown[0],
             )
         self.is_batch = any(call.get(name) is not None for name in BATCH)
         is_verl = any(call.get(name) is not None for name in VERL)
@@ -111,8 +112,9 @@ class _Call:
         response = call["solution_str"] if call.get("solution_str") is not None else response
         if not isinstance(response, str):
             raise ConfigError(
-                "compute_score has no response; call it as compute_score(response, ground_truth, "
-                f"dataset_name, extra_info), or with the lists {', '.join(BATCH)}"
+                "is missing; call it as compute_score(response, ground_truth, "
+                f"dataset_name, extra_info), or with the lists {', '.join(BATCH)}",
+                setting="solution_str",
             )
         truth, source, extra = rest
         self.samples = [row_sample(call.get("data_source") or source, response, truth, extra)]
@@ -127,14 +129,14 @@ class _Call:
 def _batch(call: Mapping[str, Any]) -> list[Sample]:
     responses = call.get("solution_strs")
     if responses is None:
-        raise ConfigError("solution_strs is missing; a batch needs its responses")
+        raise ConfigError("is missing; a batch needs its responses", setting="solution_strs")
     columns: list[Sequence[Any]] = []
     for name in BATCH:
         values = call.get(name)
         values = [None] * len(responses) if values is None else list(values)
         if len(values) != len(responses):
             raise ConfigError(
-                f"{name} has {len(values)} entries for {len(responses)} responses; give one for each"
+                f"has {len(values)} entries for {len(responses)} responses; give one for each", setting=name
             )
         columns.append(values)
     return [row_sample(*row) for row in zip(*columns, strict=True)]

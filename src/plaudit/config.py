@@ -208,8 +208,10 @@ class EngineConfig:
         for endpoint in self.endpoints:
             if endpoint.price is None:
                 raise ConfigError(
-                    f"a budget needs prices, and {endpoint.url} has none; give its Endpoint a price, "
-                    "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens"
+                    f"needs prices, and {endpoint.url} has none; give its Endpoint a price, "
+                    "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens",
+                    setting="budget",
+                    value=self.budget,
                 )
 
     @property

@@ -166,7 +166,10 @@ class Engine(BaseEngine):
         cache: Cache | Unset = UNSET,
     ) -> None:
         if not config.endpoints:
-            raise ConfigError("no endpoint: give the configuration one, like Endpoint('http://host:8000/v1')")
+            raise ConfigError(
+                "is empty: give the configuration one, like Endpoint('http://host:8000/v1')",
+                setting="endpoints",
+            )
         if transport is None:
             transport = functools.partial(open_transport, client=config.client, timeout=config.timeout)
             for endpoint in config.endpoints:

@@ -90,7 +90,7 @@ class Pending:
             EngineClosed: the verdicts cannot arrive in this process, or on this thread.
         """
         if by not in ("sample", "group"):
-            raise ConfigError(f"as_completed(by={by!r}) is unknown; use 'sample' or 'group'")
+            raise ConfigError("is unknown; use 'sample' or 'group'", setting="by", value=by)
         self._check_can_wait()
         return self._by_sample() if by == "sample" else self._by_group()
 

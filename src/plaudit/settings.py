@@ -250,18 +250,19 @@ def engine_config(
         if name not in known:
             near = _closest(name, known)
             hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}"
-            raise ConfigError(f"an engine has no option {name!r}; {hint}")
+            raise ConfigError(f"is no option of an engine; {hint}", setting=name)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
     endpoints = given.get("endpoints") or ()
     named = {name: given[name] for name in ("model", "api_key") if given.get(name)}
     if endpoints and (url or named):
         raise ConfigError(
-            "endpoints= come with their own URL, model and key; leave out url=, model= and api_key="
+            "come with their own URL, model and key; leave out url=, model= and api_key=", setting="endpoints"
         )
     if not (endpoints or url or settings.base_url):
         raise ConfigError(
-            "no endpoint: pass url= (like http://localhost:8000/v1), or set OPENAI_BASE_URL; "
-            "for a model on this machine see plaudit.local.LocalServer"
+            "is missing: give it, like http://localhost:8000/v1, or set OPENAI_BASE_URL; "
+            "for a model on this machine see plaudit.local.LocalServer",
+            setting="url",
         )
     if url:
         endpoints = (Endpoint(url, **_common(settings, **named)),)

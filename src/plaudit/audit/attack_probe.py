@@ -203,7 +203,9 @@ def checked_pass_mark(pass_mark: float | None, scale: tuple[float, float]) -> fl
     if pass_mark is None:
         return (low + high) / 2
     if not low < pass_mark <= high:
-        raise ConfigError(f"pass_mark={pass_mark:g} should be above {low:g} and at most {high:g}")
+        raise ConfigError(
+            f"should be above {low:g} and at most {high:g}", setting="pass_mark", value=pass_mark
+        )
     return pass_mark
 
 

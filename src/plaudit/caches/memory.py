@@ -22,7 +22,9 @@ class MemoryCache:
     def __init__(self, *, max_entries: int = 100_000, max_bytes: int = 256 * 2**20) -> None:
         if max_entries < 1 or max_bytes < 1:
             raise ConfigError(
-                f"max_entries={max_entries}, max_bytes={max_bytes} leave no room for an entry; use 1 or more"
+                f"and max_bytes={max_bytes} leave no room for an entry; use 1 or more",
+                setting="max_entries",
+                value=max_entries,
             )
         self._max_entries = max_entries
         self._max_bytes = max_bytes

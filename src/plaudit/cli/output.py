@@ -152,11 +152,15 @@ def open_sink(place: str) -> FileSink | StreamSink:
     """stdout for `-`, a stream for a device or a named pipe, else a file."""
     if place == "-":
         if sys.stdout is None:
-            raise ConfigError("stdout is closed; name a file with -o")
+            raise ConfigError("cannot be stdout, which is closed; name a file", setting="output", value="-")
         return StreamSink(sys.stdout.buffer)
     path = Path(place).expanduser()
     if path.is_dir():
-        raise ConfigError(f"{place} is a folder; name the file to write, like {path / 'scored.jsonl'}")
+        raise ConfigError(
+            f"is a folder; name the file to write, like {path / 'scored.jsonl'}",
+            setting="output",
+            value=str(place),
+        )
     if path.exists() and not path.is_file():
         return StreamSink(path.open("wb", buffering=0), place)  # /dev/null is not to be replaced by a file
     return FileSink(path)
@@ -181,7 +185,11 @@ def partial_path(path: Path) -> Path:
 
 def _require_folder(path: Path) -> None:
     if not path.parent.is_dir():
-        raise ConfigError(f"{path} cannot be written: there is no folder {path.parent}; make it first")
+        raise ConfigError(
+            f"cannot be written: there is no folder {path.parent}; make it first",
+            setting="output",
+            value=str(path),
+        )
 
 
 def _throw_away(file: BinaryIO, path: Path) -> None:
@@ -193,7 +201,9 @@ def _throw_away(file: BinaryIO, path: Path) -> None:
 def _refuse_planted_link(path: Path) -> None:
     """A link in a folder that others can write to may lead to any file of ours."""
     if path.is_symlink() and sys.platform != "win32" and path.lstat().st_uid not in (0, os.getuid()):
-        raise ConfigError(f"{path} is a link that another user has made; name the file itself with -o")
+        raise ConfigError(
+            "is a link that another user has made; name the file itself", setting="output", value=str(path)
+        )
 
 
 def _create_locked(path: Path) -> tuple[BinaryIO, Path]:
@@ -206,7 +216,9 @@ def _create_locked(path: Path) -> tuple[BinaryIO, Path]:
             if path.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # a private file stays private
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; name another place with -o") from None
+        raise ConfigError(
+            f"cannot be written: {error.strerror}; name another place", setting="output", value=str(path)
+        ) from None
     return file, temporary
 
 
@@ -232,7 +244,9 @@ def _remove_leftovers(path: Path) -> None:
                 found.unlink(missing_ok=True)
         except BlockingIOError:
             raise ConfigError(
-                f"another run is writing {path}; wait for it, or choose another file with -o"
+                "is being written by another run; wait for it, or choose another file",
+                setting="output",
+                value=str(path),
             ) from None
         except OSError:
             continue  # it cannot be locked or removed: it only takes room

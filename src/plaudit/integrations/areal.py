@@ -31,7 +31,7 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "reward_fn" in kwargs:
-            raise ConfigError("reward_fn is not used here: the judge gives the reward; remove it")
+            raise ConfigError("is not used here: the judge gives the reward; remove it", setting="reward_fn")
         super().__init__(_is_never_called, *args, **kwargs)
         self.async_reward_fn = self._judged
 

@@ -36,7 +36,9 @@ class Rendezvous:
         first.
         """
         if size < 1:
-            raise ConfigError(f"group {group!r} of size={size} can never meet; give its size, 1 or more")
+            raise ConfigError(
+                f"of group {group!r} can never be met; give its size, 1 or more", setting="size", value=size
+            )
         if not timeout > 0:
             raise ConfigError(
                 "leaves no time to meet; give seconds, above 0", setting="timeout", value=timeout
@@ -52,8 +54,10 @@ class Rendezvous:
                 gathering.alarm = loop.call_later(timeout, self._part, group)
         elif gathering.size != size:
             raise ConfigError(
-                f"group {group!r} is waiting for {gathering.size} members, and {member!r} says size={size}; "
-                "give every member the same size"
+                f"of {member!r} differs: group {group!r} is waiting for {gathering.size} members; "
+                "give every member the same size",
+                setting="size",
+                value=size,
             )
         gathering.came[member] = payload
         if len(gathering.came) >= size:

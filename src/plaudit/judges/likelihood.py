@@ -73,8 +73,10 @@ class Likelihood:
         prompt = _plain(_words(sample))
         if max(len(prompt), len(answer)) > self.max_chars:
             raise ConfigError(
-                f"the sample has {max(len(prompt), len(answer)):,} characters in one text, and max_chars is "
-                f"{self.max_chars:,}; a likelihood is meant for short answers"
+                f"is less than the {max(len(prompt), len(answer)):,} characters of a text, "
+                f"{self.max_chars:,}; a likelihood is meant for short answers",
+                setting="max_chars",
+                value=self.max_chars,
             )
         return LikelihoodRequest(self.template.replace(PLACE, prompt), f" {answer}")
 

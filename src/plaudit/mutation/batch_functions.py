@@ -254,7 +254,8 @@ class _Rewriting:
         for name, given in (("operators", operators), ("references", references)):
             if len(given) != len(queries):
                 raise ConfigError(
-                    f"there are {len(given)} {name} for {len(queries)} queries; give one for each query"
+                    f"has {len(given)} entries for {len(queries)} queries; give one for each query",
+                    setting=name,
                 )
         samples = [rewriting(*pair) for pair in zip(queries, operators, strict=True) if not pair[1].is_keep]
         return _Rewriting(queries, operators, references, samples)

@@ -262,7 +262,9 @@ class StaticEncoder:
             raise ConfigError(f"is unknown; use one of {', '.join(DEVICES)}", setting="device", value=device)
         torch = sys.modules.get("torch")
         if device == "cuda" and not (torch and torch.cuda.is_available()):
-            raise ConfigError("device='cuda' needs torch imported and a GPU it can see; use device='auto'")
+            raise ConfigError(
+                "needs torch imported and a GPU it can see; use device='auto'", setting="device", value="cuda"
+            )
         self._tokenizer, matrix = _load(folder or _installed())
         self._dim = int(matrix.shape[1])
         self._sums: _CpuSums | _GpuSums = _CpuSums(matrix)

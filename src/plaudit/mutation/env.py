@@ -173,7 +173,8 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         numbers = list(range(self.num_envs)) if env_id is None else [int(number) for number in env_id]
         if len(actions) != len(numbers):
             raise ConfigError(
-                f"there are {len(actions)} actions for {len(numbers)} environments; give one each"
+                f"has {len(actions)} entries for {len(numbers)} environments; give one each",
+                setting="actions",
             )
         checked = []
         for number, action in zip(numbers, actions, strict=True):  # all of them, before any begins
@@ -268,7 +269,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
             return [None if seed is None else int(seed) + number for number in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ConfigError(
-                f"there are {len(seed)} seeds for {self.num_envs} environments; give one for each"
+                f"has {len(seed)} entries for {self.num_envs} environments; give one for each", setting="seed"
             )
         return list(seed)
 
@@ -278,7 +279,8 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         mask = np.asarray(options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
             raise ConfigError(
-                f"reset_mask should be {self.num_envs} booleans, at least one of them true, not {mask!r}"
+                f"should be {self.num_envs} booleans, at least one of them true, not {mask!r}",
+                setting="reset_mask",
             )
         return [int(number) for number in np.flatnonzero(mask)]
 

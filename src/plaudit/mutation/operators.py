@@ -42,13 +42,16 @@ class Operator:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise ConfigError(
-                f"operator name {self.name!r} is no name; use up to 40 letters, digits, - and _, "
-                'and begin with a letter, like "ask_for_format"'
+                "is no name; use up to 40 letters, digits, - and _, "
+                'and begin with a letter, like "ask_for_format"',
+                setting="name",
+                value=self.name,
             )
         if self.instruction is not None and not has_words(self.instruction):
             raise ConfigError(
-                f"operator {self.name!r} has no instruction; say how the question is to be rewritten, "
-                'like "Put it into simpler words."'
+                f"of the operator {self.name!r} is empty; say how the question is to be rewritten, "
+                'like "Put it into simpler words."',
+                setting="instruction",
             )
 
     @property
@@ -80,9 +83,7 @@ def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
 def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """The operators as a tuple; ConfigError where there are none, or two of one name."""
     if not operators:
-        raise ConfigError(
-            "there is no operator to choose from; use builtin_operators(), or a file of your own"
-        )
+        raise ConfigError("are empty; use builtin_operators(), or a file of your own", setting="operators")
     seen: set[str] = set()
     for operator in operators:
         if operator.name in seen:

@@ -151,7 +151,7 @@ class MutationTask:
     def __post_init__(self) -> None:
         if not self.questions:
             raise ConfigError(
-                "there is no question to rewrite; use builtin_questions(), or a file of your own"
+                "are empty; use builtin_questions(), or a file of your own", setting="questions"
             )
         check_operators(self.operators)
         object.__setattr__(self, "chain", Chain(self.models))

@@ -43,22 +43,24 @@ class Training:
     def __post_init__(self) -> None:
         for name in ("num_processes", "num_steps", "ppo_epoch", "num_mini_batch", "num_env_steps"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{flag(name)} {getattr(self, name)} is too small; use 1 or more")
+                raise ConfigError("is too small; use 1 or more", setting=name, value=getattr(self, name))
         if self.num_mini_batch * 2 > self.rollout:
             raise ConfigError(
-                f"--num-mini-batch {self.num_mini_batch} is more than {self.rollout} samples can fill "
+                f"is more than {self.rollout} samples can fill "
                 f"(--num-processes {self.num_processes} x --num-steps {self.num_steps}), at two samples or "
-                f"more each; use {self.rollout // 2} or fewer, or more steps"
+                f"more each; use {self.rollout // 2} or fewer, or more steps",
+                setting="num_mini_batch",
+                value=self.num_mini_batch,
             )
         for name in ("lr", "clip_param", "max_grad_norm"):
             if not 0.0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{flag(name)} {getattr(self, name)} is no use; give a number above 0")
+                raise ConfigError("is no use; give a number above 0", setting=name, value=getattr(self, name))
         for name in ("gamma", "gae_lambda"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{flag(name)} {getattr(self, name)} should be from 0 to 1")
+                raise ConfigError("should be from 0 to 1", setting=name, value=getattr(self, name))
         for name in ("entropy_coef", "value_loss_coef", "seed"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{flag(name)} {getattr(self, name)} should be 0 or more")
+                raise ConfigError("should be 0 or more", setting=name, value=getattr(self, name))
 
     @property
     def rollout(self) -> int:

@@ -36,7 +36,7 @@ def metrics(
     """Everything there is to plot about one batch; pass what there is. `lengths`: of the judged responses."""
     if lengths is not None and len(lengths) != len(verdicts):
         raise ConfigError(
-            f"lengths has {len(lengths)} entries for {len(verdicts)} verdicts; give one for each"
+            f"has {len(lengths)} entries for {len(verdicts)} verdicts; give one for each", setting="lengths"
         )
     found: dict[str, float | None] = {}
     if verdicts or summary is not None:

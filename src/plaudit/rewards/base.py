@@ -27,7 +27,9 @@ class Rows:
     def known_lengths(self, asker: str) -> Sequence[float]:
         """The lengths. Raises ConfigError, naming who asks, where nobody gave them."""
         if self.lengths is None:
-            raise ConfigError(f"lengths are missing, and {asker} needs them; pass lengths= in tokens")
+            raise ConfigError(
+                f"are missing, and {asker} needs them; pass lengths= in tokens", setting="lengths"
+            )
         return self.lengths
 
 

@@ -71,8 +71,10 @@ class Component:
             self.source is None or isinstance(self.source, str) or hasattr(self.source, "values")
         ):
             raise ConfigError(
-                f"source of {self.name!r} is {self.source!r}; give a RewardSource like RuleReward(fn), "
-                "or the name of a list of verdicts"
+                f"of {self.name!r} is no source; give a RewardSource like RuleReward(fn), "
+                "or the name of a list of verdicts",
+                setting="source",
+                value=self.source,
             )
 
     @property
@@ -164,16 +166,17 @@ class Reward:
         self.policy = FailurePolicy(on_failure, on_content_failure, max_failure_rate, tie_eps)
         self.components = tuple(components)
         if not self.components:
-            raise ConfigError('components is empty; add at least one, like Component("quality")')
+            raise ConfigError('is empty; add at least one, like Component("quality")', setting="components")
         names = Counter(component.name for component in self.components)
         if twice := [name for name, count in names.items() if count > 1]:
-            raise ConfigError(f"components: {twice[0]!r} is there twice; give each a name of its own")
+            raise ConfigError(f"has {twice[0]!r} twice; give each a name of its own", setting="components")
         for component in self.components:
             is_judged = component.column is not None and component.use != "observe"
             if on_content_failure == "floor" and is_judged and component.floor is None:
                 raise ConfigError(
-                    f"floor of {component.name!r} is missing; on_content_failure='floor' needs the lowest "
-                    "value that each judge can give"
+                    f"of {component.name!r} is missing; on_content_failure='floor' needs the lowest "
+                    "value that each judge can give",
+                    setting="floor",
                 )
 
     def combine(
@@ -240,7 +243,9 @@ class Reward:
     def _judged(self, component: Component, verdicts: Verdicts, count: int) -> tuple[Numbers, dict[int, str]]:
         name = component.column or ""
         if name not in verdicts:
-            raise ConfigError(f"verdicts[{name!r}] is missing; the component {component.name!r} reads it")
+            raise ConfigError(
+                f"is missing; the component {component.name!r} reads it", setting=f"verdicts[{name!r}]"
+            )
         given = verdicts[name]
         check_length(f"verdicts[{name!r}]", given, count)
         column = with_nan([verdict.score for verdict in given])

@@ -72,13 +72,15 @@ def numbers_of(name: str, values: Sequence[float], *, at_least: float = -np.inf)
     try:
         array: Any = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"{name} should be numbers, one for each row") from None
+        raise ConfigError("should be numbers, one for each row", setting=name) from None
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= at_least)))
     if array.ndim != 1:
-        raise ConfigError(f"{name} has {array.ndim} dimensions; give one number for each row")
+        raise ConfigError(f"has {array.ndim} dimensions; give one number for each row", setting=name)
     if len(bad):
         floor = "" if at_least == -np.inf else f" of {at_least:g} or more"
-        raise ConfigError(f"{name}[{bad[0]}] is {values[bad[0]]!r}; it should be a finite number{floor}")
+        raise ConfigError(
+            f"should be a finite number{floor}", setting=f"{name}[{bad[0]}]", value=values[bad[0]]
+        )
     return np.asarray(array, dtype=np.float64)
 
 
@@ -103,7 +105,7 @@ def gaps_of(name: str, values: Sequence[float | None]) -> tuple[Numbers, Flags]:
 def check_length(name: str, values: Sequence[object], rows: int) -> None:
     """Raise ConfigError unless there is one value for each row."""
     if len(values) != rows:
-        raise ConfigError(f"{name} has {len(values)} entries for {rows} rows; give one for each")
+        raise ConfigError(f"has {len(values)} entries for {rows} rows; give one for each", setting=name)
 
 
 def check_finite(name: str, value: object, *, at_least: float = -np.inf) -> None:

@@ -74,7 +74,7 @@ class LengthPenalty:
         for name in ("target", "budget"):
             value = getattr(self, name)
             if self.reference == name and value is None:
-                raise ConfigError(f"{name} is missing; reference={name!r} needs it, in tokens")
+                raise ConfigError(f"is missing; reference={name!r} needs it, in tokens", setting=name)
             if self.reference != name and value is not None:
                 raise ConfigError(
                     f"has no effect; set reference={name!r}, or leave it out", setting=name, value=value
@@ -117,7 +117,9 @@ class LengthPenalty:
         if self.reference == "budget":
             return np.full(len(tokens), (self.budget or 0.0) / (1.0 + self.outer_ratio))
         if groups is None:
-            raise ConfigError("groups are missing; the median of a group needs them, one for each row")
+            raise ConfigError(
+                "are missing; the median of a group needs them, one for each row", setting="groups"
+            )
         check_length("groups", groups, len(tokens))
         grouping = Grouping(groups)
         medians = np.where(grouping.sizes > 1, grouping.medians(tokens), 0.0) if len(tokens) else tokens
@@ -127,7 +129,9 @@ class LengthPenalty:
         if self.gate == "none":
             return np.ones(rows, dtype=np.bool_)
         if base is None:
-            raise ConfigError('base is missing; gate="positive" needs each row\'s reward without the penalty')
+            raise ConfigError(
+                'is missing; gate="positive" needs each row\'s reward without the penalty', setting="base"
+            )
         check_length("base", base, rows)
         rewards, is_known = gaps_of("base", base)
         return np.asarray(is_known & (rewards > self.gate_threshold), dtype=np.bool_)

@@ -68,7 +68,8 @@ class FormatReward:
             raise ConfigError(f"is one text; write tags=({self.tags!r},)", setting="tags", value=self.tags)
         if (self.pattern is None) == (not self.tags):
             raise ConfigError(
-                'a FormatReward needs pattern or tags, one of them; like tags=("think", "answer")'
+                'or pattern, one of them, is needed by a FormatReward; like tags=("think", "answer")',
+                setting="tags",
             )
         if self.pattern is not None and not self.pattern.strip("*"):
             raise ConfigError(
@@ -76,7 +77,9 @@ class FormatReward:
             )
         for tag in self.tags:
             if not tag or not tag.replace("_", "a").replace("-", "a").isalnum():
-                raise ConfigError(f"tags: {tag!r} is no name; write it without brackets, like 'answer'")
+                raise ConfigError(
+                    f"has {tag!r}, which is no name; write it without brackets, like 'answer'", setting="tags"
+                )
         if len(set(self.tags)) < len(self.tags):
             raise ConfigError(
                 "names one twice; each comes once in a response", setting="tags", value=self.tags

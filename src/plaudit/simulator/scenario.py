@@ -190,7 +190,9 @@ class Tenant(Struct, frozen=True, forbid_unknown_fields=True):
         _at_least(0.0, self, "load", "off", "start")
         if self.on is not None and not (self.on > 0 and self.off > 0):
             raise ConfigError(
-                f"a tenant with on={self.on}, off={self.off} has no period; give both, or leave on out"
+                f"and off={self.off} of a tenant make no period; give both, or leave on out",
+                setting="on",
+                value=self.on,
             )
 
 
@@ -248,11 +250,12 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self.before_limits and self.kind not in ("error", "down", "reset"):
             raise ConfigError(
-                f"a fault {self.kind!r} needs service, so it cannot come before_limits; leave that out"
+                f"is not for a fault {self.kind!r}, which needs service; leave it out",
+                setting="before_limits",
             )
         if self.kind not in get_args(FaultKind):
             raise ConfigError(
-                f"fault kind {self.kind!r} is unknown; use one of {', '.join(get_args(FaultKind))}"
+                f"is unknown; use one of {', '.join(get_args(FaultKind))}", setting="kind", value=self.kind
             )
         if not 0.0 <= self.probability <= 1.0:
             raise ConfigError(
@@ -284,9 +287,13 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         times = [at for at, _ in self.schedule]
         if times != sorted(times):
-            raise ConfigError(f"schedule {self.schedule} goes back in time; sort it by its first numbers")
+            raise ConfigError(
+                "goes back in time; sort it by its first numbers", setting="schedule", value=self.schedule
+            )
         if self.schedule and isinstance(self.capacity, Unlimited):
-            raise ConfigError("a schedule changes a capacity, and this one is unlimited; choose another kind")
+            raise ConfigError(
+                "changes a capacity, and this one is unlimited; choose another kind", setting="schedule"
+            )
         _at_least(1, self, "dimensions")
 
     def replace(self, **changes: Any) -> Scenario:

@@ -51,11 +51,15 @@ def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) ->
 
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":
-        raise ConfigError(f"there is no HTTP client {name!r}; use 'httptools', 'aiohttp' or 'pyreqwest'")
+        raise ConfigError(
+            "is no HTTP client; use 'httptools', 'aiohttp' or 'pyreqwest'", setting="client", value=name
+        )
     try:
         from plaudit.transports.pyreqwest_client import PyreqwestClient
     except ImportError as error:
         raise ConfigError(
-            "client 'pyreqwest' is not installed; `pip install plaudit[fast]` does that, or use 'httptools'"
+            "is not installed; `pip install plaudit[fast]` does that, or use 'httptools'",
+            setting="client",
+            value="pyreqwest",
         ) from error
     return PyreqwestClient(endpoint, proxy=proxy, timeout=timeout)

@@ -49,8 +49,9 @@ def headers_for(endpoint: Endpoint) -> dict[str, str]:
         key = endpoint.key.strip()
         if not key.isascii() or not key.isprintable():
             raise ConfigError(
-                f"the API key for {endpoint.url} holds a character that no header can carry; "
-                "check that OPENAI_API_KEY was copied whole, and nothing else with it"
+                f"for {endpoint.url} holds a character that no header can carry; "
+                "check that OPENAI_API_KEY was copied whole, and nothing else with it",
+                setting="api_key",
             )
         headers["Authorization"] = f"Bearer {key}"
     return headers

@@ -86,7 +86,9 @@ class BatchReward:
         options: Mapping[str, Any],
     ) -> None:
         if engine is not None and options:
-            raise ConfigError(f"engine= comes with its own {', '.join(options)}; leave out one or the other")
+            raise ConfigError(
+                f"comes with its own {', '.join(options)}; leave out one or the other", setting="engine"
+            )
         self._judges = judges
         self._rules = rules
         self._reward = reward
@@ -136,7 +138,8 @@ class BatchReward:
         """
         if completion_ids is None and self._has_penalty:
             raise ConfigError(
-                "completion_ids are missing, and a length penalty counts them; pass them, or no penalty="
+                "are missing, and a length penalty counts them; pass them, or no penalty=",
+                setting="completion_ids",
             )
         samples = self._samples(prompts, completions, columns, trainer_of(columns))
         asked = self._collected(samples)

@@ -106,7 +106,7 @@ def _ruled(
     """A component for each rule, and the function that TRL would have called, where it is one."""
     if weights is not None and len(weights) != len(rules):
         raise ConfigError(
-            f"rule_weights has {len(weights)} entries for {len(rules)} rules; give one for each"
+            f"has {len(weights)} entries for {len(rules)} rules; give one for each", setting="rule_weights"
         )
     ruled: list[tuple[Component, Rule | None]] = []
     for number, rule in enumerate(rules):
@@ -114,8 +114,10 @@ def _ruled(
         if isinstance(rule, Component):
             if weight is not None:
                 raise ConfigError(
-                    f"rule_weights[{number}]={weight} is for a Component, which has a weight of its own: "
-                    f"Component({rule.name!r}, ..., weight={weight})"
+                    f"is for a Component, which has a weight of its own: "
+                    f"Component({rule.name!r}, ..., weight={weight})",
+                    setting=f"rule_weights[{number}]",
+                    value=weight,
                 )
             ruled.append((rule, None))
         elif callable(rule):
@@ -123,6 +125,8 @@ def _ruled(
             ruled.append((Component(name, weight=1.0 if weight is None else weight), rule))
         else:
             raise ConfigError(
-                f"rules[{number}]={rule!r} is no rule; give a reward function as TRL has them, or a Component"
+                "is no rule; give a reward function as TRL has them, or a Component",
+                setting=f"rules[{number}]",
+                value=rule,
             )
     return ruled

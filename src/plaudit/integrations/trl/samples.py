@@ -28,7 +28,8 @@ def samples_of(
     """One sample for each completion, in order; `reference` names the column with the right answers."""
     if len(prompts) != len(completions):
         raise ConfigError(
-            f"completions has {len(completions)} entries for {len(prompts)} prompts; give one for each"
+            f"has {len(completions)} entries for {len(prompts)} prompts; give one for each",
+            setting="completions",
         )
     rows = columns_of(columns, len(prompts))
     references = _references(rows, reference, len(prompts))

@@ -28,7 +28,7 @@ def check_options(options: Iterable[str], *, own: Iterable[str]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-            raise ConfigError(f"reward_function has no option {name!r}; {hint}")
+            raise ConfigError(f"is no option of reward_function; {hint}", setting=name)
 
 
 def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:

@@ -72,7 +72,7 @@ class BatchRewardManager:
         )
         has_function = compute_score is not None and not is_verls_own(compute_score)
         if has_function and judge is not None:
-            raise ConfigError("compute_score and judge are both given; leave out one of them")
+            raise ConfigError("and judge are both given; leave out one of them", setting="compute_score")
         if reward_kwargs and not has_function:
             raise ConfigError(
                 f"{next(iter(reward_kwargs))!r} is for a compute_score of yours, and there is none; "

@@ -94,12 +94,16 @@ class LengthPenaltyConfig:
             )
         if self.on_failure == "mask":
             raise ConfigError(
-                "on_failure='mask' leaves gaps, and verl's reward tensor has none; use 'group_mean', which "
-                "gives no advantage, 'raise', or a number"
+                "leaves gaps, and verl's reward tensor has none; use 'group_mean', which "
+                "gives no advantage, 'raise', or a number",
+                setting="on_failure",
+                value="mask",
             )
         if not (self.enable_rule or self.enable_openai_reward):
             raise ConfigError(
-                "enable_rule=False and enable_openai_reward=False leave nothing to reward by; enable one"
+                "and enable_openai_reward=False leave nothing to reward by; enable one",
+                setting="enable_rule",
+                value=False,
             )
         self.reward()  # says now what is wrong with its numbers
 
@@ -111,15 +115,15 @@ class LengthPenaltyConfig:
         names = [item.name for item in fields(cls)]
         if given is not None and not hasattr(given, "items"):
             raise ConfigError(
-                f"length_penalty_config is {type(given).__name__}; give a LengthPenaltyConfig, or a table of "
-                f"{', '.join(names)}"
+                f"is {type(given).__name__}; give a LengthPenaltyConfig, or a table of {', '.join(names)}",
+                setting="length_penalty_config",
             )
         table = {str(name): value for name, value in given.items()} if given is not None else {}
         for name in table:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-                raise ConfigError(f"length_penalty_config has no {name!r}; {hint}")
+                raise ConfigError(f"is no setting of length_penalty_config; {hint}", setting=name)
         if table.get("api_key"):
             log.warning(
                 "length_penalty_config.api_key stands in the trainer's configuration, which verl prints and "
@@ -160,8 +164,9 @@ class LengthPenaltyConfig:
         url = self.api_endpoint
         if not url and not settings.base_url:
             raise ConfigError(
-                "no endpoint for the judge: set api_endpoint in length_penalty_config, like https://host/v1, "
-                "or run: export OPENAI_BASE_URL=..."
+                "is missing, so there is no judge: set it in length_penalty_config, like https://host/v1, "
+                "or run: export OPENAI_BASE_URL=...",
+                setting="api_endpoint",
             )
         config, live = configure(
             settings,
