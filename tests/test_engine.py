@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from complaints import about
 from held import GOOD, Held
 from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, samples, taking
 from until import until
@@ -286,12 +287,12 @@ def test_an_engine_from_a_configuration_is_that_configuration(
 
 
 def test_an_option_that_does_not_exist_is_named_with_the_one_that_does() -> None:
-    with pytest.raises(ConfigError, match="'max_concurent'; did you mean max_concurrent"):
+    with pytest.raises(ConfigError, check=about("max_concurent")):
         Engine("http://host/v1", model="m", max_concurent=3)  # type: ignore[call-arg]
 
 
 def test_a_configuration_without_endpoints_opens_no_engine() -> None:
-    with pytest.raises(ConfigError, match="no endpoint"):
+    with pytest.raises(ConfigError, check=about("endpoints")):
         Engine.from_config(EngineConfig())
 
 
@@ -306,32 +307,32 @@ def test_what_is_left_out_comes_from_the_file_of_the_project(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "setting"),
     [
-        ({"url": None}, "OPENAI_BASE_URL"),
-        ({"url": "localhost:8000"}, "url='localhost:8000'"),
-        ({"endpoints": [Endpoint("http://a")]}, "leave out url="),
-        ({"max_concurrent": 0}, "max_concurrent=0 allows no call"),
-        ({"rpm": -1}, "rpm=-1 allows no call"),
-        ({"timeout": 0.0}, "timeout=0.0 leaves no time"),
-        ({"budget": 5.0}, "a budget needs prices, and http://a/v1 has none"),
-        ({"budget": -1.0}, "budget=-1.0 is no sum of money"),
-        ({"client": "requests"}, "no HTTP client 'requests'"),
-        ({"api_key": "sk-schlüssel"}, "no header can carry"),
+        ({"url": None}, "url"),
+        ({"url": "localhost:8000"}, "url"),
+        ({"endpoints": [Endpoint("http://a")]}, "endpoints"),
+        ({"max_concurrent": 0}, "max_concurrent"),
+        ({"rpm": -1}, "rpm"),
+        ({"timeout": 0.0}, "timeout"),
+        ({"budget": 5.0}, "budget"),
+        ({"budget": -1.0}, "budget"),
+        ({"client": "requests"}, "client"),
+        ({"api_key": "sk-schlüssel"}, "api_key"),
     ],
     ids=str,
 )
 def test_a_setting_that_cannot_be_is_refused_before_anything_starts(
-    arguments: dict[str, object], words: str
+    arguments: dict[str, object], setting: str
 ) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
+    with pytest.raises(ConfigError, check=about(setting)) as caught:
         Engine(**{"url": "http://a/v1", "model": "m", **arguments})  # type: ignore[arg-type]
     assert "sk-" not in str(caught.value)
 
 
 @pytest.mark.parametrize("deadline", [0.0, -1.0, float("nan")])
 def test_a_deadline_in_the_past_is_refused(deadline: float) -> None:
-    with simulated() as engine, pytest.raises(ConfigError, match="give seconds from now"):
+    with simulated() as engine, pytest.raises(ConfigError, check=about("deadline")):
         engine.submit(samples(1), JUDGE, deadline=deadline)
 
 

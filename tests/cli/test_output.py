@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from complaints import about
 
 from plaudit.cli.output import FileSink, StreamSink, open_sink, partial_path
 from plaudit.errors import ConfigError
@@ -37,7 +38,7 @@ def test_what_a_killed_run_left_is_taken_over(tmp_path: Path) -> None:
 
 def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
     first = FileSink(tmp_path / "out.jsonl")
-    with pytest.raises(ConfigError, match="another run is writing"):
+    with pytest.raises(ConfigError, check=about("output")):
         FileSink(tmp_path / "out.jsonl")
     first.discard()
     FileSink(tmp_path / "out.jsonl").discard()
@@ -84,12 +85,12 @@ def test_a_link_stays_a_link_and_a_private_file_private(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no folder .*results; make it first"):
+    with pytest.raises(ConfigError, check=about("output")):
         FileSink(tmp_path / "results" / "out.jsonl")
 
 
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"is a folder; name the file to write, like .*scored\.jsonl"):
+    with pytest.raises(ConfigError, check=about("output")):
         open_sink(str(tmp_path))
 
 
@@ -137,7 +138,7 @@ def test_an_output_that_is_another_users_link_is_refused(tmp_path: Path) -> None
     victim.write_bytes(b"precious")
     link.symlink_to(victim)
     os.lchown(link, 65534, 65534)
-    with pytest.raises(ConfigError, match="a link that another user has made; name the file itself"):
+    with pytest.raises(ConfigError, check=about("output")):
         FileSink(link)
 
 

@@ -92,7 +92,7 @@ def test_a_port_in_use_is_named_with_the_way_out() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--scenario", "nowhere"], "there is no scenario 'nowhere'"),
+        (["--scenario", "nowhere"], "--scenario nowhere"),
         (["--scenario", "gone.toml"], "gone.toml cannot be read"),
         (["--speed", "0"], "--speed 0 stops time"),
         (["--capacity", "0"], "slots=0 is too small"),

@@ -30,7 +30,7 @@ def test_an_empty_question_file(tmp_path: Path) -> None:
 def test_an_operator_without_instruction(tmp_path: Path) -> None:
     file = tmp_path / "operators.toml"
     file.write_text('[[operators]]\nname = "mute"\ninstruction = " "\n')
-    assert "operator 'mute' has no instruction" in refused("--operators", str(file))
+    assert "instruction of the operator 'mute'" in refused("--operators", str(file))
 
 
 def test_flags_that_exclude_each_other() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 from stand_in import documented
 
 
@@ -92,5 +93,5 @@ def test_the_workflows_of_a_process_share_one_engine() -> None:
 
 
 def test_a_reward_fn_beside_the_judge_is_refused() -> None:
-    with pytest.raises(ConfigError, match="reward_fn is not used here"):
+    with pytest.raises(ConfigError, check=about("reward_fn")):
         workflow(JUDGE, **Choosy().options)(reward_fn=len, gconfig=Gconfig(), tokenizer=Tokenizer())

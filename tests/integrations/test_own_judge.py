@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from choosy import Choosy
+from complaints import about
 
 from plaudit import Engine, Jury, Rubric
 from plaudit.errors import ConfigError
@@ -133,7 +134,7 @@ def test_a_judge_whose_scale_is_not_clear_is_refused_before_the_first_call(way: 
 @pytest.mark.parametrize("judge", [Scaleless(), Backwards()], ids=lambda j: type(j).__name__)
 def test_the_engine_refuses_it_too(judge: Any) -> None:
     transport = Figures()
-    with Engine(**transport.options) as engine, pytest.raises(ConfigError, match="scale"):
+    with Engine(**transport.options) as engine, pytest.raises(ConfigError, check=about("judge")):
         engine.submit([Sample("Why?", "worth 8")], judge)
     assert transport.asked == []
 

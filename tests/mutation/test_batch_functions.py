@@ -291,8 +291,8 @@ def test_nothing_to_do_is_done_at_once() -> None:
     [
         ("Why?", CLARIFY, None, "one query is given where a list is expected"),
         (["Why?", 7], CLARIFY, None, "query 1 is int, not text"),
-        (["Why?"], [CLARIFY, KEEP], None, "there are 2 operators for 1 queries"),
-        (["Why?"], CLARIFY, ["a", "b"], "there are 2 references for 1 queries"),
+        (["Why?"], [CLARIFY, KEEP], None, "operators has 2 entries for 1 queries"),
+        (["Why?"], CLARIFY, ["a", "b"], "references has 2 entries for 1 queries"),
     ],
 )
 def test_input_that_cannot_be_is_refused_before_any_call(

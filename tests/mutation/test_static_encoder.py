@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.mutation import StaticEncoder, batch_encode_queries, builtin_questions, default_encoder
@@ -80,10 +81,10 @@ def test_a_package_without_its_files_is_told_with_a_remedy(tmp_path: Path) -> No
 
 
 def test_a_device_that_is_not_there_is_told() -> None:
-    with pytest.raises(ConfigError, match="device='tpu' is unknown; use one of auto, cpu, cuda"):
+    with pytest.raises(ConfigError, check=about("device", "tpu")):
         StaticEncoder(device="tpu")
     if not _has_gpu():
-        with pytest.raises(ConfigError, match="needs torch imported and a GPU"):
+        with pytest.raises(ConfigError, check=about("device")):
             StaticEncoder(device="cuda")
 
 

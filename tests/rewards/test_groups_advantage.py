@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,9 +84,9 @@ def test_they_are_those_of_the_batch_without_the_gaps(rows: list[tuple[int, floa
 
 
 def test_bad_input_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="groups has 1 entries for 2 rows"):
+    with pytest.raises(ConfigError, check=about("groups")):
         advantages([1.0, 2.0], ["g"])
-    with pytest.raises(ConfigError, match=r"rewards\[1\] is nan"):
+    with pytest.raises(ConfigError, check=about("rewards[1]")):
         advantages([1.0, math.nan], ["g", "g"])
-    with pytest.raises(ConfigError, match="min_std"):
+    with pytest.raises(ConfigError, check=about("min_std")):
         advantages([1.0, 2.0], ["g", "g"], min_std=-1.0)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, WholeGroups, can_be_read_twice, open_source, survey
@@ -178,7 +178,7 @@ class ScoreRun:
         self._options.check(self._settings)
         judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
         total = self._survey(judge)
-        with self._opened(self._options.output) as sink, self._opened(self._options.summary) as summary_sink:
+        with self._opened("output") as sink, self._opened("summary") as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
             seconds = time.monotonic() - self._started
             report = RunSummary(
@@ -315,9 +315,14 @@ class ScoreRun:
             logger.level, logger.propagate = before
 
     @contextlib.contextmanager
-    def _opened(self, place: str | None) -> Iterator[Sink]:
+    def _opened(self, setting: Literal["output", "summary"]) -> Iterator[Sink]:
         """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
-        sink = open_sink(place) if place else StreamSink(io.BytesIO())
+        place = getattr(self._options, setting)
+        try:
+            sink = open_sink(place) if place else StreamSink(io.BytesIO())
+        except ConfigError as error:
+            error.setting = setting
+            raise
         try:
             yield sink
         except Unwritable as error:

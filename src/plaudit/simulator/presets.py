@@ -63,16 +63,20 @@ def load_scenario(source: str | Path) -> Scenario:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"scenario file {path} cannot be read: {error.strerror or error}") from error
+        raise ConfigError(
+            f"cannot be read: {error.strerror or error}", setting="scenario", value=str(path)
+        ) from error
     decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
     try:
         data = decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"scenario file {path} is not {path.suffix[1:].upper()}: {error}") from error
+        raise ConfigError(
+            f"is not {path.suffix[1:].upper()}: {error}", setting="scenario", value=str(path)
+        ) from error
     try:
         return scenario_from(data)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise error.at(str(path)) from None
 
 
 def scenario_from(data: object) -> Scenario:
@@ -86,11 +90,18 @@ def scenario_from(data: object) -> Scenario:
     try:
         return msgspec.convert(settings, Scenario)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the scenario cannot be used: {error}") from error
+        said, _, place = str(error).partition(" - at `$")
+        place = place.strip("`.")
+        if isinstance(own := error.__cause__, ConfigError):
+            setting = f"{place}.{own.setting}".removeprefix(".")
+            raise ConfigError(own.message, setting=setting, value=own.value) from None
+        raise ConfigError(f"does not do: {said}", setting=place or "scenario") from None
 
 
 def _preset(name: object) -> Scenario:
     if isinstance(name, str) and name in PRESETS:
         return PRESETS[name]
     names = ", ".join(PRESETS)
-    raise ConfigError(f"there is no scenario {str(name)!r}; use a .toml or .json file, or one of {names}")
+    raise ConfigError(
+        f"is no scenario; use a .toml or .json file, or one of {names}", setting="scenario", value=str(name)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.trl.samples import groups_of, samples_of
@@ -42,10 +43,10 @@ def test_the_reference_column_and_the_others_reach_the_samples() -> None:
 
 
 def test_a_reference_column_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"reference='answer' names no column .* which has solution, level"):
+    with pytest.raises(ConfigError, check=about("reference", "answer")):
         samples_of(["q"], ["r"], {"solution": ["4"], "level": [1]}, reference="answer")
 
 
 def test_a_completion_too_few_is_named() -> None:
-    with pytest.raises(ConfigError, match="completions has 1 entries for 2 prompts"):
+    with pytest.raises(ConfigError, check=about("completions")):
         samples_of(["q", "q"], ["r"], {})

@@ -8,6 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
+from complaints import about
 
 from plaudit import Group, Rubric
 from plaudit.config import Secret
@@ -43,23 +44,23 @@ def test_a_batch_has_300_seconds_and_a_failure_gets_the_mean_of_its_group() -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "setting"),
     [
-        ({"outer_ratio": 0.3}, "outer_ratio=0.3 must be above peak_ratio=0.3"),
-        ({"penalty_scale": -1.0}, "penalty_scale=-1.0 should be a finite number, 0 or more"),
-        ({"reward_coefficient": float("nan")}, "weight of 'judge'=nan should be a finite number"),
-        ({"use_async_io": "false"}, "use_async_io='false' should be True or False"),
-        ({"enable": 1}, "enable=1 should be True or False"),
-        ({"max_concurrent_requests": 0}, "max_concurrent_requests=0 is no number of requests"),
-        ({"max_concurrent_requests": True}, "max_concurrent_requests=True is no number of requests"),
-        ({"time_limit": 0}, "time_limit=0 leaves no time at all"),
-        ({"on_failure": "mask"}, "on_failure='mask' leaves gaps.*use 'group_mean'"),
-        ({"on_failure": "zero"}, "on_failure='zero' is unknown"),
-        ({"enable_rule": False, "enable_openai_reward": False}, "nothing to reward by; enable one"),
+        ({"outer_ratio": 0.3}, "outer_ratio"),
+        ({"penalty_scale": -1.0}, "penalty_scale"),
+        ({"reward_coefficient": float("nan")}, "weight of 'judge'"),
+        ({"use_async_io": "false"}, "use_async_io"),
+        ({"enable": 1}, "enable"),
+        ({"max_concurrent_requests": 0}, "max_concurrent_requests"),
+        ({"max_concurrent_requests": True}, "max_concurrent_requests"),
+        ({"time_limit": 0}, "time_limit"),
+        ({"on_failure": "mask"}, "on_failure"),
+        ({"on_failure": "zero"}, "on_failure"),
+        ({"enable_rule": False, "enable_openai_reward": False}, "enable_rule"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], setting: str) -> None:
+    with pytest.raises(ConfigError, check=about(setting)):
         LengthPenaltyConfig(**given)
 
 
@@ -71,11 +72,11 @@ def test_a_table_of_the_trainers_configuration_will_do() -> None:
 
 
 def test_a_misspelt_key_is_named_with_the_one_that_was_meant() -> None:
-    with pytest.raises(ConfigError, match=r"no 'reward_coeficient'; did you mean reward_coefficient\?"):
+    with pytest.raises(ConfigError, check=about("reward_coeficient")):
         LengthPenaltyConfig.of({"reward_coeficient": 0.5})
-    with pytest.raises(ConfigError, match="no 'zebra'; known are api_key, model_name"):
+    with pytest.raises(ConfigError, check=about("zebra")):
         LengthPenaltyConfig.of({"zebra": 1})
-    with pytest.raises(ConfigError, match="length_penalty_config is float; give a LengthPenaltyConfig"):
+    with pytest.raises(ConfigError, check=about("length_penalty_config")):
         LengthPenaltyConfig.of(0.5)  # type: ignore[arg-type]
 
 
@@ -105,12 +106,12 @@ def test_a_key_in_the_trainers_configuration_is_advised_against(caplog: pytest.L
 
 
 def test_no_key_says_how_to_set_it() -> None:
-    with pytest.raises(ConfigError, match=r"judge\.example needs a key.*export OPENAI_API_KEY="):
+    with pytest.raises(ConfigError, check=about("api_key_env")):
         LengthPenaltyConfig(api_endpoint="https://judge.example/v1").open_engine(load({}), None)
 
 
 def test_no_endpoint_says_how_to_set_it() -> None:
-    with pytest.raises(ConfigError, match=r"set api_endpoint.*export OPENAI_BASE_URL="):
+    with pytest.raises(ConfigError, check=about("api_endpoint")):
         LengthPenaltyConfig(api_key=KEY).open_engine(load({}), None)
 
 
