@@ -60,6 +60,8 @@ def closing() -> Iterator[None]:
 
 
 _opened: list[Any] = []
+GREETING = 1
+"""Each manager asks its judge for a word when it is built."""
 
 
 def rewards(outputs: Sequence[dict[str, Any]]) -> list[float]:
@@ -95,7 +97,7 @@ def test_the_judge_is_asked_about_the_question_too(tokenizer: Any, judge: Loopba
     """The same answer to two questions is two calls."""
     questions = [[{"role": "user", "content": text}] for text in ("What is 7 x 8?", "What is 8 x 8?")]
     scored(manager(tokenizer, judge.url, n=1), batch(tokenizer, ["answer 56"] * 2, raw_prompt=questions))
-    assert judge.stats.unique == 2
+    assert judge.stats.unique == GREETING + 2
 
 
 @pytest.mark.parametrize("share", [0.1, 1.0])
@@ -170,7 +172,7 @@ def test_a_row_as_the_agent_loop_hands_it_over_is_read_right(tokenizer: Any, jud
     output = asyncio.run(made.run_single(data))
     check_uniform([output, *scored(made, batch(tokenizer, ["right 5 6"], validate=True))])
     assert output["reward_extra_info"]["plaudit/length"] == 3.0
-    assert judge.stats.unique == 1  # the same question in both
+    assert judge.stats.unique == GREETING + 1  # the same question in both
 
 
 def test_an_empty_response_gets_the_lowest_score_without_a_call(tokenizer: Any, judge: Loopback) -> None:
@@ -178,7 +180,7 @@ def test_an_empty_response_gets_the_lowest_score_without_a_call(tokenizer: Any, 
     check_uniform(outputs)
     assert outputs[0]["reward_extra_info"]["plaudit/judge"] == 0.0
     assert outputs[0]["reward_extra_info"]["plaudit/judge_valid"] == 1.0
-    assert judge.stats.requests == 1
+    assert judge.stats.requests == GREETING + 1
 
 
 def test_a_row_without_tensors_fails_as_data(tokenizer: Any, judge: Loopback) -> None:
@@ -187,7 +189,7 @@ def test_a_row_without_tensors_fails_as_data(tokenizer: Any, judge: Loopback) ->
     outputs = scored(manager(tokenizer, judge.url), data)
     check_uniform(outputs)
     assert "responses: " in outputs[0]["reward_extra_info"]["plaudit/reason"]
-    assert judge.stats.requests == 0
+    assert judge.stats.requests == GREETING + 0
 
 
 def test_validation_does_not_wait_for_a_group(tokenizer: Any, judge: Loopback) -> None:
@@ -209,7 +211,7 @@ def test_a_length_penalty_goes_by_the_median_of_the_group(tokenizer: Any, judge:
 def test_one_call_judges_a_whole_group(tokenizer: Any, judge: Loopback) -> None:
     made = manager(tokenizer, judge.url, judge="group", rubric="Is it right?")
     check_uniform(scored(made, batch(tokenizer, ["answer 1", "2", "3", "4"])))
-    assert judge.stats.unique == 1
+    assert judge.stats.unique == GREETING + 1
 
 
 def test_a_misspelt_key_is_named_before_anything_is_sent(tokenizer: Any, judge: Loopback) -> None:
