@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ SMALL = 80
 MOST_PARAMETERS = 8
 SHARED_STEMS = {"__init__", "__main__", "base"}
 """Module names that say their place, not their subject."""
+EMPTY_TOKENS = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}  # fmt: skip
 SLEEP = "sleep"
 VIRTUAL = {"plaudit.testing.run", "plaudit.testing.VirtualLoop", "plaudit.testing.virtual_time"}
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -153,6 +158,10 @@ class House:
                 return virtual
             virtual |= lent | users
 
+    def code_lines(self) -> int:
+        """Lines with code on them."""
+        return sum(len(_code_lines(module)) for module in self.modules)
+
     def settings_resolutions(self) -> str:
         """How often one `plaudit score` resolves its settings."""
         with tempfile.TemporaryDirectory() as folder:
@@ -180,6 +189,7 @@ class House:
         return {
             "source files": str(len(self.modules)),
             "source lines": f"{sum(lines):,}",
+            "of these, code (no docstring, comment or blank line)": f"{self.code_lines():,}",
             "lines of a file, median / p95 / max": _spread(lines),
             "lines of a function, median / p95 / max": _spread(lengths),
             "module names used more than once": str(len(self.shared_module_names())),
@@ -200,6 +210,23 @@ class House:
             "isinstance of a concrete judge": self.judge_checks(),
             "real sleeps": self.real_sleeps(),
         }
+
+
+def _code_lines(module: Module) -> set[int]:
+    """The numbers of a file's lines that hold code."""
+    found: set[int] = set()
+    with module.path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type not in EMPTY_TOKENS:
+                found.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(module.tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            found -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
 
 
 def _imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
