@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from complaints import about
 
 pytestmark = pytest.mark.trainers
 
@@ -130,7 +131,7 @@ def test_some_can_be_reset_alone(batched: BatchedQueryMutationEnv) -> None:
     after, infos = batched.reset(seed=9, options={"reset_mask": mask})
     assert (infos["_query"] == mask).all()
     np.testing.assert_array_equal(before[~mask], after[~mask])
-    with pytest.raises(ConfigError, match="reset_mask"):
+    with pytest.raises(ConfigError, check=about("reset_mask")):
         batched.reset(options={"reset_mask": ~mask & mask})
 
 
@@ -187,7 +188,7 @@ def test_misuse_is_named_and_hangs_nobody(batched: BatchedQueryMutationEnv) -> N
     batched.reset(seed=0)
     with pytest.raises(ConfigError, match="0 environments are under way"):
         batched.recv()
-    with pytest.raises(ConfigError, match="2 actions for 5"):
+    with pytest.raises(ConfigError, check=about("actions")):
         batched.step([0, 0])
     batched.send([0], [3])
     with pytest.raises(ConfigError, match="still under way"):
@@ -197,7 +198,7 @@ def test_misuse_is_named_and_hangs_nobody(batched: BatchedQueryMutationEnv) -> N
     with pytest.raises(ConfigError, match="recv"):
         batched.snapshot()
     batched.recv()
-    with pytest.raises(ConfigError, match="3 seeds for 5"):
+    with pytest.raises(ConfigError, check=about("seed")):
         batched.reset(seed=[1, 2, 3])
 
 

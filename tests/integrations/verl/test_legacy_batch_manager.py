@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from complaints import about
 from legacy_data import RESPONSE_WIDTH, Letters, batch, rewards_of
 from legacy_rows import RUBRIC, Watched
 from loopback import HANGING, INSTANT, Loopback, loopback
@@ -187,7 +188,7 @@ def test_the_time_limit_leaves_what_came_in_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_key_says_how_to_set_it() -> None:
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set; run: export OPENAI_API_KEY="):
+    with pytest.raises(ConfigError, check=about("base_url", "export OPENAI_API_KEY=")):
         BatchRewardManager(Letters(), 0)(batch(RESPONSES))
 
 
@@ -227,7 +228,7 @@ def test_a_pickled_manager_scores_alike(server: Loopback) -> None:
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ConfigError, match="both given"):
+    with pytest.raises(ConfigError, check=about("compute_score")):
         BatchRewardManager(Letters(), 0, lengths, judge=RUBRIC)
     with pytest.raises(ConfigError, match="'weight' is for a compute_score of yours, and there is none"):
         BatchRewardManager(Letters(), 0, weight=2)

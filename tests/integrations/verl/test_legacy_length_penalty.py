@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from complaints import about
 from legacy_data import RESPONSE_WIDTH, Letters, batch, rewards_of
 from legacy_rows import RUBRIC, Watched
 from loopback import HANGING, INSTANT, Loopback, loopback, taking
@@ -277,9 +278,9 @@ def test_a_column_that_is_not_there_is_named(server: Loopback) -> None:
 
 
 def test_no_key_and_no_endpoint_are_said_when_the_manager_is_made() -> None:
-    with pytest.raises(ConfigError, match="export OPENAI_BASE_URL"):
+    with pytest.raises(ConfigError, check=about("api_endpoint", "export OPENAI_BASE_URL")):
         LengthPenaltyRewardManager(tokenizer=Letters(), num_examine=0, compute_score=has_four)
-    with pytest.raises(ConfigError, match="export OPENAI_API_KEY"):
+    with pytest.raises(ConfigError, check=about("api_key_env", "export OPENAI_API_KEY")):
         LengthPenaltyRewardManager(
             tokenizer=Letters(),
             num_examine=0,
