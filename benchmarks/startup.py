@@ -24,11 +24,8 @@ from plaudit.simulator import PRESETS
 
 LINES = 1000
 EMPTY, YARDSTICK = "python -c pass", "import aiohttp"
-GOALS = {
-    "import plaudit": 0.15 / 0.11,
-    "plaudit --help": 0.30 / 0.11,
-    f"plaudit score, {LINES:,} cached lines": 0.45 / 0.11,
-}
+GOALS = {"import plaudit": 0.5, "plaudit --help": 0.75, f"plaudit score, {LINES:,} cached lines": 2.0}
+"""In units of `import aiohttp`. Where that takes 0.11 s, these are 0.06, 0.08 and 0.22 s."""
 
 
 def measured(command: list[str], folder: Path) -> tuple[float, float]:
