@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 import uvloop
+from transport_contract import CONTRACT, Promise, Subject
 
 from plaudit.config import Endpoint, Kind
-from plaudit.testing.transport_contract import CONTRACT, Promise, Subject
 from plaudit.transports import ClientName, Transport, open_transport
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import trustme
 import uvloop
+from wire_server import Exchange, Step, WireServer, answer, hang_up, reply, stall
 
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, TransportFailed, Unreachable
-from plaudit.testing.wire_server import Exchange, Step, WireServer, answer, hang_up, reply, stall
 from plaudit.transports.client import CONNECT_TIMEOUT, MAX_BODY, Answer
 from plaudit.transports.connection import LARGE_BODY, MAX_HEAD
 from plaudit.transports.failure import Dropped

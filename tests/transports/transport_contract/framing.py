@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import zlib
 
+from wire_server import Exchange, Step, WireServer, good_body, reply
+
 from plaudit.errors import EndpointRefused, TransportFailed
-from plaudit.testing.transport_contract.subject import ASK, Subject, outcome_of
-from plaudit.testing.wire_server import Exchange, Step, WireServer, good_body, reply
 from plaudit.types import Reply
+from transport_contract.subject import ASK, Subject, outcome_of
 
 
 async def a_reply_that_comes_byte_by_byte_is_read(subject: Subject) -> None:

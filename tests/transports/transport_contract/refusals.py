@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from wire_server import WireServer, answer, hang_up, reply
+
 from plaudit.errors import (
     EndpointRefused,
     KeyRefused,
@@ -14,9 +16,8 @@ from plaudit.errors import (
     SendAgain,
     TransportFailed,
 )
-from plaudit.testing.transport_contract.subject import ASK, HALF, KEY, Subject, everything_in, outcome_of
-from plaudit.testing.wire_server import WireServer, answer, hang_up, reply
 from plaudit.types import ChatRequest
+from transport_contract.subject import ASK, HALF, KEY, Subject, everything_in, outcome_of
 
 
 async def each_status_says_who_acts(subject: Subject) -> None:

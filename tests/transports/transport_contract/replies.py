@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 
+from wire_server import Exchange, WireServer, answer, chunked, hang_up, reply, stall, zipped
+
 from plaudit.errors import RequestRefused, TransportFailed
-from plaudit.testing.transport_contract.subject import ASK, KEY, Subject
-from plaudit.testing.wire_server import Exchange, WireServer, answer, chunked, hang_up, reply, stall, zipped
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Usage
+from transport_contract.subject import ASK, KEY, Subject
 
 
 async def a_conversation_is_continued(subject: Subject) -> None:

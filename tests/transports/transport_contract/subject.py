@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from wire_server import PATIENCE, Step, WireServer
+
 from plaudit.config import Endpoint, Kind
 from plaudit.errors import PlauditError, SendAgain
-from plaudit.testing.wire_server import PATIENCE, Step, WireServer
 from plaudit.transports.base import Transport
 from plaudit.types import ChatRequest, Reply, Request
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from inspect import iscoroutinefunction
 
-from plaudit.testing.transport_contract import connections, framing, networks, refusals, replies
-from plaudit.testing.transport_contract.subject import Open, Promise, Subject
+from transport_contract import connections, framing, networks, refusals, replies
+from transport_contract.subject import Open, Promise, Subject
 
 __all__ = ["CONTRACT", "Open", "Promise", "Subject"]
 

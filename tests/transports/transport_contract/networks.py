@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import trustme
+from wire_server import Exchange, Step, WireServer, answer, reply
 
 from plaudit.errors import EndpointRefused, Unreachable
-from plaudit.testing.transport_contract.subject import ASK, KEY, Subject, everything_in, outcome_of
-from plaudit.testing.wire_server import Exchange, Step, WireServer, answer, reply
+from transport_contract.subject import ASK, KEY, Subject, everything_in, outcome_of
 
 
 async def a_refused_connection_is_unreachable_and_names_the_url(subject: Subject) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
-from plaudit.testing.transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
-from plaudit.testing.wire_server import (
+from wire_server import (
     PATIENCE,
     Step,
     WireServer,
@@ -16,6 +14,9 @@ from plaudit.testing.wire_server import (
     reply_and_close,
     stall,
 )
+
+from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
+from transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
 
 
 async def a_connection_is_used_again_and_again(subject: Subject) -> None:
