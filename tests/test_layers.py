@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import plaudit
+from plaudit import judges
 
 SRC = Path(plaudit.__file__).parent
 ROOT = SRC.parent.parent
@@ -159,3 +160,14 @@ def test_importing_plaudit_loads_almost_nothing() -> None:
 def test_the_function_compute_score_is_not_hidden_by_its_module() -> None:
     look = "import plaudit.compute_score\nfrom plaudit import compute_score\nprint(callable(compute_score))"
     assert "True" in printed_by(look)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_callers_go_by_what_a_judge_says_and_not_by_its_class(path: Path) -> None:
+    if unit_of(path) == "judges":
+        return
+    concrete = {name for name in judges.__all__ if isinstance(getattr(judges, name), type)}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            asked = {inner.id for inner in ast.walk(node.args[1]) if isinstance(inner, ast.Name)}
+            assert not asked & concrete, f"{path.name}:{node.lineno}: {ast.unparse(node)}"

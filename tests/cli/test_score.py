@@ -297,3 +297,23 @@ def test_python_m_plaudit_works_and_tells_its_version() -> None:
         [sys.executable, "-m", "plaudit", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("plaudit 0.")
+
+
+def test_lines_are_judged_by_the_rubric_that_each_brings(
+    simulator: Simulator, out: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "rubrics.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"prompt": "6 x 7?", "response": "42", "rubric": ["Says 42", "Is rude"]},
+        {"prompt": "Why?", "response": "So.", "rubric": [{"title": "Kind", "description": "Is kind"}]},
+    ]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["score", source, "-o", out, "--base-url", simulator.url, "--judge", "checklist"]
+    assert plaudit(*arguments).exit_code == 0
+    assert [list(line["judge"]["parts"]) for line in read(out)] == [["c1", "c2"], ["Kind"]]
+    source.write_text(json.dumps(rows[0]) + "\n" + json.dumps({**rows[1], "rubric": [{"points": 1}]}) + "\n")
+    before = simulator.server.stats.answered
+    result = plaudit(*arguments)
+    assert result.exit_code == 2
+    assert "line 2: rubric[0] " in result.stderr
+    assert simulator.server.stats.answered == before

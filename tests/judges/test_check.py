@@ -6,15 +6,27 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from complaints import about
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
-from plaudit.judges import Group, Jury, Monitor, Pairwise, Reference, Rubric, Yes
-from plaudit.judges.base import Panel, Question
-from plaudit.judges.check import check_samples, could_give
+from plaudit.judges import (
+    Cascade,
+    Checklist,
+    Group,
+    Jury,
+    Monitor,
+    Pairwise,
+    Reference,
+    Rubric,
+    SplitChecklist,
+    Yes,
+)
+from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.check import check_judge, check_samples, could_give, judge_of_one
 from plaudit.testing import ScriptedTransport
 from plaudit.types import Reply, Sample, Status, Verdict
 
@@ -104,3 +116,44 @@ def test_a_panel_s_question_can_only_have_been_answered_with_all_its_parts_on_th
         names = re.findall(r"response-(\w+)", str(question.judge.render(question.sample))) or ["a", "b"]
         assert not check(ok(bad, **dict.fromkeys(names, bad)), question.sample)
         assert not check(ok(1.0), question.sample)
+
+
+# --- what judges say about themselves ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("judge", "compares", "higher_is_better"),
+    [
+        (Rubric("x"), False, True),
+        (Reference(), False, True),
+        (Checklist(), False, True),
+        (SplitChecklist(total="points", clip=True), False, True),
+        (Monitor("x"), False, False),
+        (Cascade("exact_match", Monitor("x")), False, False),
+        (Jury([Rubric("x"), Rubric("y")]), False, True),
+        (Group("x"), True, True),
+        (Pairwise("x", against="group"), True, True),
+        (Pairwise("x"), False, True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_judge_says_what_callers_need(
+    judge: Judge | Panel, compares: bool, higher_is_better: bool
+) -> None:
+    check_judge(judge, for_rewards=True)
+    assert (judge.compares, judge.higher_is_better) == (compares, higher_is_better)
+    assert (judge_of_one(judge) is judge) is not compares
+
+
+def test_points_without_a_lower_end_are_scores_but_no_rewards() -> None:
+    judge = Checklist(total="points")
+    check_judge(judge)
+    with pytest.raises(ConfigError):
+        check_judge(judge, for_rewards=True)
+
+
+@pytest.mark.parametrize("nothing", [None, "rubric", Rubric, object()])
+def test_what_is_no_judge_is_named(nothing: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_judge(nothing)
+    assert caught.value.setting == "judge"
