@@ -334,25 +334,27 @@ def encodable(value: Any) -> Any:
 # --- the words around an object -----------------------------------------------------------------------------
 
 # No list of phrases holds all the ways to quote an object or to take it back. So it is the other way round:
-# what leads up to it must make it the judge's own, and what follows may speak of nothing but the response.
+# what leads up to it must make it the judge's own, and each sentence that follows must be about the response.
 _NOUN = (
     r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
     r"|object|decision|conclusion|reply|(?:final|my) answer|feedback|analysis)"
 )
 _OWN = re.compile(
-    r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|as requested|i)\b"
-    r"[ ,!]?)*"
+    r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|in|i"
+    r"|as requested|to summari[sz]e)\b[ ,!]?)*"
     r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
     r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
     r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
     rf"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting) ){{0,3}}{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
     r"(?: (?:is|are|reads|follows|is as follows|below|would be|object))?"
-    r"|response|judge|assistant|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
+    r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
+    r"|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
     re.IGNORECASE,
 )
 _OF_THE_RESPONSE = re.compile(
-    r"^response$|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
+    r"^response$|^the response (?:receives|gets|earns|is assigned)"
+    r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
     r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
     re.IGNORECASE,
 )
@@ -365,7 +367,7 @@ _HYPOTHETICAL = re.compile(
     r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
     r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
     r"|never|cannot|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
-    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|格式|声称",
+    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|假设|若|格式|声称",
     re.IGNORECASE,
 )
 _TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>)"
@@ -395,25 +397,37 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|scratch|withdraw\w*|retract\w*|amend\w*|re-?(?:consider|read|check|evaluat|assess|think|scor)\w*"
     r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
-    r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back)\b|\?",
+    r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
+    r"|this (?:result|number|judge?ment|assessment|evaluation)|void\w*|invalid\w*)\b|\?",
     re.IGNORECASE,
 )
 _CONFIRMS = re.compile(
     r"\blet me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
     r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
     r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|weighed|evaluated only|judged only)\b"
-    r"|^\W*(?:final )?(?:verdict|score|evaluation)\W*$"
+    r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
     r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
     re.IGNORECASE,
 )
+_ABOUT_THE_RESPONSE = re.compile(
+    r"(?:(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
+    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)\s?:.*"
+    r"|(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
+    r"|so|and),? )?(?:the|it|its|both|each|neither|all|there|no|none|a|an|one|this (?:response|answer)|while"
+    r"|although|since|because)\b.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
 _MARKUP = re.compile(rf"{_TAG}|[`*_#>]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_BRACED = re.compile(r"\{[^{}]{0,80}\}")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s(?![a-z]|\d+\.\d)|\n")
 _AMOUNT = re.compile(
     r"\b(?:deserves?|worth|warrants?|merits?|earns?)\b[^\d]{0,20}?(-?\d+(?:\.\d+)?)\b"
-    r"|^(?:\S{1,20}\s){0,3}(-?\d+(?:\.\d+)?)(?:\s?/\s?\d+|\sout of \d+|\sit is)?[\s.!)]*$",
+    r"|(?<!answer is )(?<!solution is )(?<!step )(?<!out of )(?<![\w./])"
+    r"(-?\d+(?:\.\d+)?)(?!\d|\.\d|\s?[a-z%°])",
     re.IGNORECASE,
 )
+"""A number that may be a score: it has no unit, and is not what the task's answer is."""
 
 
 def _check_sequel(after: str, key: str, value: object) -> None:
@@ -421,14 +435,25 @@ def _check_sequel(after: str, key: str, value: object) -> None:
     if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
         raise UnreadableVerdict("the verdict is part of a sentence")
     for sentence in _SENTENCE_END.split(_MARKUP.sub("", after)):
-        rest = _CONFIRMS.sub("", _statement(key).sub("", sentence))  # statements are checked elsewhere
-        amounts = [one or two for one, two in _AMOUNT.findall(rest)]
-        is_contrary = any(not _same(amount, value) for amount in amounts)
+        rest = _CONFIRMS.sub("", sentence)
+        amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", rest))]
+        limit = _limit(value)
+        is_contrary = any(abs(float(amount)) <= limit and not _same(amount, value) for amount in amounts)
+        rest = _statement(key).sub("", rest)
         if value is True or value is False:
             opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
             is_contrary |= re.search(opposite, rest, re.IGNORECASE) is not None
-        if is_contrary or _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest):
+        is_about_response = _ABOUT_THE_RESPONSE.fullmatch(" ".join(rest.split()).strip(" -•.!,;:"))
+        if is_contrary or not is_about_response or _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
+
+
+def _limit(value: object) -> float:
+    """Up to which a number beside this value looks like a score; none does beside what is no number."""
+    try:
+        return max(10.0, abs(float(value))) if isinstance(value, (int, float, str)) else -1.0
+    except ValueError:
+        return -1.0
 
 
 @lru_cache(maxsize=256)
