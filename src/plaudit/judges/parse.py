@@ -205,7 +205,7 @@ def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
         prose.append(text[end : place.start])
         end = place.end
     after = text[end:]
-    everything = "\n".join([*prose, after])
+    everything = "\n".join(part for part in (*prose, after) if not part.isspace())
     if reply.finish_reason == "length" and after.strip().strip("`"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
         raise CutOff("the reply goes on after the verdict and was cut off")

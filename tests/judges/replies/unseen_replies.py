@@ -438,8 +438,7 @@ REPLIES += [
     R(
         "claude",
         "clear",
-        "I'll assess the response on correctness and brevity.\n\nThe response has it right. It does not say why.\n\n"
-        + FENCED,
+        "I'll assess the response.\n\nThe response has it right. It does not say why.\n\n" + FENCED,
         6,
     ),
     R("claude", "clear", "My verdict:\n\n" + FINE, 6),
