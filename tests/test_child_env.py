@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from complaints import about
 
 from plaudit.child_env import child_environment
 from plaudit.errors import ConfigError
@@ -60,7 +61,7 @@ def test_the_embedded_judge_gets_no_key(confess: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(local_server, "CHILD", confess)
     model = confess.with_name("model.gguf")
     model.write_bytes(b"GGUF" + bytes(64))
-    with pytest.raises(ConfigError, match="could not start"), local_server.LocalServer(model):
+    with pytest.raises(ConfigError, check=about("local_model")), local_server.LocalServer(model):
         pass
     assert told(confess)["CUDA_VISIBLE_DEVICES"] == "1"
 

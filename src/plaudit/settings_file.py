@@ -42,7 +42,12 @@ def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
     if named := environment.get(VARIABLE, "").strip():
         path = Path(named).expanduser()
         if not path.is_file():
-            raise ConfigError(f"{VARIABLE} names {named}, which is no file; correct it, or unset it")
+            raise ConfigError(
+                "is no file; correct it, or unset it",
+                setting="config",
+                value=named,
+                spelled=f"{VARIABLE}={named}",
+            )
         return path.absolute()
     inside, above = _places(folder.resolve())
     for place in inside:
@@ -62,9 +67,19 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); make it readable or move it away") from error
+        raise ConfigError(
+            f"cannot be read ({error}); make it readable or move it away",
+            setting="config",
+            value=str(path),
+            spelled=str(path),
+        ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f'{path} is not TOML: {error}; text needs quotes, like model = "m"') from error
+        raise ConfigError(
+            f'is not TOML: {error}; text needs quotes, like model = "m"',
+            setting="config",
+            value=str(path),
+            spelled=str(path),
+        ) from error
 
 
 def announce(path: Path, destination: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from complaints import about
 from tiny_model import write_tiny_model
 from until import until
 from wire import chat, ends_within, is_running
@@ -211,12 +212,12 @@ def test_an_interrupted_start_leaves_nothing_behind(tiny: Path) -> None:
 def test_a_model_that_llama_cpp_cannot_load_is_reported_in_its_words(tiny: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.gguf"
     half.write_bytes(tiny.read_bytes()[:200_000])
-    with pytest.raises(ConfigError, match=r"half\.gguf(.|\n)*download the file again(.|\n)*incomplete"):
+    with pytest.raises(ConfigError, check=about("local_model")):
         LocalServer(half).__enter__()
 
 
 def test_a_start_that_takes_too_long_is_given_up(tiny: Path) -> None:
-    with pytest.raises(ConfigError, match=r"not ready after 0\.001 s"):
+    with pytest.raises(ConfigError, check=about("local_model")):
         LocalServer(tiny, start_timeout=0.001).__enter__()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from complaints import about
 
 import plaudit
 from plaudit.errors import ConfigError
@@ -76,7 +77,7 @@ def test_a_file_of_ones_own_needs_questions_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "own.jsonl holds no question; write one JSON object a line, like"),
+        ("", "own.jsonl. holds no question"),
         ("\n \n", "holds no question"),
         ('{"question": "Why?"}\n{"prompt": "How?"}\n', "own.jsonl:2: .*missing required field `question`"),
         ('{"question": " "}\n', "own.jsonl:1: the question is empty; write"),
@@ -92,5 +93,5 @@ def test_a_file_that_cannot_be_is_told_by_line_and_remedy(tmp_path: Path, text: 
 
 
 def test_a_missing_question_file_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"no-such-file\.jsonl cannot be read"):
+    with pytest.raises(ConfigError, check=about("questions")):
         load_questions("no-such-file.jsonl")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from complaints import about
 import trustme
 import uvloop
 from wire_server import Exchange, Step, WireServer, answer, hang_up, reply, stall
@@ -235,7 +236,7 @@ def test_names_in_a_url_cannot_add_to_the_request() -> None:
 
 
 def test_a_host_that_is_none_is_named_at_once() -> None:
-    with pytest.raises(ConfigError, match=r"'a\.\.b' is not a usable host name"):
+    with pytest.raises(ConfigError, check=about("url", "a..b")):
         HttptoolsClient(Endpoint("http://a..b/v1"))
 
 

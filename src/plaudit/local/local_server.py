@@ -159,7 +159,7 @@ class LocalServer:
         if is_late:
             limit = f"{self._start_timeout:g} s"
             cause = f"it was not ready after {limit}; use a smaller model, or raise start_timeout"
-        raise ConfigError(f"the embedded judge could not start with {self.path}: {cause}")
+        raise ConfigError(f"could not be started: {cause}", setting="local_model", value=str(self.path))
 
 
 def _cause(status: int, tail: str) -> str:

@@ -49,15 +49,21 @@ def check_model(path: Path) -> None:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
     except FileNotFoundError:
-        raise ConfigError(f"there is no model file at {path}; check the path") from None
+        raise ConfigError("is no file; check the path", setting="local_model", value=str(path)) from None
     except IsADirectoryError:
-        raise ConfigError(f"{path} is a folder; name the .gguf file inside it") from None
+        raise ConfigError(
+            "is a folder; name the .gguf file inside it", setting="local_model", value=str(path)
+        ) from None
     except OSError as error:
-        raise ConfigError(f"the model file {path} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot be read: {error.strerror}", setting="local_model", value=str(path)
+        ) from None
     if magic != MAGIC:
         raise ConfigError(
-            f"{path} is not a GGUF model (it begins with {magic!r}, not {MAGIC!r}); "
-            "download or convert the model in GGUF format, the one llama.cpp reads"
+            f"is not a GGUF model (it begins with {magic!r}, not {MAGIC!r}); "
+            "download or convert the model in GGUF format, the one llama.cpp reads",
+            setting="local_model",
+            value=str(path),
         )
 
 

@@ -86,7 +86,9 @@ class AsyncEnv:
         """The action. Raises ConfigError where there is no such operator, or no episode to apply it to."""
         self._current()
         if not 0 <= action < len(self.task.operators):
-            raise ConfigError(f"there is no action {action}; use 0 to {len(self.task.operators) - 1}")
+            raise ConfigError(
+                f"should be from 0 to {len(self.task.operators) - 1}", setting="action", value=action
+            )
         return action
 
     def observe(self) -> Vector:

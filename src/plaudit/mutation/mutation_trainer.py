@@ -81,7 +81,11 @@ def train(
     """
     started = (folder / CHECKPOINT).exists()
     if started and not resume:
-        raise ConfigError(f"{folder} holds a training already; go on with --resume, or name another folder")
+        raise ConfigError(
+            "holds a training already; go on with --resume, or name another folder",
+            setting="output",
+            value=str(folder),
+        )
     saved = load_checkpoint(folder) if resume else None
     settings = _settings(task, training)
     if saved is not None:

@@ -76,7 +76,7 @@ def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
     try:
         text = place.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the operator file {path} cannot be read: {error}") from None
+        raise ConfigError(f"cannot be read: {error}", setting="operators", value=str(path)) from None
     return _own(str(path), text).with_builtin()
 
 
@@ -87,7 +87,7 @@ def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     seen: set[str] = set()
     for operator in operators:
         if operator.name in seen:
-            raise ConfigError(f"there are two operators named {operator.name!r}; rename one of them")
+            raise ConfigError(f"has two named {operator.name!r}; rename one of them", setting="operators")
         seen.add(operator.name)
     return tuple(operators)
 
@@ -158,12 +158,16 @@ def _decoded(path: str, text: str) -> tuple[Any, dict[Key, int]]:
         try:
             return msgspec.json.decode(text), {}
         except (msgspec.DecodeError, RecursionError) as error:
-            raise ConfigError(f"the operator file {path} cannot be read as JSON: {error}") from None
+            raise ConfigError(
+                f"cannot be read as JSON: {error}", setting="operators", value=str(path)
+            ) from None
     try:
         return tomllib.loads(text), toml_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
-            f"the operator file {path} cannot be read as TOML: {error}; text stands in quotation marks"
+            f"cannot be read as TOML: {error}; text stands in quotation marks",
+            setting="operators",
+            value=str(path),
         ) from None
 
 

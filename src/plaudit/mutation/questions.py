@@ -40,7 +40,7 @@ def load_questions(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the question file {path} cannot be read: {error}") from None
+        raise ConfigError(f"cannot be read: {error}", setting="questions", value=str(path)) from None
     return _items(str(path), text)
 
 
@@ -57,7 +57,11 @@ def _items(path: str, text: str) -> tuple[Item, ...]:
             raise ConfigError(f"{path}:{number}: the question is empty; write {_EXAMPLE}")
         items.append(item)
     if not items:
-        raise ConfigError(f"{path} holds no question; write one JSON object a line, like {_EXAMPLE}")
+        raise ConfigError(
+            f"holds no question; write one JSON object a line, like {_EXAMPLE}",
+            setting="questions",
+            value=str(path),
+        )
     return tuple(items)
 
 

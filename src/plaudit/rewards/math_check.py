@@ -48,8 +48,8 @@ class MathCheck:
         """
         if importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
-                "mathematical answers are checked by math-verify, which is not installed; "
-                "run: pip install 'plaudit[math]'"
+                "is not installed, and checks mathematical answers; run: pip install 'plaudit[math]'",
+                setting="math-verify",
             )
         self._open()
         if len(pairs) < 2:

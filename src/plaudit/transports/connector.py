@@ -239,7 +239,9 @@ def _host_and_port(parts: SplitResult) -> tuple[str, int]:
         host.encode("idna")  # what the lookup will do
         return host, parts.port or _PORTS[parts.scheme]
     except ValueError as error:
-        raise ConfigError(f"{host!r} is not a usable host name ({error}); check the URL") from error
+        raise ConfigError(
+            f"has no usable host name ({error}); check it", setting="url", value=host
+        ) from error
 
 
 def _words(error: OSError) -> str:

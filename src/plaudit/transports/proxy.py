@@ -35,10 +35,10 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ConfigError(f"{name} is not the URL of a proxy; write it like http://proxy:3128")
+        raise ConfigError("is not the URL of a proxy; write it like http://proxy:3128", setting=name)
     if parts.scheme not in ("http", "https"):
         raise ConfigError(
-            f"{name} names a {parts.scheme} proxy, which is not supported; use an http:// proxy"
+            f"names a {parts.scheme} proxy, which is not supported; use an http:// proxy", setting=name
         )
     return proxy
 

@@ -159,8 +159,9 @@ def _prompt_ids(batch: Any, length: Any) -> list[int]:
 def _tensor(batch: Any, key: str, name: str) -> Any:
     if batch is None or key not in batch.keys():  # noqa: SIM118 - a TensorDict iterates over its rows
         raise ConfigError(
-            f"{key}: {name} has no such tensor, so there is no response to judge; "
-            "give the reward what the rollout made, with prompts, responses and attention_mask"
+            f"is missing in {name}, so there is no response to judge; "
+            "give the reward what the rollout made, with prompts, responses and attention_mask",
+            setting=key,
         )
     return batch[key]
 
@@ -172,8 +173,9 @@ def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
         return str(tokenizer.decode(ids, skip_special_tokens=True))
     except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
         raise ConfigError(
-            f"responses: {name} cannot be decoded ({type(error).__name__}: {error}); "
-            "actor_rollout_ref.model.path must name the model that wrote it"
+            f"of {name} cannot be decoded ({type(error).__name__}: {error}); "
+            "actor_rollout_ref.model.path must name the model that wrote it",
+            setting="responses",
         ) from None
 
 

@@ -130,7 +130,7 @@ class Handover:
         columns = dict(data.non_tensor_batch)
         if len(data) and self._key not in columns:
             raise ConfigError(
-                f"{self._key}: row 0 has no such column; set data.reward_fn_key to the one with the source"
+                "is no column of row 0; set data.reward_fn_key to the one with the source", setting=self._key
             )
         has = () if data.batch is None else data.batch.keys()
         return _Batch(len(data), {name: data.batch[name].cpu() for name in TENSORS if name in has}, columns)
