@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from complaints import about
 import trustme
 import uvloop
+from complaints import about
 from wire_server import Exchange, Step, WireServer, answer, hang_up, reply, stall
 
 from plaudit.config import Endpoint
