@@ -29,7 +29,7 @@ from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.preflight import check_answers
 from plaudit.setup.rows import NO_TASK, SOURCE
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 if TYPE_CHECKING:
     from plaudit.rewards import Reward, RewardRow, Rewards
@@ -115,7 +115,7 @@ class Scoring:
         self._given = judge
         self._observers = tuple(observers)
         self._judges: dict[bool, Judge | Panel] = {}
-        self._reported: set[str] = set()
+        self._reported: set[Cause | None] = set()
         self._stand_ins = StandIns()
 
     def scores(self, samples: Sequence[Sample], *, max_failure_rate: float | None = None) -> list[Score]:
@@ -324,22 +324,21 @@ class Scoring:
                 verdicts[asked.component][row] = unit_verdict(verdict, asked.judge) if is_task else verdict
         rewards = reward.combine(samples, verdicts=verdicts)
         if rewards.failures:
-            errors = [v.error for column in verdicts.values() for v in column if not v.is_valid and v.error]
-            self._report(rewards, errors[0] if errors else "no error was given")
+            lost = (verdict for column in verdicts.values() for verdict in column if not verdict.is_valid)
+            self._report(rewards, next(lost, Verdict(None, Status.FAILED)))
         return rewards
 
-    def _report(self, rewards: Rewards, error: str) -> None:
-        """Say what failed: of samples that come one by one, the same thing only once."""
-        is_news = len(rewards.rows) > 1 or error not in self._reported
-        if len(self._reported) < 100:
-            self._reported.add(error)
+    def _report(self, rewards: Rewards, first: Verdict) -> None:
+        """Say what failed: of samples that come one by one, each cause only once."""
+        is_news = len(rewards.rows) > 1 or first.cause not in self._reported
+        self._reported.add(first.cause)
         log.log(
             logging.WARNING if is_news else logging.DEBUG,
             "%d of %d samples have no verdict (%s): %s",
             sum(rewards.failures.values()),
             len(rewards.rows),
             ", ".join(f"{count} {status}" for status, count in rewards.failures.items()),
-            error,
+            first.error or first.status,
         )
 
 

@@ -181,7 +181,7 @@ class RowReward:
                 return verdict
             if self._settings.coefficient:
                 check_answers([verdict])
-            self._say(f"verdict {verdict.error}", f"a row has no verdict ({verdict.status}): {verdict.error}")
+            self._say(f"verdict {verdict.cause}", f"a row has no verdict ({verdict.status}): {verdict.error}")
             can_mend = verdict.status in PASSING and outage.is_down and self._settings.coefficient != 0
             if not can_mend or loop.time() + PAUSE > until:
                 return self._without(verdict)
