@@ -306,7 +306,7 @@ def test_a_judge_that_is_down_ends_the_run_with_its_error(policy: str, tmp_path:
 
     with loopback(INSTANT.replace(faults=(Fault("refusal"),))) as judge:
         reward = reward_function(JUDGE, url=judge.url, model="m", cache=None)
-        with pytest.raises(BatchFailed, match=r"no verdict at all, on 16 completions.*declined"):
+        with pytest.raises(BatchFailed, match=r"no verdict at all.*declined"):
             train(GRPOTrainer, policy, tmp_path, reward)
 
 
