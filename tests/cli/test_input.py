@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import time
 from pathlib import Path
@@ -12,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.cli.input import LineSource, can_be_read_twice, every_line, open_source
+from plaudit.cli.input import (
+    BLOCK,
+    KEPT_BYTES,
+    LineSource,
+    can_be_read_twice,
+    check_input,
+    every_line,
+    open_source,
+)
 from plaudit.errors import ConfigError
+from plaudit.judges.rubric import Rubric
 
 
 class Blocks:
@@ -117,3 +127,25 @@ def test_only_a_plain_file_can_be_checked_beforehand(tmp_path: Path) -> None:
     assert can_be_read_twice(str(path))
     assert not can_be_read_twice("-")
     assert not can_be_read_twice(str(tmp_path / "pipe"))
+
+
+def sample_line(number: int, *, size: int = 1) -> str:
+    return json.dumps({"prompt": f"{number}?", "response": "r", "carried": "x" * size})
+
+
+def test_a_small_file_is_parsed_once_and_its_lines_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join([sample_line(1), "nonsense", sample_line(3)]))
+    found = check_input(str(path), Rubric("Is it right?"))
+    assert (found.total, found.bad.count) == (2, 1)
+    assert found.kept is not None
+    assert [line.number for line in found.kept.take(lines=1, size=BLOCK, wait=0.0)] == [1]
+    assert [line.number for line in found.kept.take(lines=9, size=1, wait=0.0)] == [3]
+    assert found.kept.exhausted
+
+
+def test_a_large_file_is_checked_and_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(sample_line(number, size=KEPT_BYTES // 4) for number in range(5)))
+    found = check_input(str(path), Rubric("Is it right?"))
+    assert (found.total, found.kept) == (5, None)

@@ -16,6 +16,7 @@ import pytest
 from complaints import about
 
 from plaudit.cli.console import Console
+from plaudit.cli.input import KEPT_BYTES
 from plaudit.cli.score import ScoreOptions, ScoreRun
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
@@ -340,3 +341,12 @@ def test_what_is_read_after_the_deadline_is_marked_without_asking(tmp_path: Path
     assert [row["response"] for row in written] == [str(i) for i in range(2000)]
     assert {(row["status"], row["score"]) for row in written} == {("deadline", None)}
     assert "2,000 deadline" in ended.said
+
+
+def test_skipped_lines_of_a_large_file_are_counted_though_it_is_read_twice(tmp_path: Path, out: Path) -> None:
+    source, summary = tmp_path / "in.jsonl", tmp_path / "summary.json"
+    long = json.dumps({"prompt": "p", "response": "1", "carried": "x" * KEPT_BYTES})
+    source.write_text(f"{long}\nnonsense\n{long}\n")
+    assert run(Job(str(source), str(out), settings(), skip_bad=True, summary=str(summary))).status == 0
+    numbers = json.loads(summary.read_text())
+    assert (numbers["scored"], numbers["skipped"]) == (2, 1)

@@ -15,7 +15,8 @@ import stat
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,6 +28,8 @@ from plaudit.setup.json_lines import BadLine, Line, parse
 BLOCK = 1 << 18
 BOM = b"\xef\xbb\xbf"
 CHUNK_LINES = 256
+KEPT_BYTES = 8 << 20
+"""A file up to this size is parsed once, and its lines are kept until they are scored."""
 SHOWN = 10
 """Bad lines that are named; the others are counted."""
 MAX_GROUP = 8192
@@ -184,17 +187,54 @@ class BadLines:
         return "\n".join(shown)
 
 
-def survey(place: str, bad: BadLines, judge: Judge | Panel | None = None) -> int:
-    """How many lines of a file can be scored; the others go to `bad`.
+class KeptLines:
+    """The lines of a small file, as they were parsed when it was checked."""
 
-    Raises ConfigError where a panel cannot compare the lines that are left.
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines = deque(lines)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether everything has been taken."""
+        return not self._lines
+
+    def take(self, *, lines: int, size: int, wait: float) -> list[Line]:  # noqa: ARG002 - as a LineSource
+        """Up to so many lines and bytes, one line at least."""
+        taken: list[Line] = []
+        while self._lines and len(taken) < lines and size > 0:
+            taken.append(self._lines.popleft())
+            size -= len(taken[-1].raw)
+        return taken
+
+    def close(self) -> None:
+        """Forget what is left."""
+        self._lines.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedInput:
+    """A file whose every line was looked at."""
+
+    total: int
+    """Lines that can be scored."""
+    bad: BadLines
+    kept: KeptLines | None
+    """The lines that can be scored; None where they are too many to be kept in memory."""
+
+
+def check_input(place: str, judge: Judge | Panel) -> CheckedInput:
+    """Parse every line of a file, before the first call is paid for.
+
+    Raises:
+        ConfigError: It cannot be read, or a judge that compares responses cannot compare these.
     """
     check = judge.check if isinstance(judge, Demanding) else None
     panel = judge if is_panel(judge) else None
-    groups, lines, good = WholeGroups(), list[Line](), 0
+    groups, chunk, bad, total = WholeGroups(), list[Line](), BadLines(), 0
+    kept, size = list[Line](), 0
     with contextlib.closing(open_source(place)) as source:
         for number, raw in every_line(source):
-            if raw == b"[" and not good + bad.count:
+            if raw == b"[" and not total + bad.count:
                 raise ConfigError(
                     f'{place} is one JSON array; turn it into lines: jq -c ".[]" {place} > lines.jsonl'
                 )
@@ -202,18 +242,23 @@ def survey(place: str, bad: BadLines, judge: Judge | Panel | None = None) -> int
             if isinstance(line, BadLine):
                 bad.add(line)
                 continue
-            good += 1
+            total += 1
+            size += len(raw)
+            if size <= KEPT_BYTES:
+                kept.append(line)
+            else:
+                kept.clear()
             if panel is not None:
-                lines.append(line)
-                if len(lines) == CHUNK_LINES:
-                    _rehearse(panel, groups.add(lines, is_end=False), place)
-                    lines = []
+                chunk.append(line)
+                if len(chunk) == CHUNK_LINES:
+                    _check_groups(panel, groups.add(chunk, is_end=False), place)
+                    chunk = []
     if panel is not None:
-        _rehearse(panel, groups.add(lines, is_end=True), place)
-    return good
+        _check_groups(panel, groups.add(chunk, is_end=True), place)
+    return CheckedInput(total, bad, KeptLines(kept) if size <= KEPT_BYTES else None)
 
 
-def _rehearse(panel: Panel, lines: list[Line], place: str) -> None:
+def _check_groups(panel: Panel, lines: list[Line], place: str) -> None:
     """Let a panel say what it would ask, without asking it."""
     try:
         for _ in panel.split([line.sample for line in lines]):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
-from plaudit.cli.input import BadLines, WholeGroups, can_be_read_twice, open_source, survey
+from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
 from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary
@@ -170,6 +170,7 @@ class ScoreRun:
         self._console = console or Console()
         self._on_failure = OnFailure(settings.on_failure)
         self._bad = BadLines()
+        self._kept: KeptLines | None = None
         self._tally = Tally()
         self._started = time.monotonic()
 
@@ -177,7 +178,7 @@ class ScoreRun:
         """Do it; the exit status. Raises ConfigError where it cannot be done."""
         self._options.check(self._settings)
         judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
-        total = self._survey(judge)
+        total = self._check_input(judge)
         with self._opened("output") as sink, self._opened("summary") as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
             seconds = time.monotonic() - self._started
@@ -205,19 +206,21 @@ class ScoreRun:
         if text and not self._options.quiet:
             self._console.print(text)
 
-    def _survey(self, judge: Judge | Panel) -> int | None:
+    def _check_input(self, judge: Judge | Panel) -> int | None:
         """How many lines there are to score; None where the input can be read only once."""
         if not can_be_read_twice(self._options.source):
             open_source(self._options.source).close()  # says at once what is wrong with it
             return None
-        bad = BadLines()
-        total = survey(self._options.source, bad, judge)
-        if bad.count and not (self._options.skip_bad and total):
+        found = check_input(self._options.source, judge)
+        bad = found.bad
+        if bad.count and not (self._options.skip_bad and found.total):
             remedy = (
                 "No other is left." if self._options.skip_bad else "Mend them, or go on without: --skip-bad."
             )
             raise ConfigError(f"{self._options.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
-        return total
+        if found.kept is not None:
+            self._bad, self._kept = bad, found.kept
+        return found.total
 
     def _end_empty(self, sink: Sink) -> _Ended:
         sink.commit()
@@ -228,7 +231,7 @@ class ScoreRun:
     ) -> _Ended:
         with (
             Stop() as stop,
-            contextlib.closing(open_source(self._options.source)) as source,
+            contextlib.closing(self._kept or open_source(self._options.source)) as source,
             Progress(total=total, stream=self._console.stream, is_shown=not self._options.quiet) as progress,
         ):
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.input import CHUNK_LINES, LineSource, WholeGroups
+from plaudit.cli.input import CHUNK_LINES, KeptLines, LineSource, WholeGroups
 from plaudit.cli.output import Sink
 from plaudit.errors import ConfigError
 from plaudit.setup.json_lines import BadLine, Check, Line, parse, read_back, render_all
@@ -61,7 +61,7 @@ class _Chunk:
 class Stream:
     """One run over one input. Drive it with `run`, once."""
 
-    source: LineSource
+    source: LineSource | KeptLines
     sink: Sink
     submit: Submit
     settle: Settle
@@ -128,10 +128,10 @@ class Stream:
                 size += self._chunks[-1].size
         return did_something
 
-    def _good_lines(self, taken: list[tuple[int, bytes]]) -> list[Line]:
+    def _good_lines(self, taken: Sequence[Line | tuple[int, bytes]]) -> list[Line]:
         good = []
-        for number, raw in taken:
-            line = parse(number, raw, self.check)
+        for one in taken:
+            line = one if isinstance(one, Line) else parse(*one, self.check)
             if isinstance(line, BadLine):
                 self.on_bad(line)
             else:
