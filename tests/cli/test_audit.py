@@ -79,7 +79,7 @@ def test_compare_puts_two_models_to_the_same_pairs() -> None:
         (("compare", PAIRS, "--judge", "yes", "--judge", "yes"), "give --judge twice"),
         (("compare", PAIRS, *["--judge", "yes"] * 3), "given 3 times"),
         (("calibrate", "nowhere.jsonl"), "nowhere.jsonl cannot be read: No such file"),
-        (("probe", "--pass-mark", "99"), "pass_mark=99"),
+        (("probe", "--pass-mark", "99"), "--pass-mark 99"),
     ],
 )
 def test_bad_usage_is_refused_before_anybody_is_asked(
