@@ -144,7 +144,7 @@ def test_stdout_on_a_full_disk_or_closed_is_an_error_of_its_own(
     assert "stdout cannot be written: No space left on device" in done.stderr
     done = score(lines, simulator.url, "-o", "-", limit=lambda: os.close(1), stdout=None)
     assert done.returncode == 2
-    assert "stdout is closed; name a file with -o" in done.stderr
+    assert "--output - cannot be stdout, which is closed" in done.stderr
 
 
 def test_a_progress_line_that_cannot_be_written_ends_no_run() -> None:
