@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: install demo test test-trainers check bench bench-quick bench-trainers clean help
+.PHONY: install demo docs test test-trainers check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -21,6 +21,8 @@ check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py
+docs: .venv-docs/.done          ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict -q
 bench: .venv/.bench             ## every claim of the README, measured (two hours)
 	$(BIN)/python benchmarks/all.py
 bench-quick: .venv/.bench       ## the same in a minute or two: that it works, not what it says
@@ -28,7 +30,7 @@ bench-quick: .venv/.bench       ## the same in a minute or two: that it works, n
 bench-trainers: .venv-trainers/.done   ## verl, Ray, TRL and query mutation, measured
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python benchmarks/all.py --trainers
 clean:           ## forget the environment
-	rm -rf .venv .venv-trainers
+	rm -rf .venv .venv-trainers .venv-docs site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -43,6 +45,10 @@ clean:           ## forget the environment
 	@touch $@ .venv/.local
 .venv/.bench: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[bench]"
+	@touch $@
+.venv-docs/.done: pyproject.toml constraints-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip --disable-pip-version-check -q install -c constraints-docs.txt -e ".[docs]"
 	@touch $@
 
 # Packages of gigabytes, apart from the rest. torch first and alone: whatever lets the resolver choose another one

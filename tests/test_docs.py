@@ -1,0 +1,41 @@
+"""The pages that belong to no part: what they show is run as it stands, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from loopback import loopback
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+RUN = ("quickstart.md", "from-your-own-loop.md", "cookbook.md")
+SHOWN_URL = "http://localhost:8000/v1"
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(name: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    with loopback() as judge:
+        code = "\n".join(blocks).replace(SHOWN_URL, judge.url).replace('model="judge"', 'model="simulated"')
+        script = tmp_path / "page.py"
+        script.write_text(code, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(script)], cwd=tmp_path, text=True, capture_output=True, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    linked = re.findall(r"\]\((?!\w+:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [name for name in linked if not (page.parent / name).exists()] == []
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if f"- {page.name}" not in navigation] == []
