@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: install demo docs test test-trainers check bench bench-quick bench-trainers clean help
+.PHONY: install demo docs test-wheel test test-trainers check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -21,6 +21,8 @@ check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_layers.py
+test-wheel:      ## the wheel, installed and used outside this folder
+	PYTHON=$(PYTHON) .ci/try-wheel
 docs: .venv-docs/.done          ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict -q
 bench: .venv/.bench             ## every claim of the README, measured (two hours)
