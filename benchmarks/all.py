@@ -36,6 +36,8 @@ FULL = (
     ("simulator.py",),
     ("peers.py",),
     ("likelihood.py",),
+    ("fuzz_parser.py", "--replies", "20000"),
+    ("hostile_texts.py",),
 )
 QUICK = (
     ("makespan.py", "--seeds", "1"),

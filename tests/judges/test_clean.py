@@ -95,6 +95,13 @@ def test_no_token_is_put_together_by_removing_what_split_it() -> None:
     assert clean("<<s>s>").text == "<‹s›s>"
 
 
+def test_a_text_full_of_brackets_or_joiners_loses_all_of_them() -> None:
+    text, tokens, _ = clean("<s>" * 5_000 + "a <b> c")
+    assert "<" not in text and tokens == 5_001
+    text, _, invisible = clean("a\u200d" * 6_000 + "👩\u200d🚀")
+    assert text == "a" * 6_000 + "👩🚀" and invisible == 6_001
+
+
 def test_invisible_characters_are_removed_and_counted() -> None:
     assert clean("a\u200bb\u00adc\u202ed\ufeffe\U000e0041f\x1bg") == ("abcdefg", 0, 6)
 

@@ -36,7 +36,7 @@ def clean(text: str) -> Cleaned:
     if unusual and _SUSPECT.search(unusual.decode("utf-8", "replace")):
         text, invisible = _without_invisible(text)
     if _may_hold_tokens(text):
-        text, tokens = _TOKEN.subn(r"‹\1\2\3\4\5\6\7›", text)
+        text, tokens = _without_tokens(text)
     return Cleaned(text, tokens, invisible)
 
 
@@ -72,11 +72,26 @@ _CAPITALS = r"/?[A-Z][A-Z0-9]{0,31}(?:_[A-Z0-9]{1,32}){1,4}"
 _CAPITAL_PART = r"(?:INST|SYS|TOOL|THINK|MASK|[BE]O[SDT]|SEP|CLS|PAD|UNK|TOKEN|UNUSED|CONTROL|PROMPT|IMG)"
 _CAPITAL_WORD = rf"/?(?=[A-Z0-9_]{{0,32}}{_CAPITAL_PART})[A-Z][A-Z0-9_]{{1,64}}"
 _TOKEN = re.compile(
-    rf"<({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
-    rf"|\[({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
-    r"|<<(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
+    rf"<(?=[|｜/A-Za-z])({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
+    rf"|\[(?=[|｜/A-Za-z])({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
+    r"|<<(?=[/A-Z])(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
     r"|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
 )
+_ALL = str.maketrans("<>[]◁▷", "‹›‹›‹›")
+_MANY = 2_000
+"""Tokens, or one bracket in `_DENSE` characters: whatever that is, all of its brackets go, which is quick."""
+_DENSE = 8
+
+
+def _without_tokens(text: str) -> tuple[str, int]:
+    brackets = text.count("<") + text.count("[") + text.count("◁")
+    if brackets < max(_MANY, len(text) // _DENSE):
+        text, tokens = _TOKEN.subn(r"‹\1\2\3\4\5\6\7›", text, count=_MANY)
+        if tokens < _MANY:
+            return text, tokens
+    return text.translate(_ALL), brackets
+
+
 _CERTAIN = re.compile(
     rf"<(?:{_BARRED}|/?s|(?:start|end)_of_turn|im_(?:start|end))>|\[(?:{_BARRED}|/?INST)\]|<</?SYS>>"
 )
@@ -114,6 +129,8 @@ _MISPLACED = re.compile(
     rf"|(?<=[{_JOINED_SCRIPT}][{_JOINER}])[{_JOINED_SCRIPT}]"  # or inside a word of a script that needs it
     rf")[{_SELECTOR}{_IDEOGRAPH_SELECTOR}]*+"
 )
+_ANY_PLACE = re.compile(rf"[{_JOINER}{_SELECTOR}{_IDEOGRAPH_SELECTOR}]+")
+_MANY_MISPLACED = 5_000
 # A lone surrogate is decoded as U+FFFD, so that is suspect too.
 _SUSPECT = re.compile(rf"[\r\v\f\x85\u2028\u2029\ufffd{_JOINER}{_SELECTOR}{_IDEOGRAPH_SELECTOR}{_INVISIBLE}]")
 _ALWAYS = re.compile(f"[{_INVISIBLE}]+")
@@ -123,5 +140,7 @@ def _without_invisible(text: str) -> tuple[str, int]:
     for line_break in _LINE_BREAKS:
         text = text.replace(line_break, "\n")
     before = len(text)
-    text = _MISPLACED.sub("", _ALWAYS.sub("", text))
+    text, misplaced = _MISPLACED.subn("", _ALWAYS.sub("", text), count=_MANY_MISPLACED)
+    if misplaced == _MANY_MISPLACED:  # whatever that is, it is quicker to take out all of them
+        text = _ANY_PLACE.sub("", text)
     return text, before - len(text)

@@ -16,7 +16,7 @@ from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
-from plaudit.judges.grouping import HIDDEN, ID_LENGTH, AnswerGroup, alias, answer_groups
+from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
@@ -127,7 +127,12 @@ class Group(Panel):
             shuffle=self.shuffle,
         ):
             for answers in self._runs(group):
-                extra = {RESPONSES: answers, HIDDEN: group.hidden.intersection(answers)}
+                ids = tuple(group.ids[answer] for answer in answers)
+                if len(set(ids)) < len(ids):
+                    raise ConfigError(
+                        f"two responses of group {group.name!r} have the same id; reword the criteria"
+                    )
+                extra = {RESPONSES: answers, IDS: ids, HIDDEN: group.hidden.intersection(answers)}
                 shown = Sample(group.prompt, "", group.reference, group.name, extra)
                 serves = sorted(index for answer in answers for index in group.answers[answer])
                 yield Question(call, shown, tuple(serves))
@@ -222,20 +227,12 @@ class _Call(Judge):
     def alias(self, sample: Sample) -> str:
         """The id under which a group showed this sample's answer."""
         answer = answer_of(sample, with_reasoning=self.prompt.show_thinking)
-        return self._id(sample.prompt, answer)
+        (own,) = aliases(sample.prompt, [answer], salt=self.version, max_chars=self.prompt.max_chars)
+        return own
 
     def _answers(self, sample: Sample) -> Mapping[str, str]:
         """What the judge sees, in order: from id to answer."""
-        shown = sample.extra[RESPONSES]
-        answers = {self._id(sample.prompt, answer): answer for answer in shown}
-        if len(answers) < len(shown):
-            raise ConfigError(
-                f"two responses of group {sample.group!r} have the same id; reword the criteria"
-            )
-        return answers
-
-    def _id(self, prompt: Content, answer: str) -> str:
-        return alias(prompt, answer, salt=self.version, max_chars=self.prompt.max_chars)
+        return dict(zip(sample.extra[IDS], sample.extra[RESPONSES], strict=True))
 
 
 def _named(said: object, answers: Mapping[str, str]) -> str:

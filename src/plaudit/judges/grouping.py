@@ -18,6 +18,8 @@ from plaudit.types import Sample
 ID_LENGTH = 8
 """Letters: two answers of a group of 64 have the same id once in a hundred million groups."""
 
+IDS = "ids"
+"""Where a question's sample has the ids of its answers, which take a while to work out."""
 HIDDEN = "hidden"
 """Where a question's sample says which of its answers came after reasoning that is not shown."""
 
@@ -33,6 +35,8 @@ class AnswerGroup:
     """From answer to samples, by index. Answers without content are left out."""
     hidden: frozenset[str]
     """The answers that some sample gave after reasoning that is not shown."""
+    ids: Mapping[str, str]
+    """From answer to the id that it is judged under."""
 
 
 def answer_groups(
@@ -55,23 +59,32 @@ def answer_groups(
     for name, indices in groups.items():
         distinct = _answers(name, indices, samples, max_chars, show_thinking=show_thinking)
         first = samples[indices[0]]
+        task = _text(first.prompt, max_chars)
+        ids = {answer: _id(salt, task, text) for text, (answer, *_) in distinct.items()}
         answers = {answer: tuple(owners) for answer, owners, _ in distinct.values()}
         hidden = frozenset(answer for answer, _, is_hidden in distinct.values() if is_hidden)
         if shuffle:
             own = {answer: _digest("answer", text).hex() for text, (answer, *_) in distinct.items()}
-            whole = _digest("group", salt, _text(first.prompt, max_chars), *sorted(own.values())).hex()
+            whole = _digest("group", salt, task, *sorted(own.values())).hex()
             order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
             answers = {answer: answers[answer] for answer in order}
-        made.append(AnswerGroup(name, first.prompt, first.reference, answers, hidden))
+        made.append(AnswerGroup(name, first.prompt, first.reference, answers, hidden, ids))
     return made
 
 
-def alias(prompt: Content, answer: str, *, salt: str, max_chars: int = MAX_CHARS) -> str:
-    """The id of an answer to a prompt: capital letters, so that none of it can be taken for a score.
+def aliases(
+    prompt: Content, answers: Sequence[str], *, salt: str, max_chars: int = MAX_CHARS
+) -> tuple[str, ...]:
+    """The ids of answers to a prompt: capital letters, so that none of it can be taken for a score.
 
-    A hash of what the judge is shown, so that what looks the same in a request has the same id.
+    Hashes of what the judge is shown, so that what looks the same in a request has the same id.
     """
-    digest = _digest("id", salt, _text(prompt, max_chars), shown("response", answer, max_chars)[0])
+    task = _text(prompt, max_chars)
+    return tuple(_id(salt, task, shown("response", answer, max_chars)[0]) for answer in answers)
+
+
+def _id(salt: str, task: str, answer: str) -> str:
+    digest = _digest("id", salt, task, answer)
     return "".join(chr(ord("A") + byte % 26) for byte in digest[:ID_LENGTH])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Literal
@@ -12,8 +12,8 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of, has_content
-from plaudit.judges.fence import MAX_CHARS, Content, shown
-from plaudit.judges.grouping import HIDDEN, alias, answer_groups
+from plaudit.judges.fence import MAX_CHARS, Content
+from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
 from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
 
@@ -109,7 +109,7 @@ class Pairwise(Panel):
         if not verdicts:
             reason = "a tie: there is no other answer to compare it with"
             return Verdict(0.5, Status.OK, reason, source=Source.RULE)
-        own = self._match.id(sample.prompt, self._answer(sample))
+        (own,) = self._match.ids(sample.prompt, self._answer(sample))
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         points = [
             (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
@@ -141,10 +141,13 @@ class Pairwise(Panel):
         for index, sample in enumerate(samples):
             answer = self._answer(sample)
             assert sample.reference is not None
-            if has_content(answer) and self._shown(answer) != self._shown(sample.reference):
+            if not has_content(answer):
+                continue
+            pair = (answer, sample.reference)
+            ids = self._match.ids(sample.prompt, *pair)
+            if ids[0] != ids[1]:  # shown alike, they tie
                 hidden = frozenset({answer} if answer != sample.response else ())
-                pair = (answer, sample.reference)
-                yield from self._both_orders(sample.prompt, None, pair, hidden, (index,))
+                yield from self._both_orders(Sample(sample.prompt, ""), pair, ids, hidden, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
         for group in answer_groups(
@@ -156,7 +159,9 @@ class Pairwise(Panel):
             for one, other in self._pairs(list(group.answers)):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
                 hidden = group.hidden.intersection((one, other))
-                yield from self._both_orders(group.prompt, group.reference, (one, other), hidden, serves)
+                ids = (group.ids[one], group.ids[other])
+                shown = Sample(group.prompt, "", group.reference)
+                yield from self._both_orders(shown, (one, other), ids, hidden, serves)
 
     def _pairs(self, answers: list[str]) -> Iterator[tuple[str, str]]:
         if self.opponents is None or self.opponents >= len(answers) - 1:
@@ -168,18 +173,15 @@ class Pairwise(Panel):
 
     def _both_orders(
         self,
-        prompt: Content,
-        reference: str | None,
+        shown: Sample,
         pair: tuple[str, str],
+        ids: tuple[str, ...],
         hidden: frozenset[str],
         serves: tuple[int, ...],
     ) -> Iterator[Question]:
-        for first, second in (pair, pair[::-1]):
-            extra = {OTHER: second, HIDDEN: hidden}
-            yield Question(self._match, Sample(prompt, first, reference, extra=extra), serves)
-
-    def _shown(self, answer: str) -> str:
-        return shown("response", answer, self.max_chars)[0]
+        for first, second in ((0, 1), (1, 0)):
+            extra = {OTHER: pair[second], IDS: (ids[first], ids[second]), HIDDEN: hidden}
+            yield Question(self._match, replace(shown, response=pair[first], extra=extra), serves)
 
     def _answer(self, sample: Sample) -> str:
         return answer_of(sample, with_reasoning=self.show_thinking)
@@ -231,10 +233,9 @@ class _Match(Judge):
         )
 
     def _parts(self, sample: Sample, points: float) -> dict[str, float]:
-        answers = sample.response, sample.extra[OTHER]
-        one, other = (self.id(sample.prompt, answer) for answer in answers)
+        one, other = sample.extra[IDS]
         return {one: points, other: 1.0 - points}
 
-    def id(self, prompt: Content, answer: str) -> str:
-        """Under which the points of an answer are found."""
-        return alias(prompt, answer, salt=self.version, max_chars=self.prompt.max_chars)
+    def ids(self, prompt: Content, *answers: str) -> tuple[str, ...]:
+        """Under which the points of each answer are found."""
+        return aliases(prompt, answers, salt=self.version, max_chars=self.prompt.max_chars)
