@@ -75,8 +75,8 @@ class Session:
     def expire(self, batch: Batch) -> None:
         self._thread.post(functools.partial(self._work.expire, batch))
 
-    def cancel(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._work.cancel, batch))
+    def cancel(self, batch: Batch, *, abort: bool) -> None:
+        self._thread.post(functools.partial(self._work.cancel, batch, abort=abort))
 
     def close(self) -> None:
         """Store what is finished, fail the rest, end the thread. Safe to call twice."""
@@ -109,9 +109,9 @@ class _Work:
         if self._scorer is not None:
             self._scorer.expire(batch)
 
-    def cancel(self, batch: Batch) -> None:
+    def cancel(self, batch: Batch, *, abort: bool) -> None:
         if self._scorer is not None:
-            self._scorer.cancel(batch)
+            self._scorer.cancel(batch, abort=abort)
 
     async def close(self) -> None:
         if self._scorer is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -37,8 +38,8 @@ class Host(Protocol):
         """Mark what is missing as `deadline`."""
         ...
 
-    def cancel(self, batch: Batch) -> None:
-        """Fail what is missing as `cancelled`, and send nothing more for it."""
+    def cancel(self, batch: Batch, *, abort: bool) -> None:
+        """Fail what is missing as `cancelled`, send nothing more for it, and abort what is under way."""
         ...
 
 
@@ -98,10 +99,15 @@ class Pending:
         """Whether every sample has its verdict."""
         return not self._batch.remaining
 
-    def cancel(self) -> None:
-        """Send nothing more for this batch; what is missing fails as `cancelled`."""
+    def cancel(self, *, abort: bool = False) -> None:
+        """Send nothing more for this batch; what is missing fails as `cancelled`.
+
+        Args:
+            abort: Whether calls under way are aborted, too, which frees their slots at once. Otherwise
+                their replies still fill the cache. Calls that another batch waits for go on.
+        """
         if self._batch.remaining:
-            self._tell(self._session.cancel)
+            self._tell(functools.partial(self._session.cancel, abort=abort))
 
     @property
     def remaining(self) -> int:

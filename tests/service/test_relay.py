@@ -101,3 +101,17 @@ def test_an_error_has_openais_form() -> None:
         "param": None,
         "code": "model_not_found",
     }
+
+
+def test_the_memory_for_draws_is_bounded_and_the_least_recent_run_is_forgotten_first() -> None:
+    draws = Draws(most=4)
+    for number in range(3):
+        draws.next("old", b"%d" % number)
+    assert [draws.next("new", b"a"), draws.next("new", b"b"), draws.next("new", b"a")] == [0, 0, 1]
+    assert draws.next("old", b"0") == 0
+
+
+def test_a_run_too_long_to_be_counted_never_gets_a_draw_twice() -> None:
+    draws = Draws(most=2)
+    seen = [(key, draws.next("run", key)) for key in [b"a", b"a", b"b", b"c", b"a", b"b", b"d", b"a"]]
+    assert len(set(seen)) == len(seen)

@@ -4,71 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
-from loopback import INSTANT, Loopback, loopback, taking
+from loopback import INSTANT, loopback, taking
+from service_client import CHAT, JUDGE, KEY, QUESTION, Client, ScriptedClient, scripted, served
+from wire_server import answer, reply
 
-from plaudit import Engine, Rubric
-from plaudit.config import Endpoint, Price, Secret
+from plaudit import Engine
+from plaudit.config import Secret
 from plaudit.service import server as service_server
 from plaudit.service.access import Access
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.server import Service, Shared, serving
-from plaudit.simulator import Fault, Scenario
-
-JUDGE = Rubric("Is it right?", scale=(0, 10))
-CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-QUESTION = {**CHAT, "temperature": 0}
-KEY = "sk-upstream-0123456789"
-
-
-@dataclass
-class Client:
-    """A client of the server, and the judge behind it."""
-
-    url: str
-    session: aiohttp.ClientSession
-    judge: Loopback
-
-    async def post(self, path: str, body: object, **headers: str) -> tuple[int, Mapping[str, str], bytes]:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        given = {"Content-Type": "application/json", **headers}
-        async with self.session.post(self.url + path, data=data, headers=given) as response:
-            return response.status, response.headers, await response.read()
-
-    async def get(self, path: str, **headers: str) -> tuple[int, str]:
-        async with self.session.get(self.url + path, headers=headers) as response:
-            return response.status, await response.text()
-
-
-@asynccontextmanager
-async def client_of(scenario: Scenario = INSTANT, **options: Any) -> AsyncIterator[Client]:
-    access = options.pop("access", Access())
-    budget = options.pop("budget", None)
-    numbers = Prometheus()
-    with loopback(scenario) as judge:
-        endpoint = Endpoint(judge.url, model="m", api_key=KEY, price=Price(1.0, 1.0))
-        with Engine(endpoints=[endpoint], budget=budget, observers=[numbers], hedge=False) as engine:
-            shared = Shared(engine, JUDGE, models=("m",), **options)
-            async with (
-                serving(Service(shared, access, numbers), host="127.0.0.1", port=0) as url,
-                aiohttp.ClientSession() as session,
-            ):
-                yield Client(url, session, judge)
-
-
-def served(test: Callable[[Client], Coroutine[Any, Any, None]], **options: Any) -> None:
-    async def main() -> None:
-        async with client_of(**options) as client:
-            await test(client)
-
-    asyncio.run(main())
-
+from plaudit.simulator import Fault
 
 # -- OpenAI's wire ------------------------------------------------------------------------------------------
 
@@ -403,3 +353,50 @@ def test_what_is_under_way_is_answered_before_the_end() -> None:
                     assert status == 200
 
     asyncio.run(ended())
+
+
+# -- what the endpoint refuses ------------------------------------------------------------------------------
+
+TOO_LONG = {"error": {"message": f"too long for {KEY}", "type": "x", "code": "context_length_exceeded"}}
+
+
+def test_a_refusal_comes_back_in_the_endpoints_own_words_without_its_key() -> None:
+    async def test(client: ScriptedClient) -> None:
+        status, body = await client.asking(QUESTION)
+        assert status == 400
+        assert json.loads(body)["error"]["code"] == "context_length_exceeded"
+        assert KEY.encode() not in body
+
+    scripted(test, answer(400, TOO_LONG))
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_route_that_the_endpoint_has_not_costs_no_other_request(status: int) -> None:
+    async def test(client: ScriptedClient) -> None:
+        refused, _ = await client.asking({"model": "m", "input": "x"}, "/v1/embeddings")
+        passed, _ = await client.asking(QUESTION)
+        assert (refused < 500, passed) == (True, 200)
+
+    scripted(test, answer(status, {"error": {"message": "no such route"}}), reply("7"))
+
+
+def test_a_redirect_is_not_followed() -> None:
+    async def test(client: ScriptedClient) -> None:
+        status, _ = await client.asking(QUESTION)
+        assert (status, len(client.endpoint.requests)) == (500, 1)
+
+    scripted(test, answer(307, headers={"Location": "http://127.0.0.1:1/v1/chat/completions"}))
+
+
+@pytest.mark.parametrize("end", ["response.completed", "response.incomplete"])
+def test_a_stream_of_the_responses_route_is_whole_at_its_last_event(end: str) -> None:
+    event = {"type": end, "response": {"model": "m", "usage": {"input_tokens": 3, "output_tokens": 2}}}
+    stream = f"event: {end}\ndata: {json.dumps(event)}\n\n".encode()
+
+    async def test(client: ScriptedClient) -> None:
+        for _ in range(2):
+            body = {"model": "m", "input": "x", "temperature": 0, "stream": True}
+            assert await client.asking(body, "/v1/responses") == (200, stream)
+        assert len(client.endpoint.requests) == 1
+
+    scripted(test, answer(200, stream, headers={"Content-Type": "text/event-stream"}))

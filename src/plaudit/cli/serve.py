@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import click
 
+from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, asker
 from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
@@ -73,8 +74,11 @@ def serve(options: ServeOptions, given: Given) -> int:
     check_cache(settings)
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
-    with open_endpoints(settings, ask=asker(options.yes)) as ready:
-        asyncio.run(_serve(options, settings, access, ready))
+    with (
+        open_endpoints(settings, ask=asker(options.yes)) as ready,
+        asyncio.Runner(loop_factory=new_event_loop) as runner,
+    ):
+        runner.run(_serve(options, settings, access, ready))
     return 0
 
 
@@ -88,6 +92,12 @@ async def _serve(options: ServeOptions, settings: Settings, access: Access, read
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     models = tuple(sorted({endpoint.model for endpoint in ready.endpoints if endpoint.model}))
+    if len(models) > 1:
+        raise ConfigError(
+            f"names {len(models)} models ({', '.join(models)}), and a request may go to any endpoint of one "
+            "server: start a server for each model",
+            setting="model",
+        )
     with engine_for(settings, ready.endpoints, [Log(), numbers]) as engine:
         shared = Shared(
             engine,

@@ -171,6 +171,14 @@ class Dispatcher:
             self._is_pump_due = True
             self._loop.call_soon(self.pump)
 
+    def abort_unwanted(self) -> None:
+        """Cut off the calls under way that no batch waits for any more: their slots are free at once."""
+        for call in {flight.call for lane in self.lanes for flight in lane.flights.values()}:
+            if call.is_wanted is not None and not call.is_wanted(call):
+                self._cut_off_all(call)
+                self._finish(call, EngineClosed("no batch waits for this call any more"))
+        self._pump_soon()
+
     async def close(self) -> None:
         """Stop everything: what has not come back gets EngineClosed. Leaves no task behind."""
         self._is_closed = True
@@ -390,7 +398,7 @@ class Dispatcher:
             return
         call.finished = True
         if call.sends > 1:
-            self._cancel_twins(call)
+            self._cut_off_all(call)
         call.on_done(call, outcome)
 
     # -- small things -------------------------------------------------------------------------------------
@@ -398,7 +406,7 @@ class Dispatcher:
     def _is_flying(self, call: Call) -> bool:
         return call.is_hedged and any(f.call is call for lane in self.lanes for f in lane.flights.values())
 
-    def _cancel_twins(self, call: Call) -> None:
+    def _cut_off_all(self, call: Call) -> None:
         for lane in self.lanes:
             for flight in [flight for flight in lane.flights.values() if flight.call is call]:
                 self._cut_off(flight)

@@ -91,9 +91,11 @@ class Scorer:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
         self._expire(batch, Cause.DEADLINE, "deadline")
 
-    def cancel(self, batch: Batch) -> None:
-        """Nobody wants the rest: nothing more is sent for it; what is under way still fills the cache."""
+    def cancel(self, batch: Batch, *, abort: bool = False) -> None:
+        """Send nothing more for this batch. What is under way still fills the cache, unless it is aborted."""
         self._expire(batch, Cause.CANCELLED, "cancelled")
+        if abort:
+            self._dispatcher.abort_unwanted()
 
     async def close(self) -> None:
         """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""

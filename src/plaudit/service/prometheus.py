@@ -89,49 +89,51 @@ class Prometheus:
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
+        # Each is copied, in one step: the engine's thread counts on meanwhile.
+        in_flight = dict(self._in_flight)
         yield from _counter(
             "plaudit_requests_total",
             "Requests answered by this server.",
-            {f'route="{route}",status="{status}"': n for (route, status), n in self._requests.items()},
+            {f'route="{route}",status="{status}"': n for (route, status), n in dict(self._requests).items()},
         )
         yield from _counter(
             "plaudit_calls_total",
             "Calls to endpoints, by how they ended.",
             {
                 f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': n
-                for (endpoint, outcome), n in self._calls.items()
+                for (endpoint, outcome), n in dict(self._calls).items()
             },
         )
         yield from _counter(
             "plaudit_verdicts_total",
             "Answers and verdicts, by status.",
-            {f'status="{status}"': n for status, n in self._verdicts.items()},
+            {f'status="{status}"': n for status, n in dict(self._verdicts).items()},
         )
         yield from _counter(
             "plaudit_answers_total",
             "Answers by source: call, cache, shared or rule.",
-            {f'source="{source}"': n for source, n in self._sources.items()},
+            {f'source="{source}"': n for source, n in dict(self._sources).items()},
         )
         yield from _counter(
             "plaudit_tokens_total",
             "Tokens, as endpoints counted them.",
-            {f'kind="{kind}"': n for kind, n in self._tokens.items()},
+            {f'kind="{kind}"': n for kind, n in dict(self._tokens).items()},
         )
         yield from _counter("plaudit_cost_dollars_total", "US dollars spent.", {"": self._dollars})
         yield from _gauge(
             "plaudit_in_flight",
             "Calls under way.",
-            {f'endpoint="{_quoted(name)}"': n for name, n in self._in_flight.items()},
+            {f'endpoint="{_quoted(name)}"': n for name, n in in_flight.items()},
         )
         yield from _gauge(
             "plaudit_concurrency_limit",
             "Calls at once that the endpoint takes, as far as is known.",
-            {f'endpoint="{_quoted(name)}"': n for name, n in self._limits.items()},
+            {f'endpoint="{_quoted(name)}"': n for name, n in dict(self._limits).items()},
         )
         yield from _gauge(
             "plaudit_endpoint_down",
             "Whether an endpoint is away.",
-            {f'endpoint="{_quoted(name)}"': int(name in self._away) for name in self._in_flight},
+            {f'endpoint="{_quoted(name)}"': int(name in self._away) for name in in_flight},
         )
         yield from _gauge("plaudit_waiting_requests", "Requests not answered yet.", {"": self.waiting})
         for name, help_text, histogram in (

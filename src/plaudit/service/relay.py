@@ -23,8 +23,10 @@ NOT_ASKED = frozenset(
 """Fields that say who asks, not what is asked."""
 UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
-RUNS_KEPT = 1_000
-"""Runs whose draws are counted at a time; of the others, the least recent are forgotten."""
+RETRIED = (408, 409)
+"""What clients of OpenAI's send again."""
+REQUESTS_KEPT = 500_000
+"""Requests whose draws are counted at a time; beyond, the least recent runs are forgotten."""
 STATUS_OF = {
     Cause.REQUEST_REFUSED: 400,
     Cause.INPUT: 400,
@@ -39,18 +41,35 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 class Draws:
     """Counts equal requests of each run."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = REQUESTS_KEPT) -> None:
+        self._most = most
+        self._kept = 0
         self._runs: OrderedDict[str, dict[bytes, int]] = OrderedDict()
+        self._fresh: dict[str, int] = {}
+        """Runs too long to be counted whole: a request unknown there begins at a number never used."""
 
     def next(self, run: str, request: bytes) -> int:
         """How many equal requests this run has sent before."""
         counts = self._runs.setdefault(run, {})
         self._runs.move_to_end(run)
-        if len(self._runs) > RUNS_KEPT:
-            self._runs.popitem(last=False)
-        count = counts.get(request, 0)
+        if request not in counts:
+            self._make_room(run)
+            counts[request] = self._fresh.get(run, 0)
+            self._kept += 1
+        count = counts[request]
         counts[request] = count + 1
         return count
+
+    def _make_room(self, run: str) -> None:
+        while self._kept >= self._most:
+            oldest, counts = next(iter(self._runs.items()))
+            self._kept -= len(counts)
+            if oldest == run:
+                self._fresh[run] = max(counts.values()) + 1
+                counts.clear()
+            else:
+                del self._runs[oldest]
+                self._fresh.pop(oldest, None)
 
 
 def is_sampled(route: str, fields: Mapping[str, Any]) -> bool:
@@ -122,4 +141,6 @@ def status_of(verdict: Verdict) -> int:
         return 500
     status = STATUS_OF.get(failure.cause, 500)
     said = failure.facts.get("http_status")
-    return int(said) if status == 400 and isinstance(said, int) and 400 <= said < 429 else status
+    if status == 400 and isinstance(said, int) and 400 <= said < 429 and said not in RETRIED:
+        return said
+    return status

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from aiohttp import web
@@ -44,6 +44,12 @@ HEAD_WITHIN = 30.0
 """Seconds a connection may be idle, or take to send a request's head."""
 MOST_WAITING = 20_000
 """Requests under way at a time; more are turned away, for they would fill the memory."""
+MOST_CONNECTIONS = 25_000
+"""Connections at a time; more are closed at once."""
+MARGIN = 1.0
+"""Seconds, or a tenth of what a client waits if that is less, by which its answer comes sooner than that."""
+GONE = 499
+"""What a request whose client has left is counted as."""
 DRAIN_WITHIN = 30.0
 JSON = "application/json"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -108,15 +114,17 @@ class Service:
         async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
             started = time.monotonic()
             number = f"req_{secrets.token_hex(12)}"
-            self._numbers.waiting += 1
-            try:
-                response = await self._answer(request, handler)
-            finally:
-                self._numbers.waiting -= 1
-            took = time.monotonic() - started
             resource = request.match_info.route.resource
             route = resource.canonical if resource is not None else "unknown"
-            self._numbers.on_request(route, response.status, took)
+            self._numbers.waiting += 1
+            status = GONE
+            try:
+                response = await self._answer(request, handler)
+                status = response.status
+            finally:
+                took = time.monotonic() - started
+                self._numbers.waiting -= 1
+                self._numbers.on_request(route, status, took)
             if not response.prepared:
                 response.headers["x-request-id"] = number
                 response.headers["openai-processing-ms"] = str(round(took * 1000))
@@ -158,6 +166,8 @@ class Service:
 
     async def _fields(self, request: web.Request) -> tuple[bytes, dict[str, Any]]:
         """The body, and what it says."""
+        if (request.content_length or 0) > MOST_BYTES:
+            raise BadBody(f"the body is larger than {MOST_BYTES:,} bytes", 413)
         try:
             async with asyncio.timeout(BODY_WITHIN):
                 body = await request.read()
@@ -188,9 +198,9 @@ class Service:
                 (verdict,) = await pending
             except asyncio.CancelledError:
                 if is_sampled or not self._shared.finishes_abandoned:
-                    pending.cancel()
+                    pending.cancel(abort=True)
                 raise
-            return _relayed(verdict, is_stream=fields.get("stream") is True)
+            return _relayed(verdict)
 
         return pass_on
 
@@ -224,7 +234,7 @@ class Service:
                 line = msgspec.json.encode({"index": index, **rewards.verdict_fields(verdict)})
                 await response.write(line + b"\n")
         except (asyncio.CancelledError, ConnectionError):
-            pending.cancel()
+            pending.cancel(abort=not self._shared.finishes_abandoned)
             raise
         return response
 
@@ -288,34 +298,59 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
         shutdown_timeout=DRAIN_WITHIN,
     )
     await runner.setup()
+    handlers = runner.server
+    assert handlers is not None
+
+    def accept() -> asyncio.BaseProtocol:
+        return handlers() if len(handlers.connections) < MOST_CONNECTIONS else _Refused()
+
+    listening = await asyncio.get_running_loop().create_server(accept, host, port, backlog=1024)
     try:
-        site = web.TCPSite(runner, host, port, backlog=1024)
-        await site.start()
-        bound_host, bound_port = runner.addresses[0][:2]
+        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
         yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
     finally:
+        listening.close()
         await runner.cleanup()
 
 
+class _Refused(asyncio.Protocol):
+    """A connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).abort()  # uvloop's is one without saying so
+
+
 def _deadline(request: web.Request) -> float | None:
-    """What the client says it waits for, in seconds."""
+    """Seconds in which the client has to have its answer: a little less than it says it waits."""
     try:
         seconds = float(request.headers.get("x-stainless-read-timeout", ""))
     except ValueError:
         return None
-    return seconds if 0 < seconds < 86_400 else None
+    return seconds - min(MARGIN, seconds / 10) if 0 < seconds < 86_400 else None
 
 
-def _relayed(verdict: Verdict, *, is_stream: bool) -> web.Response:
+def _relayed(verdict: Verdict) -> web.Response:
     if verdict.score is None:
-        code = verdict.failure.cause.value if verdict.failure else ""
-        return _error(verdict.error or "no answer", relay.status_of(verdict), code=code)
+        return _failed(verdict)
+    is_json = verdict.reason.lstrip().startswith("{")
     headers = {
-        "Content-Type": "text/event-stream" if is_stream else JSON,
+        "Content-Type": JSON if is_json else "text/event-stream",
         "x-plaudit-source": verdict.source.value,
         "x-plaudit-cost": f"{(verdict.usage.cost or 0.0) if verdict.source is Source.CALL else 0.0:.6f}",
     }
     return web.Response(body=verdict.reason.encode(), headers=headers)
+
+
+def _failed(verdict: Verdict) -> web.Response:
+    """A failure: the endpoint's own words where it refused the request, else ours."""
+    status = relay.status_of(verdict)
+    failure = verdict.failure
+    answer = failure.facts.get("answer") if failure is not None else None
+    if isinstance(answer, str) and answer.lstrip().startswith("{"):
+        headers = {"Content-Type": JSON, "x-should-retry": "false"}
+        return web.Response(body=answer.encode(), status=status, headers=headers)
+    code = failure.cause.value if failure is not None else ""
+    return _error(verdict.error or "no answer", status, code=code)
 
 
 def _error(message: str, status: int, *, code: str = "") -> web.Response:

@@ -8,7 +8,14 @@ import time
 import msgspec
 
 from plaudit.config import Endpoint
-from plaudit.errors import EngineClosed, PlauditError, SendAgain, TransportFailed
+from plaudit.errors import (
+    EngineClosed,
+    ModelNotFound,
+    PlauditError,
+    RequestRefused,
+    SendAgain,
+    TransportFailed,
+)
 from plaudit.policy.headers import rate_headers
 from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import Complaint, complaint_of
@@ -16,6 +23,9 @@ from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
 from plaudit.types import RawRequest, Reply, Request
 
+CLIENTS_MISTAKES = (405, 406, 410, 415, 501)
+LONGEST_ERROR = 64 * 1024
+"""Bytes of an error body that are handed on."""
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
 
@@ -46,7 +56,9 @@ class HttpTransport:
         answer = await self._post(path, body)
         if 200 <= answer.status < 300:
             return self._read(dialect, request, answer)
-        if answer.status in (400, 422) and not isinstance(request, RawRequest):
+        if isinstance(request, RawRequest):
+            raise refusal_of_raw(self._endpoint, answer, now=time.time())
+        if answer.status in (400, 422):
             self._learn(dialect, complaint_of(answer.body), answer.status)
         raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
 
@@ -99,6 +111,21 @@ class HttpTransport:
         self._dialect = self._dialect.adapted(complaint) or self._dialect
         said = complaint.excerpt(self._endpoint.key)
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
+
+
+def refusal_of_raw(endpoint: Endpoint, answer: Answer, *, now: float) -> PlauditError:
+    """The error for a refused request that a client wrote: its fact `answer` is the endpoint's own body.
+
+    A route or a model that is not there is the client's mistake, and no reason to give the endpoint up.
+    """
+    failure = failure_of(endpoint, answer.status, answer.headers, answer.body, now=now)
+    if not (isinstance(failure, RequestRefused | ModelNotFound) or answer.status in CLIENTS_MISTAKES):
+        return failure
+    body = answer.body[:LONGEST_ERROR].decode("utf-8", "replace")
+    if endpoint.key:
+        body = body.replace(endpoint.key, "***")
+    refused = failure if isinstance(failure, RequestRefused) else RequestRefused(str(failure))
+    return refused.with_facts(**{**failure.facts, "answer": body})
 
 
 def _not_a_reply(answer: Answer, error: Exception) -> str:

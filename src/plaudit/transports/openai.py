@@ -197,38 +197,48 @@ class _Completion(msgspec.Struct, gc=False):
 class _RawAnswer(msgspec.Struct, gc=False):
     """What limits and budgets need to know of an answer, whichever route it came from."""
 
+    type: str | None = None
+    """Of an event of the responses route."""
     model: str | None = None
     usage: _AnyUsage = None
     error: Any = None
-    response: _RawAnswer | None = None
+    response: Any = None
     """In the last event of a stream of the responses route."""
+
+
+LAST_EVENTS = ("response.completed", "response.incomplete")
+"""With which a stream of the responses route ends; the others end with [DONE]."""
 
 
 def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> Reply:
     """An answer that is handed on unread, with its usage; of a stream, the usage is in one of its events."""
     usage = Usage()
     model = ""
-    for data in _events(body) if body.lstrip()[:1] != b"{" else (body,):
+    is_whole = body.lstrip()[:1] == b"{"
+    for data in (body,) if is_whole else _events(body):
+        if data == b"[DONE]":
+            is_whole = True
+            continue
         found = decode_json(_raw_answer, data)
+        is_whole = is_whole or found.type in LAST_EVENTS
+        if isinstance(found.response, dict):
+            found = msgspec.convert(found.response, _RawAnswer)
         if found.error:
             raise error_in(found.error)
-        found = found.response or found
         model = found.model or model
         if isinstance(found.usage, _Usage):
             usage = found.usage.counted(price)
+    if not is_whole:
+        raise BadReply("the stream ends before its last event")
     return Reply("", model=model, usage=usage, rate=rate, body=body)
 
 
 def _events(stream: bytes) -> Iterator[bytes]:
-    """The JSON of each server-sent event. Raises BadReply where the stream ends before its end."""
-    is_whole = False
+    """The data of each server-sent event."""
     for line in stream.splitlines():
         data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        is_whole = is_whole or data == b"[DONE]" or b'"type":"response.completed"' in data.replace(b" ", b"")
-        if data.startswith(b"{"):
+        if data.startswith(b"{") or data == b"[DONE]":
             yield data
-    if not is_whole:
-        raise BadReply("the stream ends before its last event")
 
 
 class _Vector(msgspec.Struct, gc=False):

@@ -471,7 +471,7 @@ class EngineClient:
     def expire(self, batch: Batch) -> None:
         self._thread.post(functools.partial(self._async_client.end, batch, Cause.DEADLINE, "deadline"))
 
-    def cancel(self, batch: Batch) -> None:
+    def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - others may wait for the same
         self._thread.post(functools.partial(self._async_client.end, batch, Cause.CANCELLED, "cancelled"))
 
     def close(self) -> None:
