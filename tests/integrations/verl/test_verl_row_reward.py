@@ -487,3 +487,18 @@ def test_a_judge_that_will_never_answer_is_asked_once_and_ends_the_training() ->
     assert len(engine.asked) == 1
     watching = judged(FakeEngine(lambda _: refused), coefficient=0.0, failure=0.0)
     assert values(score_all(watching, [row("5")])) == [0.0]
+
+
+def test_once_the_training_is_to_end_every_row_says_so_without_a_call() -> None:
+    refused = Verdict.failed(Cause.UNKNOWN_MODEL, "http://judge answered 404; there is no such model")
+    engine = FakeEngine(lambda _: refused)
+
+    async def scored() -> str:
+        reward = judged(engine)
+        for _ in range(3):
+            with pytest.raises(BatchFailed, match="no such model"):
+                await reward.score(row("5"))
+        return await reward.ended()
+
+    assert "no such model" in run(scored())
+    assert len(engine.asked) == 1

@@ -13,14 +13,16 @@ time, as it finishes generating; all of them share one engine, and groups meet t
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import functools
 import logging
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow, can_be_left_out, read_row, validation_of
 from plaudit.integrations.verl.reward_engine import (
     check_judge_answers,
@@ -90,6 +92,8 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
 
         Raises NoVerdict where there is none and verl leaves out what raises.
         """
+        if isinstance(data, EndQuery):
+            return {"end": await self._judged.ended()}
         item = data[len(data) - 1]  # of a trajectory in several sequences, the last one is rewarded
         is_validation = (data.meta_info or {}).get("validate")  # not every version says it
         try:
@@ -122,8 +126,42 @@ def _check_before_generating(manager: type[Any]) -> None:
         judge_for(settings, resolve(settings))
         start(self)
         ray.get([worker.__ray_ready__.remote() for worker in self.reward_loop_workers])
+        if at(at(self.config, "trainer"), "use_v1"):
+            arguments = (list(self.reward_loop_workers), threading.get_ident())
+            threading.Thread(
+                target=_end_with_workers, args=arguments, name="plaudit-end", daemon=True
+            ).start()
 
     manager._init_reward_loop_workers = checked_start
+
+
+class EndQuery:
+    """What the driver asks each worker in place of a row; the answer comes when the training is to end."""
+
+
+def _end_with_workers(workers: Sequence[Any], driver: int) -> None:
+    """Raise BatchFailed in the driver's thread once a worker says so: V1 only drops rows that raise."""
+    import ray
+
+    queries = [worker.compute_score.remote(EndQuery()) for worker in workers]
+    while queries:
+        try:
+            done, queries = ray.wait(queries)
+            why = ray.get(done[0])["end"]
+        except (ray.exceptions.RayError, RuntimeError, ValueError) as error:
+            log.debug("a reward worker is gone, or Ray is: %s", error)
+            if not ray.is_initialized():
+                return
+            continue
+        log.error("the training ends: %s", why)
+        _raise_in(driver, why)
+        return
+
+
+def _raise_in(thread: int, why: str) -> None:
+    """Raise BatchFailed where a thread is at work; Python takes a class for that, not an error."""
+    kind = type("TrainingEnded", (BatchFailed,), {"__init__": lambda self: BatchFailed.__init__(self, why)})
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
 def _is_ours(config: Any) -> bool:

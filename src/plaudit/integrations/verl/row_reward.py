@@ -90,12 +90,30 @@ class RowReward:
         self._outage = Outage(settings.max_failure_rate)
         self._told: set[str] = set()
         self._meetings: set[asyncio.Task[dict[str, GroupMember]]] = set()
+        self._end = ""
+        self._has_ended = asyncio.Event()
+
+    async def ended(self) -> str:
+        """Wait until the training is to end; why it is."""
+        await self._has_ended.wait()
+        return self._end
 
     async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
         """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged.
 
-        Raises NoVerdict where the row is to be left out, because it or its group has too few verdicts.
+        Raises NoVerdict where the row is to be left out, because it or its group has too few verdicts, and
+        BatchFailed where the training is to end; every row after that does.
         """
+        if self._end:
+            raise BatchFailed(self._end)
+        try:
+            return await self._score(row, broken)
+        except BatchFailed as error:
+            self._end = str(error)
+            self._has_ended.set()
+            raise
+
+    async def _score(self, row: BatchRow, broken: str) -> tuple[float, dict[str, float | str]]:
         if "raw_prompt" in row.missing:
             self._say("raw_prompt", row.missing["raw_prompt"])
         me = uuid.uuid4().hex  # two rows of a group may say the same

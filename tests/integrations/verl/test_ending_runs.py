@@ -1,15 +1,18 @@
-"""What is wrong with a verl run ends it before the first generation, in the driver, on a real Ray."""
+"""What ends a verl run: before the first generation, or later in V1, in its driver, on a real Ray."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from complaints import about
-from verl_batches import configuration, save_tokenizer
+from loopback import INSTANT, loopback
+from verl_batches import batch, configuration, save_tokenizer
 
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
+from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
 
@@ -19,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tokenizer(tmp_path_factory.mktemp("tokenizer"))
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)  # a new one each time: names of workers are taken for a while
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     import ray
 
@@ -48,3 +51,25 @@ def test_a_worker_that_cannot_be_built_is_waited_for(folder: Path) -> None:
 
     with pytest.raises(RayActorError, match=r"reward\.plaudit\.base_url"):
         RewardLoopManager(configuration(folder, plaudit={"rubric": "Is it right?"}))
+
+
+def test_a_worker_ends_a_run_of_v1_which_only_drops_rows_that_raise(folder: Path) -> None:
+    import ray
+    from omegaconf import open_dict
+    from ray.exceptions import RayError
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager
+    from verl.utils import hf_tokenizer
+
+    refusing = INSTANT.replace(faults=(Fault("error", status=400),))
+    with loopback(refusing) as judge:
+        table = {"base_url": judge.url, "cache": "off", "too_many": "stop", "max_failure_rate": 0.0}
+        config = configuration(folder, plaudit={**table, "patience": 0})
+        with open_dict(config):
+            config.trainer = {"use_v1": True}
+        workers = RewardLoopManager(config).reward_loop_workers
+        rows = batch(hf_tokenizer(str(folder)), ["answer 1"], uid=None)
+        with pytest.raises(RayError):  # which V1 catches
+            ray.get(workers[0].compute_score.remote(rows))
+        with pytest.raises(BatchFailed, match="too_many"):
+            for _ in range(600):
+                time.sleep(0.1)  # as V1's driver does between two looks at its queue
