@@ -19,7 +19,18 @@ SRC = Path(plaudit.__file__).parent
 ROOT = SRC.parent.parent
 
 LAYERS = [
-    {"types", "errors", "events", "config", "settings", "settings_file", "files", "child_env", "reasoning"},
+    {
+        "types",
+        "errors",
+        "events",
+        "config",
+        "settings",
+        "settings_file",
+        "files",
+        "child_env",
+        "reasoning",
+        "rows",
+    },
     {"judges", "rewards", "policy"},
     {"scheduling", "caches", "transports", "observers", "report", "simulator", "local"},
     {"engine", "openai_manager", "pending", "_loop_thread", "_session"},

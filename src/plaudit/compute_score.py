@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
-from plaudit.setup.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
+from plaudit.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
 from plaudit.types import Sample
 
 if TYPE_CHECKING:

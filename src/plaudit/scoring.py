@@ -24,11 +24,11 @@ from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
+from plaudit.rows import NO_TASK, SOURCE
 from plaudit.settings import DEFAULT, Settings, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.preflight import check_answers
-from plaudit.setup.rows import NO_TASK, SOURCE
 from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plaudit import compute_score
 from plaudit.errors import BatchFailed, NoVerdict
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.rewards import advantages
-from plaudit.setup.rows import SOURCE
+from plaudit.rows import SOURCE
 from plaudit.types import Reply, Request
 
 

@@ -16,9 +16,9 @@ from plaudit.config import EngineConfig
 from plaudit.engine import Engine, configure
 from plaudit.errors import NoVerdict
 from plaudit.judges.base import Judge, Panel
+from plaudit.rows import SOURCE, read_response, read_sample
 from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
-from plaudit.setup.rows import SOURCE, read_response, read_sample
 from plaudit.types import Sample
 
 ENDS_OF_TEXT = (

@@ -19,7 +19,7 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
-from plaudit.setup.rows import text_of
+from plaudit.rows import text_of
 
 
 def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:

@@ -11,7 +11,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build, kinds
 from plaudit.judges.scale import unit_score
-from plaudit.setup.rows import read_sample
+from plaudit.rows import read_sample
 from plaudit.types import Sample, Verdict
 
 MOST_SAMPLES = 100_000

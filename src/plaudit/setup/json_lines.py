@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Never
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.setup.rows import kind_of, read_sample
+from plaudit.rows import kind_of, read_sample
 from plaudit.types import Sample, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")

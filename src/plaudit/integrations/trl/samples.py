@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.setup.rows import read_prompt, read_sample
+from plaudit.rows import read_prompt, read_sample
 from plaudit.types import Sample
 
 Columns = Mapping[str, Any]

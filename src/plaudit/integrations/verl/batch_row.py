@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.setup.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
+from plaudit.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
 from plaudit.types import Sample
 
 HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.setup.rows import NO_TASK, plain, read_prompt, read_reference, read_response, read_sample
+from plaudit.rows import NO_TASK, plain, read_prompt, read_reference, read_response, read_sample
 
 
 @dataclass
