@@ -152,7 +152,7 @@ def test_twenty_steps_with_a_tenth_of_the_verdicts_missing(policy: str, tmp_path
 
 
 def _table(folder: Path) -> Any:
-    import pyarrow.parquet  # type: ignore[import-not-found]
+    import pyarrow.parquet
 
     return pyarrow.parquet.read_table(sorted((folder / "completions").glob("*.parquet"))[-1])
 
