@@ -39,3 +39,13 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if f"- {page.name}" not in navigation] == []
+
+
+def test_every_source_file_that_the_architecture_names_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = [str(path.relative_to(ROOT)) for path in ROOT.glob("[bst]*/**/*.py")]
+    named = sorted(set(re.findall(r"`([a-z_/]+\.py)`", text)))
+    assert named
+    assert [
+        name for name in named if not any(path.endswith(f"/{name}") or path == name for path in known)
+    ] == []
