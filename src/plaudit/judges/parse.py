@@ -337,7 +337,7 @@ def encodable(value: Any) -> Any:
 # what leads up to it must make it the judge's own, and each sentence that follows must be about the response.
 _NOUN = (
     r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
-    r"|object|decision|conclusion|reply|(?:final|my) answer|feedback|analysis)"
+    r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! \w)|feedback|analysis)"
 )
 _OWN = re.compile(
     r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|in|i"
@@ -345,7 +345,8 @@ _OWN = re.compile(
     r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
     r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
     r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
-    rf"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting) ){{0,3}}{_NOUN}"
+    r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
+    rf"{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
     r"(?: (?:is|are|reads|follows|is as follows|below|would be|object))?"
     r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
@@ -353,7 +354,7 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_RESPONSE = re.compile(
-    r"^response$|^the response (?:receives|gets|earns|is assigned)"
+    r"^(?:response|answer)$|\bmy response\b|^the response (?:receives|gets|earns|is assigned)"
     r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
     r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
     re.IGNORECASE,
@@ -402,19 +403,21 @@ _ABOUT_THE_VERDICT = re.compile(
     re.IGNORECASE,
 )
 _CONFIRMS = re.compile(
-    r"\blet me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
+    r"\b(?:please )?let me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
     r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
-    r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|weighed|evaluated only|judged only)\b"
+    r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|evaluated only|judged only)\b"
+    r"|\bi (?:have )?weighed (?:it|the response) against the \w+.*"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
     r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
     re.IGNORECASE,
 )
 _ABOUT_THE_RESPONSE = re.compile(
     r"(?:(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
-    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)\s?:.*"
+    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?"
     r"|(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
-    r"|so|and),? )?(?:the|it|its|both|each|neither|all|there|no|none|a|an|one|this (?:response|answer)|while"
-    r"|although|since|because)\b.*)?",
+    r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
+    r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
+    r"|reference|claims?|first|second|two)|both|it (?!was\b)(?:\w+s|does))\b.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
