@@ -32,7 +32,7 @@ LAYERS = [
         "rows",
     },
     {"judges", "rewards", "policy"},
-    {"scheduling", "caches", "transports", "observers", "report", "simulator", "local"},
+    {"scheduling", "caches", "journal", "transports", "observers", "report", "simulator", "local"},
     {"engine", "openai_manager", "pending", "_loop_thread", "_session"},
     {"setup"},
     {"scoring"},
@@ -44,7 +44,7 @@ MAY_MEET = LAYERS[0] | LAYERS[3]
 """Modules of these layers may import their neighbours: each such layer is one thing in several files."""
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 OPTIONAL = {"xllamacpp", "pyreqwest", "torch", "verl", "trl", "ray", "gymnasium", "numpy", "math_verify"}
-MAY_USE_OPTIONAL = {"local", "integrations", "mutation", "transports", "rewards", "testing"}
+MAY_USE_OPTIONAL = {"journal", "local", "integrations", "mutation", "transports", "rewards", "testing"}
 PURE_FORBIDDEN = {"asyncio", "time", "random", "threading", "socket", "aiohttp", "os", "datetime"}
 MAX_LINES = 600
 

@@ -14,10 +14,12 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plaudit._loop_thread import LoopThread
 from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint, EngineConfig
+from plaudit.errors import JournalError
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
 from plaudit.policy.limit import LimitConfig
@@ -29,6 +31,9 @@ from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
 from plaudit.transports.files import connections_left
 from plaudit.types import Cause, Verdict
+
+if TYPE_CHECKING:
+    from plaudit.journal.writer import JournalWriter
 
 log = logging.getLogger("plaudit")
 
@@ -94,6 +99,7 @@ class _Work:
         self._lanes: list[Lane] = []
         self._scorer: Scorer | None = None
         self._cache: Cache | None = None
+        self._journal: JournalWriter | None = None
         self._remembered_at = float("-inf")
 
     def start(self, batch: Batch) -> None:
@@ -119,6 +125,8 @@ class _Work:
             self._remember()
         if self._cache is not None and self._cache is not self._plan.cache:
             await self._cache.close()  # opened here, closed here; a cache of the caller's stays open
+        if self._journal is not None:
+            await asyncio.to_thread(self._journal.close)
 
     def _open(self) -> Scorer:
         """The scorer, made on the session's own loop."""
@@ -135,6 +143,9 @@ class _Work:
             self._cache = open_cache(where, on_trouble=self._on_cache_trouble)
         else:
             self._cache = where
+        self._journal = _open_journal(self._plan.config)
+        if self._journal is not None:
+            self._observers.append(self._journal)
         emit = self._emit if self._observers else None
         return Scorer(
             lambda on_room: Dispatcher(
@@ -142,6 +153,7 @@ class _Work:
             ),
             self._cache,
             emit=emit,
+            journal=self._journal,
             on_finished=self._on_finished,
         )
 
@@ -184,6 +196,25 @@ class _Work:
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)
         self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
+
+
+def _open_journal(config: EngineConfig) -> JournalWriter | None:
+    """The journal that the configuration names. One that cannot be written costs no verdict."""
+    if not config.journal:
+        return None
+    from plaudit.journal.writer import JournalWriter, settings_shown  # loads numpy
+
+    try:
+        return JournalWriter(
+            config.journal,
+            max_mb=config.journal_max_mb,
+            run=config.run,
+            has_text=config.journal_text,
+            settings=settings_shown(config),
+        )
+    except JournalError as error:
+        log.warning("%s; going on without a journal", error)
+        return None
 
 
 def _within_files(config: EngineConfig) -> EngineConfig:

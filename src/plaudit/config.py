@@ -190,6 +190,14 @@ class EngineConfig:
     """HTTP client: `httptools`, `aiohttp` or `pyreqwest`."""
     observers: tuple[str, ...] = ()
     """Import paths of observers, like `package.module:name`; they are loaded where the engine runs."""
+    journal: str | None = None
+    """A file that gets every verdict with the evidence behind it; None for none."""
+    journal_max_mb: float = 2048.0
+    """Megabytes that the journal may take; its oldest part goes for new verdicts."""
+    journal_text: bool = True
+    """Whether the journal keeps texts; without, it has numbers and hashes only."""
+    run: str = ""
+    """What the journal calls this run; empty: a name made of the time."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "endpoints", tuple(self.endpoints))
@@ -198,6 +206,12 @@ class EngineConfig:
         if not isinstance(self.timeout, int | float) or not self.timeout > 0:
             raise ConfigError(
                 "leaves no time to answer; give seconds, above 0", setting="timeout", value=self.timeout
+            )
+        if not self.journal_max_mb > 0:
+            raise ConfigError(
+                "leaves the journal no room; give megabytes, above 0",
+                setting="journal_max_mb",
+                value=self.journal_max_mb,
             )
         if self.budget is None:
             return

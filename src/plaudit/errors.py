@@ -22,6 +22,7 @@ PlauditError
 ├── BatchFailed             too many samples have no verdict to train on; the trainer stops
 ├── BudgetSpent             the spending limit leaves no room for this call
 ├── CacheError              a cache file that cannot be used
+├── JournalError            a journal that cannot be read or written
 └── EngineClosed            the engine was closed, or belongs to the parent of this forked process
 """
 
@@ -263,6 +264,10 @@ class BudgetSpent(PlauditError):
 
 class CacheError(PlauditError):
     """A cache file that cannot be read or written; the message says what was done about it."""
+
+
+class JournalError(PlauditError):
+    """A journal that cannot be read or written."""
 
 
 class EngineClosed(PlauditError):

@@ -156,6 +156,27 @@ class Settings:
         metavar="MODULE:NAME",
         section="Output",
     )
+    journal: str = _setting(
+        "",
+        "File that gets every verdict with its request and its reply, or off (default: off)",
+        metavar="FILE|off",
+        section="Output",
+    )
+    journal_max_mb: float = _setting(
+        2048.0,
+        "Megabytes that the journal may take; its oldest part goes first (default: 2048)",
+        metavar="MB",
+        section="Output",
+    )
+    journal_text: bool = _setting(
+        True, "Whether the journal keeps texts, or numbers and hashes only (default: yes)", section="Output"
+    )
+    run: str = _setting(
+        "",
+        "What the journal calls this run (default: a name made of the time)",
+        metavar="NAME",
+        section="Output",
+    )
     train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
     monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
     monitor: str = _setting(
@@ -217,6 +238,14 @@ class EngineOptions(TypedDict, total=False):
     """Whether a call that takes far too long is sent a second time."""
     client: str | Unset
     """`httptools`, `aiohttp` or `pyreqwest`."""
+    journal: str | os.PathLike[str] | Unset | None
+    """A file that gets every verdict with its request and its reply."""
+    journal_max_mb: float | Unset
+    """Megabytes that the journal may take."""
+    journal_text: bool | Unset
+    """Whether the journal keeps texts, or numbers and hashes only."""
+    run: str | Unset
+    """What the journal calls this run."""
 
 
 class ConfigOptions(EngineOptions, total=False):
@@ -228,7 +257,19 @@ class ConfigOptions(EngineOptions, total=False):
     """Import paths, like `package.module:name`."""
 
 
-_SHARED = ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client", "observers")
+_SHARED = (
+    "max_concurrent",
+    "rpm",
+    "tpm",
+    "budget",
+    "timeout",
+    "hedge",
+    "client",
+    "observers",
+    "journal_max_mb",
+    "journal_text",
+    "run",
+)
 """Settings that an EngineConfig has under the same names."""
 
 
@@ -269,6 +310,7 @@ def engine_config(
     return EngineConfig(
         endpoints=tuple(endpoints) or endpoints_of(settings, **named),
         cache=_cache_place(given.get("cache", settings.cache or default_cache())),
+        journal=_journal_place(given.get("journal", settings.journal)),
         **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
     )
 
@@ -300,6 +342,11 @@ def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:
             value=cache,
         )
     return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())
+
+
+def _journal_place(journal: str | os.PathLike[str] | None) -> str | None:
+    """A journal by its full path, for the same reason."""
+    return None if journal in (None, "", "off") else str(Path(journal).expanduser().absolute())
 
 
 def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Settings:
@@ -362,12 +409,12 @@ def _shown(settings: Settings, name: str) -> str:
 def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The table with its relative paths starting from the file's own folder, wherever the command runs."""
     anchored = dict(table)
-    for name in ("cache", "local_model", "rubric", "judge", "monitor"):
+    for name in ("cache", "journal", "local_model", "rubric", "judge", "monitor"):
         value = table.get(name)
         if not isinstance(value, str) or not value or value == "off":
             continue
         place = folder / Path(value).expanduser()
-        if name == "cache" or (len(value) < 1024 and place.is_file()):
+        if name in ("cache", "journal") or (len(value) < 1024 and place.is_file()):
             anchored[name] = str(place)
     return anchored
 
@@ -418,6 +465,8 @@ def _complaint(name: str, value: Any) -> str:
         return "should be finite"
     if name in ("max_concurrent", "rpm", "tpm") and value < 1:
         return "allows no call at all; use 1 or more, or leave it out"
+    if name == "journal_max_mb" and value <= 0:
+        return "leaves the journal no room; give megabytes, above 0"
     if name in ("timeout", "deadline") and value <= 0:
         return "leaves no time at all; use more than 0 seconds"
     if name in ("budget", "price") and min(numbers) < 0:

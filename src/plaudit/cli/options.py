@@ -31,6 +31,7 @@ Given = Mapping[str, Any]
 JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_model")
 LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "timeout")
 """Settings that most commands take."""
+JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
 
 def option(

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
-from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
@@ -27,7 +27,7 @@ from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
 from plaudit.settings import Settings, load
-from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
+from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, encode
 from plaudit.setup.judges import judge_of
 from plaudit.types import Cause, Sample, Status, Verdict
@@ -87,7 +87,7 @@ class ScoreOptions(Running):
 
 @command(
     ScoreOptions,
-    settings=(*JUDGE, *LIMITS, "deadline", "cache", "on_failure", "observers"),
+    settings=(*JUDGE, *LIMITS, "deadline", "cache", *JOURNAL, "on_failure", "observers"),
     text=HELP,
     epilog=EPILOG,
 )
@@ -95,6 +95,7 @@ def score(options: ScoreOptions, given: Given) -> int:
     """Resolve the settings, once, and run."""
     settings = load(given)
     check_cache(settings)
+    check_journal(settings)
     return ScoreRun(
         options,
         settings,

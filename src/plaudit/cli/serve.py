@@ -11,7 +11,7 @@ import click
 
 from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, asker
-from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
@@ -20,7 +20,7 @@ from plaudit.service.access import LOOPBACK, Access
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.server import Service, Shared, serving
 from plaudit.settings import Settings, load
-from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
+from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 
 TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
@@ -64,7 +64,7 @@ class ServeOptions(Running):
 
 @command(
     ServeOptions,
-    settings=(*JUDGE, *LIMITS, "cache", "on_failure", "observers"),
+    settings=(*JUDGE, *LIMITS, "cache", *JOURNAL, "on_failure", "observers"),
     text=HELP,
     epilog=EPILOG,
 )
@@ -72,6 +72,7 @@ def serve(options: ServeOptions, given: Given) -> int:
     """Resolve the settings, once, and serve until a signal ends it."""
     settings = load(given)
     check_cache(settings)
+    check_journal(settings)
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
     with (

@@ -15,11 +15,12 @@ from dataclasses import replace
 from statistics import fmean, pstdev
 
 from plaudit.events import CauseCounter, Summary
+from plaudit.journal.base import Exchange
 from plaudit.judges.base import Judge
 from plaudit.judges.check import could_give
 from plaudit.policy.fingerprint import Fingerprinter
 from plaudit.scheduling.call import Call
-from plaudit.types import Reply, Sample, Source, Status, Usage, Verdict
+from plaudit.types import Reply, Request, Sample, Source, Status, Usage, Verdict
 
 Items = list[tuple[int, Verdict]]
 
@@ -54,6 +55,10 @@ class Batch:
         """Of a panel's batch: the batches of plain judges whose verdicts decide it."""
         self.forward: Callable[[Items], tuple[Batch, Items]] | None = None
         """Of an inner batch: from its news to the panel's batch, and the verdicts now ready there."""
+        self.panel = 0
+        """Of an inner batch: the number of the panel's batch."""
+        self.serves: Sequence[tuple[int, ...]] = ()
+        """Of an inner batch: for each question, the samples of the panel's batch that need it."""
         self._started = time.monotonic()
         self._ended: float | None = self._started if not samples else None
         self._order: list[int] = []
@@ -161,15 +166,22 @@ _NOTHING_USED = Usage()
 class SharedRequest:
     """One unique request, with every sample that waits for its verdict, and what it has cost so far."""
 
-    __slots__ = ("attempts", "readings", "usage", "waiters")
+    __slots__ = ("asked_at", "attempts", "exchanges", "queued_s", "readings", "request", "usage", "waiters")
 
-    def __init__(self, batch: Batch, index: int) -> None:
+    def __init__(
+        self, batch: Batch, index: int, request: Request | None = None, asked_at: float = 0.0
+    ) -> None:
         self.waiters = [(batch, index)]
         self.attempts = 0
         self.readings = 0
         """Replies that came, readable or not."""
         self.usage = _NOTHING_USED
         """Of all replies together: an unreadable one is paid for like any other."""
+        self.request = request
+        self.asked_at = asked_at
+        self.queued_s = 0.0
+        self.exchanges: tuple[Exchange, ...] = ()
+        """What came back, for a journal; empty where none is kept."""
 
     def is_wanted(self, call: Call) -> bool:  # noqa: ARG002
         """Whether a batch still waits for it."""

@@ -77,6 +77,8 @@ class _Questions:
         )
         for number, inner in enumerate(self._inner):
             inner.forward = partial(self._forward, number)
+            inner.panel = self._batch.id
+            inner.serves = [question.serves for question in self._asked[number]]
         return self._inner
 
     def _forward(self, number: int, items: Items) -> tuple[Batch, Items]:

@@ -15,13 +15,14 @@ from dataclasses import replace
 from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdict
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
+from plaudit.journal.base import Exchange, Journal, Judged
 from plaudit.scheduling import judging, record
 from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.batch import Batch, SharedRequest, shared
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.leasing import Leasing
-from plaudit.types import Cause, Reply, Request, Sample, Source, Status, Verdict
+from plaudit.types import Cause, Reply, Request, Sample, Source, Status, Usage, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -48,6 +49,7 @@ class Scorer:
         cache: Cache | None = None,
         *,
         emit: Callable[[Event], None] | None = None,
+        journal: Journal | None = None,
         on_finished: Callable[[], None] | None = None,
     ) -> None:
         self._on_finished = on_finished
@@ -57,6 +59,7 @@ class Scorer:
         self._dispatcher = dispatcher(self._make_room)
         self._cache = cache
         self._emit = emit
+        self._journal = journal
         self._asked: dict[bytes, SharedRequest] = {}
         self._leasing: Leasing | None = None
         if isinstance(cache, LeasingCache):
@@ -80,6 +83,7 @@ class Scorer:
             alarm = Alarm(batch.deadline, functools.partial(self.expire, batch))
             batch.when_done(alarm.cancel)
         if batch.settled:
+            self._note(batch, batch.settled)
             self._hand_over(batch, batch.settled)
         if not batch.is_closed:
             for part in batch.inner or (batch,):
@@ -169,6 +173,7 @@ class Scorer:
             else:
                 requests.append((key, index, rendered))
         if settled:
+            self._note(batch, settled)
             self._hand_over(batch, settled)
         return requests
 
@@ -201,8 +206,10 @@ class Scorer:
             verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
             if verdict is not None:
                 hits.append((index, verdict))
+                if self._journal is not None:
+                    self._note(batch, [(index, verdict)], request)
                 continue
-            asked = self._asked[key] = SharedRequest(batch, index)
+            asked = self._asked[key] = SharedRequest(batch, index, request, self._loop.time())
             call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
             (waits if key in claim.elsewhere else calls).append(call)
         if hits:
@@ -244,6 +251,8 @@ class Scorer:
     def _read(self, call: Call, asked: SharedRequest, outcome: Outcome) -> Verdict | None:
         """The verdict in an outcome; None when the question is asked again."""
         asked.count(call, outcome if isinstance(outcome, Reply) else None)
+        if self._journal is not None:
+            _keep(asked, call, outcome)
         if isinstance(outcome, PlauditError):
             verdict = Verdict.failed(outcome.failure, str(outcome))
             return replace(verdict, attempts=asked.attempts, usage=asked.usage)
@@ -273,6 +282,7 @@ class Scorer:
                     del self._asked[key]
                     for batch, item in asked.shares(verdict):
                         by_batch.setdefault(batch, []).append(item)
+                        self._note(batch, [item], asked.request, asked)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
                 if self._cache is not None and len(self._asked) >= MANY:
@@ -291,17 +301,49 @@ class Scorer:
     def _settle(self, key: bytes, asked: SharedRequest, verdict: Verdict) -> None:
         del self._asked[key]
         for batch, item in asked.shares(verdict):
+            self._note(batch, [item], asked.request, asked)
             self._hand_over(batch, [item])
 
     def _hand_over(self, batch: Batch, items: list[tuple[int, Verdict]]) -> None:
         if batch.forward is not None:  # asked by a panel: only the panel's own verdicts are news to others
             batch, items = batch.forward(items)
+            self._note(batch, items)
         news = batch.deliver(items)
         if self._emit is not None and news:
             self._emit(VerdictsReady(self._loop.time(), batch.id, tuple(news)))
         if not batch.remaining and batch in self._open:
             del self._open[batch]
             self._finished(batch)
+
+    def _note(
+        self,
+        batch: Batch,
+        items: list[tuple[int, Verdict]],
+        request: Request | None = None,
+        asked: SharedRequest | None = None,
+    ) -> None:
+        """Hand verdicts to the journal, if there is one, with what led to them."""
+        if self._journal is None:
+            return
+        for index, verdict in items:
+            is_late = batch.verdicts[index] is not None
+            if is_late and asked is None:
+                continue
+            self._journal.add(
+                Judged(
+                    batch.samples[index],
+                    batch.judge,
+                    verdict,
+                    batch.id,
+                    index,
+                    request,
+                    asked.exchanges if asked is not None else (),
+                    asked.queued_s if asked is not None else 0.0,
+                    is_late,
+                    batch.panel,
+                    batch.serves[index] if batch.serves else (),
+                )
+            )
 
     # -- ends ---------------------------------------------------------------------------------------------
 
@@ -311,7 +353,9 @@ class Scorer:
         if batch.remaining:
             batch.is_closed = True
             verdict = Verdict.failed(cause, why)
-            self._hand_over(batch, [(index, verdict) for index in batch.missing()])
+            missing = [(index, verdict) for index in batch.missing()]
+            self._note(batch, missing)
+            self._hand_over(batch, missing)
             self._let_in(batch)
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
 
@@ -362,6 +406,20 @@ def _chars(sample: Sample) -> int:
         for text in shown
         if isinstance(text, (str, tuple))
     )
+
+
+def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:
+    """Note what came back for a request, for the journal."""
+    if not asked.exchanges and call.first_sent is not None:
+        asked.queued_s = call.first_sent - asked.asked_at
+    endpoint = call.answered_on or call.failed_on or ""
+    if isinstance(outcome, Reply):
+        text = outcome.body.decode(errors="replace") if outcome.body else outcome.text
+        reply, error, reason, usage = text, outcome.refusal, outcome.finish_reason, outcome.usage
+        exchange = Exchange(endpoint, reply, error, reason, call.latency, call.sends, usage)
+    else:
+        exchange = Exchange(endpoint, None, str(outcome), "", call.latency, call.sends, Usage())
+    asked.exchanges += (exchange,)
 
 
 def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: SharedRequest) -> Verdict:

@@ -76,3 +76,11 @@ def check_cache(settings: Settings) -> None:
             await cache.close()
 
     asyncio.run(look())
+
+
+def check_journal(settings: Settings) -> None:
+    """Refuse a journal that was asked for and cannot be written. Raises JournalError."""
+    if settings.journal not in ("", "off"):
+        from plaudit.journal.segments import Appender
+
+        Appender(Path(settings.journal).expanduser(), max_bytes=1 << 60).close()

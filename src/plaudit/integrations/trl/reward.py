@@ -59,7 +59,8 @@ def reward_function(
         engine: An Engine of the caller's; by default its options are among `options`.
         options: Those of `BatchOptions` (reference, num_generations, deadline, on_failure,
             on_content_failure, max_failure_rate, tie_eps) and those of `plaudit.Engine` (url, model,
-            endpoints, api_key, max_concurrent, rpm, tpm, budget, timeout, hedge, cache, client, observers).
+            endpoints, api_key, max_concurrent, rpm, tpm, budget, timeout, hedge, cache, journal, client,
+            observers).
             Reward functions with equal options share one engine.
 
     Raises:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
-    "timeout", "hedge", "client", "observers",
+    "timeout", "hedge", "client", "observers", "journal_max_mb", "journal_text", "run",
 )  # fmt: skip
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 
@@ -45,6 +45,8 @@ def resolve(settings: RewardSettings) -> Settings:
         given["judge"] = settings.judge
     if settings.cache is not None and settings.cache is not True:
         given["cache"] = settings.cache or "off"  # YAML reads off as false
+    if settings.journal is not None and settings.journal is not True:
+        given["journal"] = settings.journal or "off"
     return load(given)
 
 

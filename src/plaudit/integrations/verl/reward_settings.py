@@ -90,6 +90,14 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """HTTP client."""
     observers: str | tuple[str, ...] | None = None
     """Import paths of what is called with every event, like package.module:name, where the engine runs."""
+    journal: str | bool | None = None
+    """A file that gets every verdict with its request and its reply; left out: none."""
+    journal_max_mb: float | None = None
+    """Megabytes that the journal may take; left out: 2048."""
+    journal_text: bool | None = None
+    """Whether the journal keeps texts; left out: yes."""
+    run: str | None = None
+    """What the journal calls this run; left out: a name made of the time."""
     share: str | None = None
     """Name of an engine to share with other trainings of the cluster; left out: this training's own."""
 

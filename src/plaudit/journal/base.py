@@ -1,0 +1,57 @@
+"""What the engine hands to a journal: one sample's verdict with the evidence behind it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from plaudit.events import Event
+from plaudit.judges.base import Judge, Panel
+from plaudit.types import Request, Sample, Usage, Verdict
+
+
+class Exchange(NamedTuple):
+    """One request that was answered, or failed for good."""
+
+    endpoint: str
+    reply: str | None
+    """The reply as it came; None where there was none."""
+    error: str | None
+    """Why there was none, or why it could not be read."""
+    finish_reason: str
+    latency_s: float
+    sends: int
+    """Everything sent for it: retries, rate-limited tries and hedges included."""
+    usage: Usage
+
+
+class Judged(NamedTuple):
+    """One sample with its verdict, and what led to it."""
+
+    sample: Sample
+    judge: Judge | Panel
+    verdict: Verdict
+    batch: int
+    position: int
+    """Of the sample in its batch."""
+    request: Request | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    queued_s: float = 0.0
+    """Seconds between the look-up and the first send."""
+    is_late: bool = False
+    """Whether the caller had gone on without it."""
+    panel: int = 0
+    """Of a question that a panel asked: the panel's batch."""
+    serves: tuple[int, ...] = ()
+    """The samples of the panel's batch that needed it."""
+
+
+class Journal(Protocol):
+    """Takes what happens in an engine. Called on the engine's thread; it never raises and never waits."""
+
+    def add(self, judged: Judged) -> None:
+        """Keep a verdict."""
+        ...
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        ...

@@ -1,0 +1,297 @@
+"""Journals opened for reading: the numbers of every verdict in memory, texts fetched when asked for.
+
+A journal that is being written can be open meanwhile: `refresh` reads what is new.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from plaudit.errors import JournalError
+from plaudit.journal.activity import Activity, read_activity
+from plaudit.journal.blocks import (
+    ACTIVITY,
+    FACTS,
+    SESSION,
+    VERDICTS,
+    WORDS,
+    Text,
+    read_facts,
+    read_texts,
+    unpacked,
+)
+from plaudit.journal.segments import Damage, Located, Segment, segments_of
+
+Array = np.ndarray[Any, Any]
+MOMENTS = 3600
+"""Moments of activity that are kept; of more, every second one is dropped."""
+TEXT_BLOCKS = 32
+"""Blocks whose texts are kept in memory."""
+
+
+class SessionFacts(msgspec.Struct):
+    """One engine that wrote into the journal."""
+
+    session: str
+    run: str
+    started: float
+    has_text: bool = True
+    settings: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One verdict of a journal, in full."""
+
+    id: str
+    facts: dict[str, Any]
+    """Numbers and words by name, as in `plaudit journal export`."""
+    text: Text
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as plain data: what `plaudit journal export` writes."""
+        text = {name: getattr(self.text, name) for name in self.text.__struct_fields__}
+        text["exchanges"] = [
+            {**exchange._asdict(), "usage": msgspec.to_builtins(exchange.usage)}
+            for exchange in self.text.exchanges
+        ]
+        return {"id": self.id, **self.facts, **text, "serves": list(self.text.serves)}
+
+
+class _Place(NamedTuple):
+    segment: Segment
+    block: Located
+    first: int
+    """The row of its first record."""
+
+
+@dataclass(slots=True)
+class _Words:
+    """Every word that facts refer to, by number."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+
+    def number(self, word: str) -> int:
+        found = self.numbers.get(word)
+        if found is None:
+            found = self.numbers[word] = len(self.words)
+            self.words.append(word)
+        return found
+
+
+class JournalIndex:
+    """One or more journals. Threads may share it.
+
+    Args:
+        paths: The files.
+
+    Raises:
+        JournalError: one of them is missing, is no journal, or is of another version.
+    """
+
+    def __init__(self, *paths: str | Path) -> None:
+        self.paths = [Path(path) for path in paths]
+        self.sessions: dict[str, SessionFacts] = {}
+        self.activity: list[Activity] = []
+        self.words: list[str] = []
+        self._words = _Words(words=self.words)
+        self._rows = np.empty(0, FACTS_WIDE)
+        self._count = 0
+        self._segments: dict[int, Segment] = {}
+        self._places: list[_Place] = []
+        self._starts = np.empty(0, np.int64)
+        self._damage: dict[tuple[Path, int], Damage] = {}
+        self._texts: dict[int, list[Text]] = {}
+        self._lock = threading.Lock()
+        self.refresh()
+
+    def close(self) -> None:
+        """Close the files."""
+        for segment in self._segments.values():
+            segment.close()
+
+    def __enter__(self) -> JournalIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def facts(self) -> Array:
+        """The numbers of all verdicts, one row each; words are places in `words`."""
+        return self._rows[: self._count]
+
+    @property
+    def damage(self) -> list[str]:
+        """What could not be read, in words."""
+        return [
+            f"{path}: {'the end is torn' if one.is_tail else 'damaged'}, "
+            f"{one.size:,} bytes from byte {one.offset:,} on are left out"
+            for (path, _), one in self._damage.items()
+        ]
+
+    def refresh(self) -> bool:
+        """Read what was written since; whether there was anything."""
+        with self._lock:
+            before = self._count, len(self.activity), len(self.sessions)
+            for path in self.paths:
+                for file in segments_of(path):
+                    self._take(file)
+            self._starts = np.array([place.first for place in self._places], np.int64)
+            return before != (self._count, len(self.activity), len(self.sessions))
+
+    # -- records ------------------------------------------------------------------------------------------
+
+    def column(self, name: str) -> list[str]:
+        """The words of a column, like `status`."""
+        return [self.words[number] for number in self.facts[name]]
+
+    def number_of(self, word: str) -> int:
+        """The number by which facts refer to a word; -1 where none does."""
+        return self._words.numbers.get(word, -1)
+
+    def id_of(self, row: int) -> str:
+        """The name of a record, which stays the same for good."""
+        found = self.facts[row]
+        return f"{self.words[found['session']]}.{found['seq']}"
+
+    def row_of(self, id_: str) -> int | None:
+        """Where the record of this name is."""
+        session, _, seq = id_.rpartition(".")
+        if not seq.isdigit():
+            return None
+        is_it = (self.facts["session"] == self.number_of(session)) & (self.facts["seq"] == int(seq))
+        found = np.flatnonzero(is_it)
+        return int(found[0]) if found.size else None
+
+    def facts_of(self, row: int) -> dict[str, Any]:
+        """The numbers of one verdict, by name; None where there is none."""
+        found = self.facts[row]
+        facts: dict[str, Any] = {}
+        for name in FACTS.names or ():
+            value = found[name].item()
+            facts[name] = self.words[value] if name in WORDS else _or_none(value)
+        facts["late"] = bool(facts["late"])
+        facts["step"] = facts["step"] if facts["step"] >= 0 else None
+        for name in ("sample", "prompt", "group"):
+            facts[f"{name}_hash"] = f"{facts.pop(name):016x}"
+        return facts
+
+    def text(self, row: int) -> Text:
+        """The texts of one verdict; empty ones where its block is damaged."""
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        texts = self._block_texts(number)
+        place = row - self._places[number].first
+        return texts[place] if place < len(texts) else Text()
+
+    def record(self, row: int) -> Record:
+        """One verdict in full."""
+        return Record(self.id_of(row), self.facts_of(row), self.text(row))
+
+    def records(self, rows: Iterable[int] | None = None) -> Iterator[Record]:
+        """Verdicts in full, one after the other."""
+        for row in range(len(self)) if rows is None else rows:
+            yield self.record(int(row))
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def _take(self, file: Path) -> None:
+        segment = self._segment(file)
+        if segment is None:
+            return
+        for key in [key for key, one in self._damage.items() if key[0] == segment.path and one.is_tail]:
+            del self._damage[key]
+        for found in segment.new_blocks():
+            if isinstance(found, Damage):
+                self._damage[segment.path, found.offset] = found
+                continue
+            try:
+                self._take_block(segment, found)
+            except JournalError:
+                self._damage[segment.path, found.offset] = Damage(found.offset, found.head.size, False)
+
+    def _segment(self, file: Path) -> Segment | None:
+        """The open file, known by its inode: it is moved when it is full."""
+        try:
+            identity = file.stat().st_ino
+        except FileNotFoundError:  # dropped for a newer one, just now
+            return None
+        segment = self._segments.get(identity)
+        if segment is None:
+            segment = Segment(file)
+            self._segments[segment.identity] = segment
+        segment.path = file
+        return segment
+
+    def _take_block(self, segment: Segment, found: Located) -> None:
+        facts = unpacked(segment.facts(found), found.head.facts_crc)
+        if found.head.kind == VERDICTS:
+            names, rows = read_facts(facts)
+            if rows.size:
+                self._places.append(_Place(segment, found, self._count))
+                self._add(names, rows)
+        elif found.head.kind == SESSION:
+            try:
+                session = msgspec.json.decode(facts, type=SessionFacts)
+            except msgspec.DecodeError as error:
+                raise JournalError(f"a block is damaged: {error}") from None
+            self.sessions[session.session] = session
+        elif found.head.kind == ACTIVITY and (moment := read_activity(facts)) is not None:
+            self.activity.append(moment)
+            if len(self.activity) > 2 * MOMENTS:
+                del self.activity[:MOMENTS:2]
+
+    def _add(self, names: list[str], rows: Array) -> None:
+        numbers = np.array([self._words.number(name) for name in names], np.uint32)
+        if any(int(rows[name].max()) >= len(names) for name in WORDS):
+            raise JournalError("a block is damaged: it refers to a word that it does not have")
+        end = self._count + rows.size
+        if end > self._rows.size:
+            wider = np.empty(max(end, 2 * self._rows.size, 1024), FACTS_WIDE)
+            wider[: self._count] = self._rows[: self._count]
+            self._rows = wider
+        target = self._rows[self._count : end]
+        for name in FACTS.names or ():
+            target[name] = numbers[rows[name]] if name in WORDS else rows[name]
+        self._count = end
+
+    def _block_texts(self, number: int) -> list[Text]:
+        with self._lock:
+            found = self._texts.pop(number, None)
+            if found is None:
+                place = self._places[number]
+                try:
+                    packed = place.segment.texts(place.block)
+                    found = read_texts(unpacked(packed, place.block.head.texts_crc))
+                except JournalError:
+                    head = place.block.head
+                    self._damage[place.segment.path, place.block.offset] = Damage(
+                        place.block.offset, head.size, False
+                    )
+                    found = []
+            self._texts[number] = found  # the last one used stands last
+            while len(self._texts) > TEXT_BLOCKS:
+                del self._texts[next(iter(self._texts))]
+            return found
+
+
+FACTS_WIDE = np.dtype(
+    [(name, "<u4" if name in WORDS else FACTS.fields[name][0]) for name in FACTS.names or ()]  # type: ignore[index]
+)
+"""Facts in memory: words are numbered over all blocks, so there may be more of them."""
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number

@@ -1,0 +1,179 @@
+"""Writes a journal from a thread of its own: the engine hands over, and goes on.
+
+What was handed over is on file within `EVERY` seconds, whatever ends the process then; `written` says how
+much is. A disk that cannot be written costs the journal, never a verdict.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plaudit.config import EngineConfig
+from plaudit.errors import JournalError
+from plaudit.events import Event
+from plaudit.journal.activity import ActivityTally
+from plaudit.journal.base import Judged
+from plaudit.journal.blocks import ACTIVITY, SESSION, block, verdict_block
+from plaudit.journal.segments import Appender
+
+log = logging.getLogger("plaudit")
+
+EVERY = 0.5
+"""Seconds between two writes, at the most."""
+BLOCK = 512
+"""Verdicts in a block: larger ones compress hardly better, and take longer to open for one record."""
+MOST_WAITING = 100_000
+"""Verdicts that may wait for a slow disk; further ones are left out, and counted."""
+CLOSE_WITHIN = 5.0
+
+
+class JournalWriter:
+    """An open journal, as the engine sees it.
+
+    Args:
+        path: The file.
+        max_mb: How large it may become, all its files together.
+        run: The name of the run; empty: one made of the time.
+        has_text: Whether texts are kept; without, there are only numbers and hashes.
+        settings: What the session says of itself, like the settings in force; no key is in it.
+
+    Raises:
+        JournalError: the file cannot be written, or is something else.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_mb: float = 2048,
+        run: str = "",
+        has_text: bool = True,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.session = secrets.token_hex(5)
+        self.run = run or datetime.now(UTC).strftime("%Y%m%d-%H%M%S-") + self.session[:4]
+        self.written = 0
+        """Verdicts on file."""
+        self.lost = 0
+        """Verdicts that were left out, for the disk was too slow or full."""
+        self._has_text = has_text
+        self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
+        self._waiting: deque[tuple[float, Judged]] = deque()
+        self._tally = ActivityTally(self.session)
+        self._tallied = 0
+        self._lag = time.time() - time.monotonic()
+        self._has_news = threading.Event()
+        self._is_closing = False
+        self._is_broken = False
+        self._append(block(SESSION, msgspec.json.encode(self._introduction(settings or {}))))
+        self._thread = threading.Thread(target=self._work, name="plaudit-journal", daemon=True)
+        self._thread.start()
+
+    def add(self, judged: Judged) -> None:
+        """Hand a verdict over; it is on file within half a second."""
+        if len(self._waiting) >= MOST_WAITING:
+            self._lose(1, "the disk is too slow for it")
+            return
+        self._waiting.append((time.time(), judged))
+        if len(self._waiting) == BLOCK:
+            self._has_news.set()
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        self._tally(event)
+
+    def close(self) -> None:
+        """Write what is left. Safe to call twice."""
+        self._is_closing = True
+        self._has_news.set()
+        self._thread.join(CLOSE_WITHIN)
+        if self._thread.is_alive():
+            log.warning("the journal was not written within %g s; its end is missing", CLOSE_WITHIN)
+            return
+        self._appender.close()
+
+    def _work(self) -> None:
+        while True:
+            self._has_news.wait(EVERY)
+            self._has_news.clear()
+            is_last = self._is_closing
+            self._write_all()
+            if is_last:
+                return
+
+    def _write_all(self) -> None:
+        while self._waiting:
+            part = [self._waiting.popleft() for _ in range(min(len(self._waiting), BLOCK))]
+            data = verdict_block(
+                part,
+                session=self.session,
+                run=self.run,
+                first=self.written + self.lost,
+                has_text=self._has_text,
+            )
+            if self._append(data):
+                self.written += len(part)
+            else:
+                self._lose(len(part), "")
+        if self._tally.changes != self._tallied:
+            self._tallied = self._tally.changes
+            moment = self._tally.snapshot(at=time.time(), loop_time=time.monotonic())
+            self._append(block(ACTIVITY, moment))
+
+    def _append(self, data: bytes) -> bool:
+        if self._is_broken:
+            return False
+        try:
+            self._appender.append(data)
+        except (OSError, JournalError) as error:
+            self._is_broken = True
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            log.warning("the journal cannot be written: %s; going on without it", why)
+            return False
+        return True
+
+    def _lose(self, count: int, why: str) -> None:
+        if not self.lost and why:
+            log.warning("verdicts are left out of the journal: %s", why)
+        self.lost += count
+
+    def _introduction(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "run": self.run,
+            "started": time.time(),
+            "has_text": self._has_text,
+            "settings": dict(settings),
+        }
+
+
+def settings_shown(config: EngineConfig) -> dict[str, Any]:
+    """An engine's settings for people: every key as `***`."""
+    shown: dict[str, Any] = {
+        name: getattr(config, name)
+        for name in ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "cache", "client")
+    }
+    shown["observers"] = list(config.observers)
+    shown["endpoints"] = [
+        {
+            "url": endpoint.url,
+            "model": endpoint.model,
+            "api_key": "***" if endpoint.api_key else None,
+            "max_concurrent": endpoint.max_concurrent,
+            "rpm": endpoint.rpm,
+            "tpm": endpoint.tpm,
+            "price": [endpoint.price.prompt, endpoint.price.completion] if endpoint.price else None,
+        }
+        for endpoint in config.endpoints
+    ]
+    return shown

@@ -1,0 +1,173 @@
+"""A journal as a file: whole, torn, damaged, foreign, shared, bounded."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from journals import judged, read, write
+
+from plaudit.errors import JournalError
+from plaudit.journal.index import JournalIndex
+from plaudit.journal.segments import TITLE, segments_of
+
+
+def scores(path: Path) -> list[object]:
+    return [record["score"] for record in read(path)]
+
+
+def test_what_goes_in_comes_out(tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged(n, score=float(n)) for n in range(1300)])
+    assert scores(tmp_path / "j") == [float(n) for n in range(1300)]
+    assert read(tmp_path / "j")[1299]["response"] == "answer 1299"
+
+
+def test_a_torn_tail_is_left_out_and_named_and_cut_by_the_next_writer(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged(n) for n in range(600)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-7])
+    with JournalIndex(path) as index:
+        assert len(index) == 512
+        assert len(index.damage) == 1 and "torn" in index.damage[0]
+    write(path, [judged(score=3.0)])
+    with JournalIndex(path) as index:
+        assert len(index) == 513 and index.record(512).facts["score"] == 3.0
+        assert not index.damage
+
+
+@pytest.mark.parametrize("cut", range(1, len(TITLE) + 60, 7))
+def test_a_file_cut_anywhere_is_read_as_far_as_it_goes(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "j"
+    write(path, [judged()])
+    path.write_bytes(path.read_bytes()[:cut])
+    with JournalIndex(path) as index:
+        assert len(index) == 0
+        assert len(index.damage) == (0 if cut == len(TITLE) else 1)
+
+
+def test_damage_in_the_middle_costs_its_own_block_only(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    for number in range(3):
+        write(path, [judged(score=float(number))])
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    with JournalIndex(path) as index:
+        found = [index.record(row).as_json() for row in range(len(index))]
+        assert {0.0, 2.0} <= {record["score"] for record in found if record["response"]}
+        assert index.damage
+
+
+def test_a_journal_of_another_version_is_named(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(b"plaudit journal 002\n" + bytes(100))
+    with pytest.raises(JournalError, match="002"):
+        JournalIndex(tmp_path / "j")
+
+
+@pytest.mark.parametrize("content", [b"%PDF-1.7 and so on and on and on", bytes(64)])
+def test_another_file_is_no_journal_and_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(JournalError):
+        JournalIndex(tmp_path / "j")
+    with pytest.raises(JournalError):
+        write(tmp_path / "j", [judged()])
+    assert (tmp_path / "j").read_bytes() == content
+
+
+def test_a_journal_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="--journal"):
+        JournalIndex(tmp_path / "none")
+
+
+def test_a_reader_sees_what_is_written_while_it_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged(score=1.0)])
+    with JournalIndex(path) as index:
+        write(path, [judged(score=2.0)])
+        assert index.refresh() and len(index) == 2
+        assert not index.refresh()
+
+
+def test_it_stays_below_its_size_and_keeps_the_newest(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    for number in range(30):
+        noise = "".join(chr(33 + (n * n * 7 + number) % 90) for n in range(3000))
+        write(path, [judged(number, score=float(number % 10), response=noise)], max_mb=0.016)
+    files = segments_of(path)
+    assert len(files) <= 8
+    assert sum(file.stat().st_size for file in files) < 0.016e6 + 3 * 4000
+    assert scores(path)[-1] == 9.0
+    with JournalIndex(path) as index:
+        assert not index.damage
+        before = len(index)
+        write(path, [judged(score=5.0)], max_mb=0.001)
+        index.refresh()
+        assert len(index) == before + 1
+
+
+def test_two_writers_share_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    from plaudit.journal.writer import JournalWriter
+
+    writers = [JournalWriter(path, run=name, max_mb=0.05) for name in ("a", "b")]
+    for number in range(2000):
+        writers[number % 2].add(judged(number))
+    for writer in writers:
+        writer.close()
+    with JournalIndex(path) as index:
+        assert not index.damage
+        assert len(set(map(index.id_of, range(len(index))))) == len(index)
+
+
+def test_texts_without_a_form_in_bytes_are_kept_as_well_as_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    odd = {"lone": "\ud800", "big": 2**70, "object": object(), 3: {"set"}}
+    write(path, [judged(response="\ud800!", extra=odd), judged(1)])
+    first, second = read(path)
+    assert first["response"] == "?!" and first["extra"]["big"] == str(2**70)  # type: ignore[index]
+    assert second["response"] == "answer 1"
+
+
+def test_only_the_user_can_read_it(tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged()])
+    assert (tmp_path / "j").stat().st_mode & 0o077 == 0
+
+
+KILLED = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from journals import judged
+from plaudit.journal.writer import JournalWriter
+writer = JournalWriter(sys.argv[1], run="killed")
+said = 0
+for number in range(10**9):
+    writer.add(judged(number))
+    if writer.written > said:
+        said = writer.written
+        print(said, flush=True)
+"""
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    acknowledged = 0
+    for _ in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        last = [int(child.stdout.readline()) for _ in range(3)][-1]
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().split()
+        child.stdout.close()
+        child.wait()
+        acknowledged += max([last, *map(int, rest)])
+    with JournalIndex(path) as index:
+        assert len(index) >= acknowledged
+        assert all(record.text.response for record in index.records(range(0, len(index), 97)))
