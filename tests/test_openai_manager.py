@@ -8,7 +8,8 @@ import pytest
 from complaints import about
 from loopback import HANGING, INSTANT, JUDGE, loopback, samples, taking
 
-from plaudit import AsyncOpenAIManager, ConfigError, Source, Status
+from plaudit import AsyncOpenAIManager, AsyncOpenAIWorker, ConfigError, Source, Status
+from plaudit.config import warn_unneeded
 from plaudit.errors import EngineClosed
 
 
@@ -71,3 +72,22 @@ def test_endpoint_and_key_come_from_the_users_own_variables(monkeypatch: pytest.
 def test_an_endpoint_may_be_written_with_its_route(written: str) -> None:
     (endpoint,) = AsyncOpenAIManager(api_endpoint=written).engine.endpoints
     assert endpoint.url == "http://host/v1"
+
+
+def test_workers_are_accepted_and_the_log_says_once_why_none_are_needed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warn_unneeded.cache_clear()
+    for _ in range(2):
+        AsyncOpenAIManager(api_endpoint="http://host/v1", num_async_workers=4)
+    (record,) = caplog.records
+    assert "num_async_workers" in record.getMessage()
+    assert "max_concurrent_requests" in record.getMessage()
+
+
+def test_a_worker_is_a_manager_that_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    warn_unneeded.cache_clear()
+    worker = AsyncOpenAIWorker(api_endpoint="http://host/v1", max_concurrent_requests=3)
+    assert isinstance(worker, AsyncOpenAIManager)
+    (record,) = caplog.records
+    assert "AsyncOpenAIWorker" in record.getMessage()

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from plaudit.judges.file import load_judge
     from plaudit.observers.log import Log
     from plaudit.observers.progress import Progress
-    from plaudit.openai_manager import AsyncOpenAIManager
+    from plaudit.openai_manager import AsyncOpenAIManager, AsyncOpenAIWorker
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
     from plaudit.types import (
@@ -97,6 +97,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNSET",
     "AsyncOpenAIManager",
+    "AsyncOpenAIWorker",
     "BatchFailed",
     "BatchFinished",
     "BatchStarted",
@@ -204,7 +205,7 @@ _HOMES = {
     "plaudit.judges.file": "load_judge",
     "plaudit.observers.log": "Log",
     "plaudit.observers.progress": "Progress",
-    "plaudit.openai_manager": "AsyncOpenAIManager",
+    "plaudit.openai_manager": "AsyncOpenAIManager AsyncOpenAIWorker",
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
     "plaudit.types": (

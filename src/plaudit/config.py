@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -35,6 +37,17 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+
+
+@functools.cache
+def warn_unneeded(setting: str, remedy: str) -> None:
+    """Say once that a setting of the design notes is accepted and changes nothing, and what to use."""
+    logging.getLogger("plaudit").warning(
+        "%s is accepted and changes nothing: one thread with one event loop holds every request at once, and "
+        "adaptive concurrency finds how many the endpoint answers; %s",
+        setting,
+        remedy,
+    )
 
 
 def home() -> Path:

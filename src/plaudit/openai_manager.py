@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from plaudit.caches import Cache
-from plaudit.config import UNSET, Secret, Unset
+from plaudit.config import UNSET, Secret, Unset, warn_unneeded
 from plaudit.engine import Engine
 from plaudit.events import Observer
 from plaudit.judges.base import Judge
@@ -16,6 +17,7 @@ from plaudit.types import Sample, Verdict
 TIME_LIMIT = 300.0
 """Seconds a batch may take by default."""
 ROUTE = "/chat/completions"
+CEILING = "max_concurrent_requests is the limit on requests at once, for all of them together"
 
 
 class AsyncOpenAIManager:
@@ -39,6 +41,7 @@ class AsyncOpenAIManager:
         api_endpoint: str | None = None,
         max_concurrent_requests: int | Unset | None = UNSET,
         *,
+        num_async_workers: int | None = None,
         cache: Cache | str | os.PathLike[str] | Unset | None = UNSET,
         observers: Sequence[Observer | str] = (),
     ) -> None:
@@ -49,12 +52,15 @@ class AsyncOpenAIManager:
             model_name: The model to ask for.
             api_endpoint: Like https://host/v1; left out: $OPENAI_BASE_URL.
             max_concurrent_requests: Calls at once, never more; None: adaptive concurrency alone.
+            num_async_workers: Changes nothing: one event loop holds every request, and needs no workers.
             cache: As for `Engine`.
             observers: As for `Engine`.
 
         Raises:
             ConfigError: there is no endpoint, or a value makes no sense.
         """
+        if num_async_workers is not None:
+            warn_unneeded("num_async_workers", CEILING)
         self.engine = Engine(
             api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None,
             model=model_name,
@@ -87,3 +93,12 @@ class AsyncOpenAIManager:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+
+class AsyncOpenAIWorker(AsyncOpenAIManager):
+    """An AsyncOpenAIManager under the name of a worker. One is enough: it holds every request at once."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """As AsyncOpenAIManager takes them."""
+        warn_unneeded("AsyncOpenAIWorker", f"make one AsyncOpenAIManager in its place; {CEILING}")
+        super().__init__(*args, **options)

@@ -12,6 +12,7 @@ from answering_model import ChatModel, EmbeddingModel, engine_over
 from loopback import HANGING, INSTANT, loopback, taking
 
 from plaudit import Engine
+from plaudit.config import warn_unneeded
 from plaudit.errors import ConfigError, EndpointRefused, ModelNotFound, RequestRefused
 from plaudit.mutation import (
     DEFAULT_REPLY,
@@ -59,6 +60,19 @@ def rewriter(broken: str = "") -> ChatModel:
 
 
 # -- rewriting --------------------------------------------------------------------------------------------
+
+
+def test_max_workers_is_accepted_and_the_log_says_once_why_none_are_needed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warn_unneeded.cache_clear()
+    with engine_over(rewriter()) as engine:
+        results = batch_mutate_queries(QUERIES, CLARIFY, engine, max_workers=8)
+        answers = batch_query_target_model([""], engine, max_workers=8)
+    assert len(results) == len(QUERIES)
+    assert len(answers) == 1
+    said = [record.getMessage() for record in caplog.records if "max_workers" in record.getMessage()]
+    assert len(said) == 1
 
 
 def test_every_query_is_rewritten_by_its_own_operator_in_order() -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from plaudit.config import UNSET, Unset
+from plaudit.config import UNSET, Unset, warn_unneeded
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.fence import fence
@@ -35,6 +35,7 @@ DEADLINE = 300.0
 """Seconds after which a batch goes on without what is missing, so that no server can stop a training."""
 PACKAGE = "plaudit.mutation"
 NO_USAGE = Usage()
+CEILING = "max_concurrent of the Engine that is passed is the limit on requests at once"
 SHOWN = 20_000
 """Characters of a query that the rewriter sees; of a longer one, head and tail."""
 
@@ -71,8 +72,18 @@ class Mutated:
     """Whether a rewrite came and failed the operator's check, which is no fault of the server's."""
 
 
-def batch_encode_queries(queries: Sequence[str], encoder: Encoder | None = None) -> Encoded:
-    """The embeddings of many queries. Without an encoder: static embeddings on this machine."""
+def batch_encode_queries(
+    queries: Sequence[str], encoder: Encoder | None = None, *, max_workers: int | None = None
+) -> Encoded:
+    """The embeddings of many queries. Without an encoder: static embeddings on this machine.
+
+    Args:
+        queries: What is to be embedded.
+        encoder: What embeds them.
+        max_workers: Changes nothing: the queries are embedded together.
+    """
+    if max_workers is not None:
+        warn_unneeded("max_workers", CEILING)
     _check_texts("query", queries)
     return _reported((encoder or default_encoder()).encode(list(queries)))
 
@@ -92,6 +103,7 @@ def batch_mutate_queries(
     max_tokens: int = 256,
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
+    max_workers: int | None = None,
 ) -> list[Mutated]:
     """Rewrite each query by its operator, in parallel.
 
@@ -103,6 +115,7 @@ def batch_mutate_queries(
         max_tokens: Tokens that one rewrite may have.
         temperature: Of the rewriter; 0.0 makes runs repeatable.
         deadline: Seconds for the whole batch; None waits as long as it takes.
+        max_workers: Changes nothing: the engine has every request under way at once, without workers.
 
     Returns:
         One for each query, in order; with `is_fallback` where the original is kept.
@@ -110,6 +123,8 @@ def batch_mutate_queries(
     Raises:
         ConfigError: There is not one operator or reference for each query, or a query is no text.
     """
+    if max_workers is not None:
+        warn_unneeded("max_workers", CEILING)
     work = _Rewriting.of(queries, operators, references)
     if not work.samples:
         return work.finish([])
@@ -146,6 +161,7 @@ def batch_query_target_model(
     max_tokens: int = 512,
     temperature: float = 0.0,
     deadline: float | None = DEADLINE,
+    max_workers: int | None = None,
 ) -> list[TargetAnswer]:
     """Put each prompt to the target model, in parallel.
 
@@ -157,6 +173,7 @@ def batch_query_target_model(
         max_tokens: Tokens that one answer may have.
         temperature: Of the target; 0.0 makes runs repeatable.
         deadline: Seconds for the whole batch; None waits as long as it takes.
+        max_workers: Changes nothing: the engine has every request under way at once, without workers.
 
     Returns:
         One for each prompt, in order; with `is_fallback` where no answer came.
@@ -164,6 +181,8 @@ def batch_query_target_model(
     Raises:
         ConfigError: A prompt is no text.
     """
+    if max_workers is not None:
+        warn_unneeded("max_workers", CEILING)
     samples = _answering(prompts, system)
     if not samples:
         return []

@@ -11,7 +11,7 @@ import pytest
 from complaints import about
 
 from plaudit import Group, Rubric
-from plaudit.config import Secret
+from plaudit.config import Secret, warn_unneeded
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl import LengthPenaltyConfig
 from plaudit.judges.base import Judge, Panel
@@ -41,6 +41,15 @@ def test_the_users_names_come_first_in_their_order_with_their_defaults() -> None
 def test_a_batch_has_300_seconds_and_a_failure_gets_the_mean_of_its_group() -> None:
     config = LengthPenaltyConfig()
     assert (config.time_limit, config.on_failure, config.max_failure_rate) == (300.0, "group_mean", 0.2)
+
+
+def test_a_number_of_workers_is_accepted_and_the_log_says_why_none_are_needed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warn_unneeded.cache_clear()
+    assert LengthPenaltyConfig.of({"num_async_workers": 4}).max_concurrent_requests is None
+    (record,) = caplog.records
+    assert "num_async_workers" in record.getMessage()
 
 
 @pytest.mark.parametrize(

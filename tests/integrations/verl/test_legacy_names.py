@@ -15,6 +15,7 @@ from verl.utils.import_utils import import_external_libs
 from verl.workers.reward_manager import get_reward_manager_cls
 from verl.workers.reward_manager.registry import REWARD_MANAGER_REGISTRY
 
+import plaudit
 from plaudit.errors import BatchFailed
 from plaudit.integrations.verl import BatchRewardManager, LengthPenaltyRewardManager
 from plaudit.simulator import Fault
@@ -60,6 +61,16 @@ def config_of(name: str, **reward_kwargs: Any) -> Any:
 def test_verl_finds_them_by_name() -> None:
     assert get_reward_manager_cls("length_penalty") is LengthPenaltyRewardManager
     assert get_reward_manager_cls("plaudit_batch") is BatchRewardManager
+
+
+def test_scripts_find_them_where_verl_keeps_its_own() -> None:
+    from verl.utils.config import LengthPenaltyConfig
+    from verl.workers.reward_manager import AsyncOpenAIManager, AsyncOpenAIWorker
+    from verl.workers.reward_manager import LengthPenaltyRewardManager as Found
+
+    assert Found is LengthPenaltyRewardManager
+    assert LengthPenaltyConfig is plaudit.integrations.verl.LengthPenaltyConfig
+    assert (AsyncOpenAIManager, AsyncOpenAIWorker) == (plaudit.AsyncOpenAIManager, plaudit.AsyncOpenAIWorker)
 
 
 def test_a_table_of_verls_configuration_configures_the_manager(server: Loopback) -> None:

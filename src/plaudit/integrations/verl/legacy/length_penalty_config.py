@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from plaudit.caches import Cache
-from plaudit.config import UNSET, Secret, Unset
+from plaudit.config import UNSET, Secret, Unset, warn_unneeded
 from plaudit.engine import Engine, configure
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
@@ -19,7 +19,7 @@ from plaudit.integrations.verl.legacy.judge_workers import PercentLog
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge
 from plaudit.observers.log import Log
-from plaudit.openai_manager import ROUTE, TIME_LIMIT
+from plaudit.openai_manager import CEILING, ROUTE, TIME_LIMIT
 from plaudit.rewards import Component, LengthPenalty, Reward
 from plaudit.rewards.failure import OnFailure
 from plaudit.settings import Settings, load
@@ -74,6 +74,8 @@ class LengthPenaltyConfig:
     """A larger share of failures raises BatchFailed; None: never."""
     cache: Cache | str | os.PathLike[str] | Unset | None = field(default=UNSET, kw_only=True)
     """Where verdicts are kept, as for Engine; None: nowhere."""
+    num_async_workers: int | None = field(default=None, kw_only=True)
+    """Changes nothing: one event loop holds every request, and needs no workers."""
 
     def __post_init__(self) -> None:
         for name in ("use_async_io", "enable_openai_reward", "enable", "enable_rule"):
@@ -92,6 +94,8 @@ class LengthPenaltyConfig:
                 setting="max_concurrent_requests",
                 value=limit,
             )
+        if self.num_async_workers is not None:
+            warn_unneeded("num_async_workers", CEILING)
         if self.on_failure == "mask":
             raise ConfigError(
                 "leaves gaps, and verl's reward tensor has none; use 'group_mean', which "
