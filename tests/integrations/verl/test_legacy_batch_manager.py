@@ -202,7 +202,7 @@ def test_a_judge_alone_scores_every_row_from_0_to_1(server: Loopback) -> None:
     assert rewards == pytest.approx(result["reward_extra_info"]["plaudit/judge"])
     assert len(set(rewards)) > 3
     assert server.stats.answered == 16
-    assert judge.samples[0].prompt == [{"role": "user", "content": "What is a?"}]
+    assert judge.samples[0].prompt == ({"role": "user", "content": "What is a?"},)
 
 
 def test_a_judge_that_hangs_stops_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:

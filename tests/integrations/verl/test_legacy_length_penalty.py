@@ -255,7 +255,7 @@ def test_without_raw_prompt_the_judge_sees_the_task_as_its_tokens_say_it(
 def test_with_raw_prompt_the_judge_sees_the_conversation(server: Loopback) -> None:
     judge = Watched()
     manager(server, judge=judge)(batch(RESPONSES[:1]))
-    assert judge.samples[0].prompt == [{"role": "user", "content": "What is a?"}]
+    assert judge.samples[0].prompt == ({"role": "user", "content": "What is a?"},)
     assert judge.samples[0].reference == "4"
 
 
@@ -273,7 +273,7 @@ def test_missing_ground_truth_and_unknown_data_source_are_named_with_their_rows(
 
 
 def test_a_column_that_is_not_there_is_named(server: Loopback) -> None:
-    with pytest.raises(ConfigError, match=r"data_source: row 0 has no such column.*data\.reward_fn_key"):
+    with pytest.raises(ConfigError, match=r"data_source .*row 0.*data\.reward_fn_key"):
         manager(server)(batch(RESPONSES, data_source=None))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import INSTANT, Loopback, loopback
+from until import until
 from verl_batches import save_tokenizer
 
 from plaudit.simulator import Fault
@@ -134,13 +135,12 @@ def _settled(uids: list[str]) -> list[str]:
     """The keys of the last sequence of every trajectory, once all groups have ended."""
     import transfer_queue as tq
 
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        items = tq.kv_list("train")["train"]
-        if all(items[uid]["status"] in ("finished", "failure") for uid in uids):
-            return [key for key in items if key.endswith("_1")]
-        time.sleep(0.1)  # verl's replay buffer polls, too
-    raise AssertionError("the groups did not end")
+    def items() -> dict[str, Any]:
+        found: dict[str, Any] = tq.kv_list("train")["train"]
+        return found
+
+    until(lambda: all(items()[uid]["status"] in ("finished", "failure") for uid in uids), within=120.0)
+    return [key for key in items() if key.endswith("_1")]
 
 
 def test_every_row_of_every_group_is_rewarded(worker: Any) -> None:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plaudit.integrations.verl.legacy.batch_manager import BatchRewardManager as BatchRewardManager
-    from plaudit.integrations.verl.legacy.length_penalty import (
-        LengthPenaltyRewardManager as LengthPenaltyRewardManager,
-    )
     from plaudit.integrations.verl.legacy.length_penalty_config import (
         LengthPenaltyConfig as LengthPenaltyConfig,
+    )
+    from plaudit.integrations.verl.legacy.length_penalty_manager import (
+        LengthPenaltyRewardManager as LengthPenaltyRewardManager,
     )
     from plaudit.integrations.verl.reward_loop import RewardManager as RewardManager
 
 _HOMES = {
     "RewardManager": "reward_loop",
     "LengthPenaltyConfig": "legacy.length_penalty_config",
-    "LengthPenaltyRewardManager": "legacy.length_penalty",
+    "LengthPenaltyRewardManager": "legacy.length_penalty_manager",
     "BatchRewardManager": "legacy.batch_manager",
 }
 __all__ = ["BatchRewardManager", "LengthPenaltyConfig", "LengthPenaltyRewardManager", "RewardManager"]

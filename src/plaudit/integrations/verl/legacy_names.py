@@ -17,8 +17,8 @@ import verl.utils.config
 import verl.workers.reward_manager
 
 from plaudit.integrations.verl.legacy.batch_manager import BatchRewardManager
-from plaudit.integrations.verl.legacy.length_penalty import LengthPenaltyRewardManager
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
+from plaudit.integrations.verl.legacy.length_penalty_manager import LengthPenaltyRewardManager
 from plaudit.openai_manager import AsyncOpenAIManager, AsyncOpenAIWorker
 
 verl.workers.reward_manager.register("length_penalty")(LengthPenaltyRewardManager)

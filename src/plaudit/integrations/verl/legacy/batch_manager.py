@@ -23,13 +23,13 @@ from plaudit.integrations.verl.legacy.batch_rules import (
     ruling_of,
 )
 from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, Task
-from plaudit.integrations.verl.legacy.length_penalty import LengthReward
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
+from plaudit.integrations.verl.legacy.length_penalty_manager import LengthReward
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Component, Reward, RewardRow
 from plaudit.scoring import Scoring
 from plaudit.settings import load
-from plaudit.types import Source, Status, Verdict
+from plaudit.types import Message, Source, Status, Verdict
 
 SCORE = "score"
 OWN_OPTIONS = ("use_async_io", "time_limit", "on_failure", "max_failure_rate")
@@ -183,7 +183,8 @@ class _ByFunction:
             solution_strs=[row.sample.response for row in rows],
             ground_truths=[row.ground_truth for row in rows],
             extra_infos=[
-                {"raw_prompt": row.sample.prompt, "uid": row.sample.group, **row.extra_info} for row in rows
+                {"raw_prompt": _as_given(row.sample.prompt), "uid": row.sample.group, **row.extra_info}
+                for row in rows
             ],
             **self._kwargs,
         )
@@ -198,6 +199,10 @@ class _ByFunction:
 _LATE = Ruling(
     Verdict(None, Status.DEADLINE, source=Source.RULE, error="compute_score did not answer within time_limit")
 )
+
+
+def _as_given(prompt: str | Sequence[Message]) -> str | list[Message]:
+    return prompt if isinstance(prompt, str) else list(prompt)
 
 
 def _earned(row: RewardRow, info: Mapping[str, Any]) -> Earned:

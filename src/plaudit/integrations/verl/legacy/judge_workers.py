@@ -63,12 +63,12 @@ class JudgeWorkers:
             self._engine.close()
             self._engine = None
 
-    def send(self, samples: Sequence[Sample]) -> Flight:
+    def send(self, samples: Sequence[Sample]) -> SentBatch:
         """Hand a batch over."""
         complaints = _complaints(self.judge, samples)
         sent = [sample for index, sample in enumerate(samples) if index not in complaints]
         pending = self._running().submit(sent, self.judge, deadline=self._time_limit)
-        flight = Flight(
+        sent_batch = SentBatch(
             pending,
             complaints,
             time_limit=self._time_limit,
@@ -76,8 +76,8 @@ class JudgeWorkers:
             judge=self.judge,
         )
         if not self._is_async:
-            flight.wait()
-        return flight
+            sent_batch.wait()
+        return sent_batch
 
     def _running(self) -> Engine:
         if self._engine is None:
@@ -93,7 +93,7 @@ class JudgeWorkers:
         return {**self.__dict__, "_engine": None}
 
 
-class Flight:
+class SentBatch:
     """A batch on its way to the judge and back."""
 
     def __init__(
