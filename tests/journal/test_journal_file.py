@@ -157,7 +157,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     acknowledged = 0
     for _ in range(5):
         child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path), str(Path(__file__).parent)],
+            [sys.executable, "-c", KILLED, str(path), str(Path(__file__).parent.parent)],
             stdout=subprocess.PIPE,
             text=True,
         )

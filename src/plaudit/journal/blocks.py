@@ -50,6 +50,9 @@ LEVEL = 1
 STEP_KEY = "training_step"
 """Where a sample's `extra` says which step of a training it belongs to."""
 
+GOLD_KEY = "gold"
+"""Where a sample's `extra` says what it truly deserves, from 0 to 1, if that is known."""
+
 SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 
@@ -67,6 +70,7 @@ FACTS = np.dtype(
         ("panel", "<u4"),
         ("step", "<i4"),
         ("unit", "<f4"),
+        ("gold", "<f4"),
         ("latency_s", "<f4"),
         ("queued_s", "<f4"),
         ("cost", "<f4"),
@@ -203,6 +207,7 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
         one.panel,
         step if isinstance(step, int) and 0 <= step < 1 << 31 else -1,
         math.nan if unit is None else unit,
+        _number(sample.extra.get(GOLD_KEY)),
         verdict.latency_s,
         one.queued_s,
         math.nan if usage.cost is None else usage.cost,
@@ -220,6 +225,11 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
         names[verdict.model],
         names[last.endpoint if last else ""],
     )
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else math.nan
 
 
 def judge_name(judge: Any) -> str:

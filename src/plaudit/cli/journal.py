@@ -1,0 +1,379 @@
+"""`plaudit journal`: what is in a journal, for people and for other programs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+import msgspec
+
+from plaudit.cli.console import Console, printable
+from plaudit.cli.options import argument, command, option
+from plaudit.cli.output import written
+from plaudit.errors import ConfigError
+from plaudit.journal.index import JournalIndex, Record
+from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
+
+WIDE = 100
+PARQUET_ROWS = 10_000
+BARS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalOptions:
+    """What every one of these commands takes."""
+
+    journal: str = argument("JOURNAL", "File that --journal named.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(JournalOptions):
+    """Which records a command is about."""
+
+    run: str = option(default="", metavar="NAME", text="Only of this run.", section="Records")
+    judge: str = option(
+        default="",
+        metavar="NAME",
+        text="Only by this judge; the beginning of its name will do.",
+        section="Records",
+    )
+    status: str = option(
+        default="", metavar="STATUS", text="Only these: ok, failed, ..., or missing.", section="Records"
+    )
+    step: str = option(default="", metavar="N|N-M", text="Only of these training steps.", section="Records")
+    sort: str = option(default="time", type_=click.Choice(ORDERS), text="What to sort by.", section="Records")
+    descending: bool = option(
+        "--descending", "-d", default=False, text="The largest first.", section="Records"
+    )
+    limit: int = option("-n", "--limit", default=20, text="Records at the most; 0: all.", section="Records")
+
+    def query(self, text: str = "") -> Query:
+        """The choice, as the journal takes it."""
+        return Query(
+            run=self.run,
+            judge=self.judge,
+            status=self.status,
+            steps=self.step,
+            text=text,
+            order=self.sort,
+            is_descending=self.descending,
+        )
+
+    def rows(self, index: JournalIndex, text: str = "") -> Any:
+        """The rows that are wanted, no more of them than the limit."""
+        found = self.query(text).rows(index)
+        return found[: self.limit] if self.limit else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Choice):
+    """What `plaudit journal show` takes."""
+
+    id: str = option(default="", metavar="ID", text="One record in full, as the others name it.")
+
+
+@command(ShowOptions, epilog="Example:  plaudit journal show run.journal --sort unit -n 5")
+def show(options: ShowOptions) -> None:
+    """List records, a line each; one of them in full with --id."""
+    with _opened(options.journal) as index:
+        if options.id:
+            row = index.row_of(options.id)
+            if row is None:
+                raise ConfigError(f"{options.journal} has no record {options.id}; list them without --id")
+            _print("\n".join(_in_full(index.record(row))))
+            return
+        rows = options.rows(index)
+        for row in rows:
+            _print(_line(index.record(int(row))))
+        _print(f"{len(rows):,} of {len(index):,} records; one in full: --id ID")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrepOptions(Choice):
+    """What `plaudit journal grep` takes."""
+
+    pattern: str = argument("PATTERN", "Regular expression, whatever the case.")
+
+
+@command(GrepOptions, epilog="Example:  plaudit journal grep run.journal 'ignore (all|previous)' --status ok")
+def grep(options: GrepOptions) -> int:
+    """List records with a pattern in prompt, response, reason, reply or error. Status 1: there is none."""
+    from plaudit.journal.query import matcher
+
+    with _opened(options.journal) as index:
+        rows = options.rows(index, options.pattern)
+        matches = matcher(options.pattern)
+        for row in rows:
+            record = index.record(int(row))
+            _print(_line(record))
+            for text in words_of(record.text):
+                if found := matches(text):
+                    _print(f"    {_short(text[max(found.start() - 40, 0) :], WIDE)}")
+                    break
+    return 0 if len(rows) else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatsOptions(Choice):
+    """What `plaudit journal stats` takes."""
+
+    as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
+
+
+@command(StatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
+def stats(options: StatsOptions) -> None:
+    """Say what the records come to: scores by judge and step, what is missing, time, money."""
+    with _opened(options.journal) as index:
+        found = overview(index, options.query().rows(index))
+    if options.as_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        _print("\n".join(_stats(found)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(JournalOptions):
+    """What `plaudit journal diff` takes."""
+
+    first: str = argument("RUN", "Name of a run, as `plaudit journal stats` lists it.")
+    second: str = argument("RUN", "Name of the other.")
+    as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
+
+
+@command(DiffOptions, epilog="Example:  plaudit journal diff run.journal monday tuesday")
+def diff(options: DiffOptions) -> None:
+    """Compare two runs over the samples that both have judged."""
+    with _opened(options.journal) as index:
+        rows = [Query(run=name).rows(index) for name in (options.first, options.second)]
+        runs = {session.run for session in index.sessions.values()}
+        for name, own in zip((options.first, options.second), rows, strict=True):
+            if not len(own):
+                raise ConfigError(f"{options.journal} has no run {name!r}; it has {', '.join(sorted(runs))}")
+        found = compare(index, *rows)
+        if options.as_json:
+            click.echo(msgspec.json.encode(found))
+        else:
+            _print("\n".join(differences(index, found)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(Choice):
+    """What `plaudit journal export` takes."""
+
+    limit: int = option("-n", "--limit", default=0, text="Records at the most; 0: all.", section="Records")
+    output: str = option(
+        "-o",
+        "--output",
+        default="-",
+        metavar="OUT",
+        text="File: .jsonl, or .parquet; - for stdout, as JSON lines.",
+    )
+
+
+@command(ExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
+def export(options: ExportOptions) -> None:
+    """Write records for other programs, as JSON lines or Parquet."""
+    with _opened(options.journal) as index:
+        rows = options.rows(index)
+        if options.output == "-":
+            _write_lines(index.records(rows), sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            return
+        with written(options.output) as sink:
+            if Path(options.output).suffix == ".parquet":
+                _write_parquet(index.records(rows), sink)
+            else:
+                _write_lines(index.records(rows), sink)
+    Console().print(f"wrote {len(rows):,} records to {options.output}")
+
+
+COMMAND = click.Group(
+    "journal",
+    commands=[show, grep, stats, diff, export],
+    help="Look at a journal: every verdict with its request and its reply.",
+    epilog="Example:  plaudit journal show run.journal",
+    no_args_is_help=True,
+)
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+
+def _opened(path: str) -> JournalIndex:
+    index = JournalIndex(Path(path).expanduser())
+    for line in index.damage:
+        Console().print(f"warning: {line}")
+    return index
+
+
+def _write_lines(records: Iterator[Record], sink: _Writable) -> None:
+    for record in records:
+        sink.write(msgspec.json.encode(record.as_json(), enc_hook=repr) + b"\n")
+
+
+def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ConfigError(
+            "Parquet needs pyarrow; run: pip install pyarrow, or name a file that ends with .jsonl"
+        ) from None
+    file = io.BytesIO()
+    writer = None
+    part: list[dict[str, Any]] = []
+
+    def flush() -> None:
+        nonlocal writer
+        table = pa.Table.from_pylist(part, schema=writer.schema if writer else None)
+        if writer is None:
+            writer = pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+        part.clear()
+
+    for record in records:
+        part.append(flat(record))
+        if len(part) == PARQUET_ROWS:
+            flush()
+    if part or writer is None:
+        flush()
+    assert writer is not None
+    writer.close()
+    sink.write(file.getvalue())
+
+
+def flat(record: Record) -> dict[str, Any]:
+    """A record as a row of a table: what has no fixed shape is JSON text."""
+    fields = record.as_json()
+    for name in ("prompt", "request", "exchanges", "extra", "parts", "serves"):
+        if not isinstance(fields[name], str):
+            fields[name] = msgspec.json.encode(fields[name], enc_hook=repr).decode()
+    return fields
+
+
+# -- for people -------------------------------------------------------------------------------------------
+
+
+def _print(text: str) -> None:
+    click.echo(printable(text))
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _score(value: float | None) -> str:
+    return "   -" if value is None else f"{value:4.2f}"
+
+
+def _line(record: Record) -> str:
+    facts = record.facts
+    step = "" if facts["step"] is None else f" step {facts['step']}"
+    said = record.text.reason or record.text.error or facts["cause"]
+    return (
+        f"{record.id:18} {_score(facts['unit'])} {facts['status']:10}{step} "
+        f"{_short(record.text.response, 36):36} | {_short(said, 40)}"
+    )
+
+
+def _in_full(record: Record) -> Iterator[str]:
+    facts, text = record.facts, record.text
+    when = datetime.fromtimestamp(facts["time"]).astimezone().isoformat(timespec="seconds")
+    yield f"record    {record.id}   {when}"
+    yield f"run       {facts['run']}" + ("" if facts["step"] is None else f", step {facts['step']}")
+    yield f"judge     {facts['judge']}"
+    yield f"verdict   {facts['status']}, score {facts['score']}, {_score(facts['unit']).strip()} from 0 to 1"
+    yield f"from      {facts['source']} {facts['endpoint']} {facts['model']}".rstrip()
+    yield (
+        f"took      {facts['latency_s']:.2f} s, {facts['queued_s']:.2f} s queued, {facts['sends']} sent, "
+        f"{facts['prompt_tokens']} + {facts['completion_tokens']} tokens"
+    )
+    for title, body in (("reason", text.reason), ("error", text.error), ("reference", text.reference)):
+        if body:
+            yield f"{title:9} {body}"
+    for name, part in text.parts.items():
+        yield f"part      {name}: {part:g}"
+    yield from _titled("prompt", text.prompt)
+    yield from _titled("response", text.response)
+    yield from _titled("request", text.request)
+    for number, exchange in enumerate(text.exchanges, 1):
+        yield from _titled(f"reply {number} from {exchange.endpoint}", exchange.reply or exchange.error or "")
+
+
+def _titled(title: str, body: Any) -> Iterator[str]:
+    if not body:
+        return
+    yield f"\n--- {title}"
+    if isinstance(body, str):
+        yield body
+        return
+    for turn in body:
+        yield f"[{turn['role']}] {turn['content']}"
+
+
+def _stats(found: dict[str, Any]) -> Iterator[str]:
+    score, money = found["score"], found["money"]
+    yield f"{found['records']:,} records, runs: {_joined(found['by_run'])}"
+    yield f"status    {_joined(found['by_status'])}"
+    yield f"source    {_joined(found['by_source'])}"
+    if score["mean"] is not None:
+        yield f"score     mean {score['mean']:.3f}, std {score['std']:.3f}, from 0 to 1"
+    for judge in found["judges"]:
+        flat_share = f", {judge['flat']} of {judge['groups']} groups flat" if judge["groups"] else ""
+        mean = "-" if judge["mean"] is None else f"{judge['mean']:.3f}"
+        counts = f"{judge['records']:,}, mean {mean} {_bars(judge['histogram'])}{flat_share}"
+        yield f"judge     {judge['judge']}: {counts}"
+    for cause in found["missing"]:
+        yield f"missing   {cause['count']:,} {cause['cause']}: {_short(cause['error'], WIDE)}"
+    latency = found["latency_s"]
+    if latency["p50"] is not None:
+        yield f"latency   p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, p99 {latency['p99']:.2f} s"
+    spent = "" if money["spent"] is None else f", ${money['spent']:.4f} spent, ${money['saved']:.4f} saved"
+    yield f"calls     {money['calls']:,}, {money['without_call']:,} answered without one{spent}"
+    correlation = found["length"]["correlation"]
+    if correlation is not None:
+        yield f"length    correlation with the score {correlation:+.2f}"
+    columns = found["trend"]["columns"]
+    if found["trend"]["by"] == "step" and len(columns) > 1:
+        means = [column["mean"] or 0.0 for column in columns]
+        yield f"by step   {columns[0]['x']:g} to {columns[-1]['x']:g}: {_bars(means, top=1.0)}"
+
+
+def _joined(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name or '-'} {count:,}" for name, count in counts.items())
+
+
+def _bars(values: list[float], top: float | None = None) -> str:
+    most = top or max([*values, 1e-9])
+    return "".join(BARS[min(int(value / most * (len(BARS) - 1) + 0.5), len(BARS) - 1)] for value in values)
+
+
+def differences(index: JournalIndex, found: dict[str, Any]) -> Iterator[str]:
+    """A comparison in words."""
+    yield (
+        f"{found['samples']:,} samples in both, {found['only_first']:,} only in the first, "
+        f"{found['only_second']:,} only in the second"
+    )
+    yield f"{found['lost']:,} have a score only in the first, {found['gained']:,} only in the second"
+    if not found["scored_in_both"]:
+        yield "none has a score in both"
+        return
+    correlation = "" if found["correlation"] is None else f", correlation {found['correlation']:.3f}"
+    yield (
+        f"{found['changed']:,} of {found['scored_in_both']:,} scores differ; mean change "
+        f"{found['mean_change']:+.3f}, absolute {found['mean_absolute_change']:.3f}{correlation}"
+    )
+    for one in found["most_changed"]:
+        first, second = (index.record(row) for row in one["rows"])
+        yield (
+            f"  {one['change']:+.2f}  {_score(first.facts['unit'])} -> {_score(second.facts['unit'])}  "
+            f"{one['first']} {one['second']}  {_short(first.text.response, 50)}"
+        )

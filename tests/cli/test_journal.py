@@ -1,0 +1,83 @@
+"""`plaudit journal`, on journals of known records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from journals import judged, write
+
+from plaudit.cli import app
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, ["journal", *map(str, words)])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "run.journal"
+    first = [judged(n, score=n % 10, extra={"training_step": n // 10}) for n in range(50)]
+    write(path, [*first, judged(50, score=None)], run="monday")
+    write(path, [judged(n, score=(n + 1) % 10) for n in range(20)], run="tuesday")
+    return path
+
+
+def test_show_lists_the_best_first_if_asked_to(journal: Path) -> None:
+    lines = run(
+        "show", journal, "--sort", "unit", "--descending", "-n", "3", "--run", "monday"
+    ).stdout.splitlines()
+    assert [line.split()[1] for line in lines[:3]] == ["0.90"] * 3
+
+
+def test_show_gives_one_record_in_full(journal: Path) -> None:
+    (first, *_) = run("show", journal, "-n", "1").stdout.split()
+    text = run("show", journal, "--id", first).stdout
+    assert "answer 0" in text and '{"reason": "because", "score": 7}' in text and "judge answer 0" in text
+
+
+def test_a_record_that_is_not_there_is_said_so(journal: Path) -> None:
+    assert run("show", journal, "--id", "nothing.7").exit_code == 2
+
+
+def test_grep_finds_what_replies_say_and_ends_with_1_where_there_is_nothing(journal: Path) -> None:
+    found = run("grep", journal, "WOULD say")
+    assert found.exit_code == 0 and "unreadable" in found.stdout
+    assert run("grep", journal, "nowhere at all").exit_code == 1
+    assert run("grep", journal, "(").exit_code == 2
+
+
+def test_stats_count_by_status_and_step(journal: Path) -> None:
+    found = json.loads(run("stats", journal, "--run", "monday", "--json").stdout)
+    assert found["by_status"] == {"ok": 50, "unreadable": 1}
+    assert [column["records"] for column in found["trend"]["columns"]] == [10] * 5
+    assert found["missing"][0]["cause"] == "unreadable"
+    assert "monday" in run("stats", journal).stdout
+
+
+def test_diff_pairs_the_samples_of_two_runs(journal: Path) -> None:
+    found = json.loads(run("diff", journal, "monday", "tuesday", "--json").stdout)
+    assert (found["samples"], found["only_first"], found["changed"]) == (20, 31, 20)
+    assert "0.90 -> 0.00" in run("diff", journal, "monday", "tuesday").stdout
+    assert run("diff", journal, "monday", "friday").exit_code == 2
+
+
+def test_export_writes_json_lines_that_hold_everything(journal: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert run("export", journal, "-o", out, "--run", "monday").exit_code == 0
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(records) == 51
+    assert records[50]["score"] is None and records[50]["exchanges"][0]["reply"] == "I would say seven"
+
+
+def test_hostile_texts_cannot_command_the_terminal(tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged(response="\x1b[2Jgone\u202e")])
+    assert "\x1b" not in run("show", tmp_path / "j").stdout
+
+
+def test_what_is_no_journal_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(b"not a journal, but something longer than a title")
+    assert run("show", tmp_path / "j").exit_code == 2
+    assert run("show", tmp_path / "missing").exit_code == 2
