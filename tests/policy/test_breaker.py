@@ -99,6 +99,7 @@ def failures_until_shut(*, failing: float) -> int:
     """Failures in a row that shut the door of an endpoint of whose calls this share fails at all times."""
     breaker = Breaker()
     for n in range(400):
+        breaker.on_send(now=n)
         if n * failing % 1.0 + failing >= 1.0:
             assert not fail(breaker, sent_at=n, passed=n + 0.5)
         else:

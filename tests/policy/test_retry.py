@@ -57,6 +57,14 @@ def test_a_call_has_enough_attempts_to_outlast_one_failure_in_five() -> None:
     assert 0.2 ** RetryPolicy().attempts < 1e-6
 
 
+def test_where_half_of_all_calls_fail_one_has_as_good_a_chance_as_elsewhere() -> None:
+    tries = next(
+        n for n in range(1, 99) if RetryPolicy().next_wait(attempt=n, jitter=0.5, failing=0.5) is None
+    )
+    assert 0.5**tries < 1e-5
+    assert RetryPolicy().next_wait(attempt=30, jitter=0.5, failing=1.0) is None  # but not for ever
+
+
 def test_a_call_refused_once_leaves_again_at_once() -> None:
     assert RetryPolicy().refusal_wait(1, jitter=1.0) == 0.0
 

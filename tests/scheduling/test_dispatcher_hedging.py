@@ -147,6 +147,20 @@ def test_a_twin_that_hangs_as_well_gets_another() -> None:
     run(main())
 
 
+def test_a_hung_call_whose_twins_fail_in_an_outage_gets_another_after_it() -> None:
+    async def main() -> None:
+        def behave(asked: Asked) -> tuple[float, Reply | Exception]:
+            if asked.text == "q50" and asked.nth == 1:
+                return NEVER, GOOD
+            return (0.5, GOOD) if asked.text != "q50" or asked.nth > 8 else (0.01, TransportFailed("500"))
+
+        async with Bench(FakeServer(behave), config=EngineConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(100))) == 100
+            assert max(bench.ended_at.values()) < 60.0
+
+    run(main())
+
+
 def test_a_question_that_always_hangs_has_three_twins_and_no_more() -> None:
     async def main() -> None:
         server = hanging(70, twins=99)

@@ -203,19 +203,42 @@ def test_a_call_that_waits_to_be_tried_again_holds_no_permit() -> None:
     run(main())
 
 
-def test_when_much_breaks_at_once_retries_are_late_but_never_lost() -> None:
-    def behave(asked: Asked) -> Reply | Exception:
-        return TransportFailed("reset") if asked.nth == 1 and int(asked.text[1:]) % 2 else GOOD
+def breaking(one_in: int, *, good: bool) -> FakeServer:
+    """When it first comes, one call in so many breaks, or one in so many is good."""
 
+    def behave(asked: Asked) -> Reply | Exception:
+        is_one = int(asked.text[1:]) % one_in == 0
+        return TransportFailed("reset") if asked.nth == 1 and is_one is not good else GOOD
+
+    return FakeServer(behave, latency=0.1)
+
+
+def retry_waits(server: FakeServer) -> list[float]:
+    """Seconds from each call's first sending to its second."""
+    first = {asked.text: asked.at for asked in server.asked if asked.nth == 1}
+    return [asked.at - first[asked.text] for asked in server.asked if asked.nth == 2]
+
+
+def test_where_nearly_everything_breaks_retries_are_late_but_never_lost() -> None:
     async def main() -> None:
-        server = FakeServer(behave, latency=0.1)
+        server = breaking(10, good=True)
         async with Bench(server) as bench:
             assert good(await bench.ask_all(*numbered(800))) == 800
-            retries = [asked.at for asked in server.asked if asked.nth > 1]
-            assert len(retries) == 400
-            assert max(retries) - min(retries) > 0.5
-            last_first = max(asked.at for asked in server.asked if asked.nth == 1)
-            assert max(bench.ended_at.values()) <= last_first + 2.0
+            waits = retry_waits(server)
+            assert len(waits) == 720
+            assert 0.8 < max(waits) < 1.5
+
+    run(main())
+
+
+def test_where_half_breaks_retries_wait_for_no_budget() -> None:
+    async def main() -> None:
+        server = breaking(2, good=False)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(800))) == 800
+            waits = retry_waits(server)
+            assert len(waits) == 400
+            assert max(waits) < 0.3
 
     run(main())
 

@@ -23,8 +23,9 @@ CHANCE = 0.02
 """How improbable a run of failures must be, given the usual share of them, to mean that nothing is let in."""
 MOST_USUAL = 0.6
 """The highest share of failures that is taken for usual."""
-MEMORY = 32.0
-"""Calls over which the usual share of failures is kept."""
+FEWEST = 32.0
+MEMORY = 128.0
+"""Calls after which older ones count half in the usual share of failures."""
 BELIEVED = 4.0
 """How many times the last wait it may ask for and be believed."""
 
@@ -74,8 +75,8 @@ class Breaker:
         """When the first of them left."""
         self._known_at = 0.0
         self._height = 0
-        self.failing = 0.0
-        """Share of the calls that fail, of late."""
+        self._sent = self._failed = 0.0
+        """Calls of late, and those of them that failed."""
         self._usual_failing = 0.0
         """The same when the present run of bad calls began."""
         self._callers: set[object] = set()
@@ -92,6 +93,11 @@ class Breaker:
     @property
     def is_closed(self) -> bool:
         return self.state is BreakerState.CLOSED
+
+    @property
+    def failing(self) -> float:
+        """Share of the calls that fail while the door is open, of late; none while few were sent."""
+        return min(self._failed / self._sent, 1.0) if self._sent >= FEWEST else 0.0
 
     @property
     def is_sick(self) -> bool:
@@ -114,11 +120,15 @@ class Breaker:
                 return max(now, passed_at)
         return float("inf")
 
-    def on_send(self, *, now: float) -> None:
+    def on_send(self, *, now: float, in_flight: int = 0) -> None:
         if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
             self._probe_sent = now
-        elif self._let_in is not None:
+            return
+        self._sent += 1.0
+        if self._sent >= max(MEMORY, 4 * in_flight):  # what is under way is not to count half
+            self._sent, self._failed = self._sent / 2.0, self._failed / 2.0
+        if self._let_in is not None:
             self._let_in += 1
 
     # -- coming back --------------------------------------------------------------------------------------
@@ -127,7 +137,6 @@ class Breaker:
         """A call came back with a reply. One that was let in before the door was shut does not open it."""
         self._bad_since = None
         self._ever_worked = True
-        self.failing -= self.failing / MEMORY
         is_news = sent_at >= (self._probe_sent if self.state is BreakerState.HALF_OPEN else self.shut_at)
         if self.state is not BreakerState.CLOSED and is_news:
             self._close()
@@ -157,7 +166,7 @@ class Breaker:
             self._let_in -= 1
         usual = self.failing
         if not is_refusal and self.state is BreakerState.CLOSED:
-            self.failing += (1.0 - self.failing) / MEMORY
+            self._failed += 1.0
         if self._bad_since is None:
             self._bad_since = now
         if self.state is not BreakerState.CLOSED:
@@ -187,7 +196,7 @@ class Breaker:
     @property
     def _is_improbable(self) -> bool:
         """Whether so many failures in a row are more than bad luck at an endpoint that often fails."""
-        return self._usual_failing**self.streak < CHANCE
+        return self._usual_failing**self._rounds < CHANCE
 
     # -- given up -----------------------------------------------------------------------------------------
 

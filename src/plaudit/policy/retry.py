@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -17,12 +18,15 @@ class RetryPolicy:
     first_wait: float = 0.05
     max_wait: float = 30.0
 
-    def next_wait(self, *, attempt: int, jitter: float, longest: float | None = None) -> float | None:
+    def next_wait(
+        self, *, attempt: int, jitter: float, longest: float | None = None, failing: float = 0.0
+    ) -> float | None:
         """Seconds before the next attempt, or None to give up. `jitter` lies in 0..1.
 
-        `longest` bounds the wait where the endpoint answers other calls: waiting does not help it then.
+        `longest` bounds the wait where the endpoint answers other calls: waiting does not help it then. Where
+        the share `failing` of all calls fails, a call may fail more often: that is not its own fault.
         """
-        if attempt >= self.attempts:
+        if attempt >= self.attempts * luck(failing):
             return None
         most = self.max_wait if longest is None else max(self.first_wait, min(longest, self.max_wait))
         return self._backoff(attempt, most) * (0.5 + jitter / 2)
@@ -35,6 +39,17 @@ class RetryPolicy:
 
     def _backoff(self, times: int, longest: float) -> float:
         return float(min(self.first_wait * 2.0 ** min(max(times, 1) - 1, 60), longest))
+
+
+ORDINARY = 0.25
+"""Share of failing calls for which the number of attempts is meant."""
+MOST_FAILING = 0.6
+
+
+def luck(failing: float) -> float:
+    """How many times as many attempts make a loss as improbable as where few calls fail."""
+    share = min(max(failing, ORDINARY), MOST_FAILING)
+    return math.log(ORDINARY) / math.log(share)
 
 
 LATEST = 1.0

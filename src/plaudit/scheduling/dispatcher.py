@@ -261,6 +261,7 @@ class Dispatcher:
             self._emit(CallFinished(now, lane.name, lane.in_flight, kind, latency, usage, error))
         if outcome is None:
             return
+        call.twins -= call.twins > 1 and not isinstance(outcome, TimedOut)  # what came back did not hang
         if isinstance(outcome, Reply):
             if cost is not None and usage.cost is None:
                 outcome = replace(outcome, usage=replace(usage, cost=cost))
@@ -343,7 +344,10 @@ class Dispatcher:
             self._elsewhere_or_fail(call, lane, error)
             return
         wait = self._retry.next_wait(
-            attempt=call.attempts, jitter=jitter(call.key, call.sends), longest=lane.longest_backoff
+            attempt=call.attempts,
+            jitter=jitter(call.key, call.sends),
+            longest=lane.longest_backoff,
+            failing=lane.breaker.failing,
         )
         if wait is None:
             self._finish(call, error)

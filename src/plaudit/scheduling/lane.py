@@ -21,8 +21,10 @@ from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
-MOSTLY = 0.5
-"""Share of the calls that fail from which on retries wait for their turn."""
+BACKOFF = 0.25
+"""How long a retry waits at the most while others are let in, as a share of what a call takes."""
+NEARLY_ALL = 0.75
+"""Share of the calls that fail from which on retries are held back."""
 LONG_AWAY = 0.5
 """Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
 
@@ -126,13 +128,13 @@ class Lane:
 
     @property
     def longest_backoff(self) -> float | None:
-        """Seconds that a call need wait at the most before it is tried again, while others are answered."""
-        return None if self.is_failing else self._typical
+        """Seconds that a call need wait at the most before it is tried again, while others are let in."""
+        return None if self._typical is None or self.is_failing else BACKOFF * self._typical
 
     @property
     def is_failing(self) -> bool:
-        """Whether most calls fail, or all."""
-        return not self.breaker.is_closed or self.breaker.failing > MOSTLY
+        """Whether nearly all calls fail, or all."""
+        return not self.breaker.is_closed or self.breaker.failing > NEARLY_ALL
 
     def on_send(self, flight: Flight, *, now: float) -> None:
         """A call leaves, and is counted already."""
@@ -144,7 +146,7 @@ class Lane:
         flight.refusals = self._refusals
         if self.breaker.state is BreakerState.CLOSED and self.pace.rate is None:
             self._watch_weather(flight, now)
-        self.breaker.on_send(now=now)
+        self.breaker.on_send(now=now, in_flight=len(self.flights))
         self.pace.on_send(now=now)
         self.limit.on_send(now=now, in_flight=len(self.flights))
 
