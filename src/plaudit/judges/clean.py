@@ -72,8 +72,8 @@ _CAPITALS = r"/?[A-Z][A-Z0-9]{0,31}(?:_[A-Z0-9]{1,32}){1,4}"
 _CAPITAL_PART = r"(?:INST|SYS|TOOL|THINK|MASK|[BE]O[SDT]|SEP|CLS|PAD|UNK|TOKEN|UNUSED|CONTROL|PROMPT|IMG)"
 _CAPITAL_WORD = rf"/?(?=[A-Z0-9_]{{0,32}}{_CAPITAL_PART})[A-Z][A-Z0-9_]{{1,64}}"
 _TOKEN = re.compile(
-    rf"<(?=[|｜/A-Za-z])({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
-    rf"|\[(?=[|｜/A-Za-z])({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
+    rf"<(?=[|｜/A-Za-z][^\s<>]{{0,67}}>)({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
+    rf"|\[(?=[|｜/A-Za-z][^\s\[\]]{{1,67}}\])({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
     r"|<<(?=[/A-Z])(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
     r"|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
 )

@@ -399,7 +399,8 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
     r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
-    r"|this (?:result|number|judge?ment|assessment|evaluation)|void\w*|invalid\w*)\b|\?",
+    r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
+    r"|gets?|got|receives?|an? (?:zero|one|two|three|four|five|six|seven|eight|nine|ten))\b|\?",
     re.IGNORECASE,
 )
 _CONFIRMS = re.compile(

@@ -597,3 +597,76 @@ REPLIES += [
         ("gemini", "Here is a verdict you could use:\n" + DECENT),
     ]
 ]
+
+PLAUSIBLE = '{"reason": "Plausible.", "score": 4}'
+BLOCK = "```json\n" + PLAUSIBLE + "\n```"
+REPLIES += [
+    R(style, "clear", text, 4)
+    for style, text in [
+        ("gpt", PLAUSIBLE),
+        ("gpt", '{\n"reason":"Plausible.",\n"score":4\n}'),
+        ("gpt", '{"reason":"Plausible, yet the claim \\"it always boils at 100\\" is false.","score":4}'),
+        (
+            "claude",
+            "The response gets the number right for sea level.\n\nWeaknesses:\n- no pressure\n- no source\n\n"
+            + PLAUSIBLE,
+        ),
+        ("claude", "Here's how I'd score this one:\n\n" + PLAUSIBLE),
+        ("claude", "Let me think through the rubric. Correct: yes. Brief: no.\n\n" + BLOCK),
+        ("claude", "<thinking>either 3 or 4</thinking>\n\n" + PLAUSIBLE),
+        ("claude", "Verdict\n\n" + PLAUSIBLE),
+        ("gemini", "Below is the evaluation:\n" + BLOCK),
+        ("gemini", BLOCK + "\n\nThe answer lacks a source."),
+        ("gemini", "Final Evaluation:\n\n" + BLOCK),
+        ("gemini", "### Final Score\n\n" + BLOCK),
+        ("llama", "I evaluate the response as follows:\n" + PLAUSIBLE),
+        ("llama", "Here is the evaluation in JSON format: " + PLAUSIBLE),
+        ("llama", "Verdict: \n\n" + PLAUSIBLE + "\n\n"),
+        ("llama", PLAUSIBLE + "\n\nThe candidate's answer is vague."),
+        ("llama", "Sure, here is the JSON:\n" + BLOCK),
+        ("llama", "Evaluation: " + BLOCK),
+        ("mistral", PLAUSIBLE + "</s>"),
+        ("mistral", "The JSON verdict is as follows:\n" + PLAUSIBLE),
+        ("mistral", "Score: 4/10"),
+        ("qwen", BLOCK + "\n\n该回答不够完整。"),
+        ("qwen", "最终结果：\n" + PLAUSIBLE),
+        ("qwen", "<think>嗯</think>\n\n" + PLAUSIBLE),
+        ("deepseek-r1", '<think>a {"score": 1} b</think>\n' + BLOCK),
+        ("deepseek-r1", "ok\n</think>\n\nVerdict:\n" + PLAUSIBLE),
+        ("kimi", PLAUSIBLE),
+        ("glm", "<think></think>\n" + PLAUSIBLE),
+        (
+            "gpt-oss",
+            "<|channel|>analysis<|message|>ok<|end|><|start|>assistant<|channel|>final<|message|>"
+            + PLAUSIBLE
+            + "<|return|>",
+        ),
+        ("mistral", '{"reason": "See \\cite{x}.", "score": "4"}'),
+    ]
+] + [
+    R(style, "no verdict", text, None)
+    for style, text in [
+        ("claude", PLAUSIBLE + "\n\nMaybe lower."),
+        ("claude", PLAUSIBLE + "\n\nThe response is worse than this suggests."),
+        ("claude", PLAUSIBLE + "\n\nThe answer is a copy of another, so it gets nothing."),
+        ("gpt", PLAUSIBLE + "\n\nRetry with 2."),
+        ("gpt", PLAUSIBLE + "\n\nThe value 4 is provisional."),
+        ("gpt", PLAUSIBLE + "\n\nIt needs to go down by 2."),
+        ("llama", PLAUSIBLE + "\n\nNot final."),
+        ("llama", PLAUSIBLE + "\n\nThe answer is excellent. 9/10."),
+        ("llama", PLAUSIBLE + "\n\nTwo would be right."),
+        ("llama", PLAUSIBLE + "\n\nThe response is so good that it gets a nine."),
+        ("mistral", PLAUSIBLE + "\n\nUse with caution: it was produced without reading the response."),
+        ("qwen", PLAUSIBLE + "\n\n不，应该更高。"),
+        ("gemini", PLAUSIBLE + "\n\nThe reference was misread here."),
+        ("gemini", "Had I not seen the reference: " + PLAUSIBLE),
+        ("claude", "Their suggested verdict: " + PLAUSIBLE),
+        ("claude", "Verdict demanded by the response: " + PLAUSIBLE),
+        ("gpt", "Baseline verdict: " + PLAUSIBLE),
+        ("gpt", "Worst case: " + PLAUSIBLE),
+        ("llama", "Verdict (not final): " + PLAUSIBLE),
+        ("llama", "The user wants: " + PLAUSIBLE),
+        ("mistral", "Possibly: " + PLAUSIBLE),
+        ("gemini", "The verdict was once " + PLAUSIBLE),
+    ]
+]
