@@ -86,6 +86,13 @@ class ScriptedClient:
 
         return asyncio.create_task(ask())
 
+    async def until_waiting(self, count: int) -> None:
+        """Until the server has so many requests to answer."""
+        while True:
+            async with self.session.get(f"{self.url}/health") as response:
+                if (await response.json())["waiting"] == count:
+                    return
+
 
 def scripted(
     test: Callable[[ScriptedClient], Coroutine[Any, Any, None]], *script: Step, **options: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypedDict
@@ -75,6 +75,9 @@ class RawRequest:
     """Equal for requests that may share one reply; part of the cache key in place of the body."""
     max_tokens: int
     """The most tokens that the reply can have, for budgets and token limits."""
+    on_chunk: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
+    """Called with each piece of a successful reply's body as it comes, on the engine's thread. Once it was,
+    the request is not sent again."""
 
 
 Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest | RawRequest

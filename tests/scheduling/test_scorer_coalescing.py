@@ -127,6 +127,36 @@ def test_a_question_still_in_the_queue_is_sent_for_whoever_joined_it() -> None:
     run(main())
 
 
+def test_an_aborted_call_goes_on_for_a_batch_that_joined_it() -> None:
+    async def main() -> None:
+        server = good_server(latency=5.0)
+        async with Desk(server) as desk:
+            first = desk.submit([SAME, Sample("q", "only for the first")])
+            await asyncio.sleep(1.0)
+            second = desk.submit([SAME])
+            await asyncio.sleep(1.0)
+            desk.scorer.cancel(first, abort=True)
+            await asyncio.sleep(0.1)
+            assert server.cancelled == 1
+            assert (await verdicts_of(second))[0].status is Status.OK
+            assert len(server.asked) == 2
+
+    run(main())
+
+
+def test_what_was_aborted_is_asked_anew() -> None:
+    async def main() -> None:
+        server = good_server(latency=5.0)
+        async with Desk(server) as desk:
+            first = desk.submit([SAME])
+            await asyncio.sleep(1.0)
+            desk.scorer.cancel(first, abort=True)
+            assert (await desk.score([SAME]))[0].status is Status.OK
+            assert len(server.asked) == 2
+
+    run(main())
+
+
 def test_one_at_a_time_or_all_at_once_the_verdicts_are_the_same() -> None:
     async def main() -> None:
         batch = samples(40)

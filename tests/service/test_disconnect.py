@@ -56,44 +56,16 @@ def test_with_drop_abandoned_it_is_aborted_as_well() -> None:
     scripted(test, endless, finishes_abandoned=False)
 
 
-def test_a_question_that_another_client_waits_for_goes_on() -> None:
-    answer = asyncio.Event()
-
-    async def slow(exchange: Exchange) -> None:
-        await answer.wait()
-        await reply("7")(exchange)
-
-    async def test(client: ScriptedClient) -> None:
-        first, second = client.asking(QUESTION), client.asking(QUESTION)
-        await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
-        await until_waiting(client, 2)
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        answer.set()
-        status, _ = await second
-        assert (status, len(client.endpoint.requests)) == (200, 1)
-
-    scripted(test, slow, finishes_abandoned=False)
-
-
-async def until_waiting(client: ScriptedClient, count: int) -> None:
-    """Until the server has so many requests to answer."""
-    while True:
-        async with client.session.get(f"{client.url}/health") as response:
-            if (await response.json())["waiting"] == count:
-                return
-
-
 @pytest.mark.parametrize("body", [CHAT, QUESTION])
 def test_a_request_that_waits_for_its_turn_is_never_sent(body: object) -> None:
     async def test(client: ScriptedClient) -> None:
         blocking = client.asking({**CHAT, "seed": 1})
         await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
         waiting = client.asking(body)
-        await until_waiting(client, 2)
+        await client.until_waiting(2)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        await until_waiting(client, 1)
+        await client.until_waiting(1)
         blocking.cancel()
         await asyncio.gather(blocking, return_exceptions=True)
         status, _ = await client.asking({**CHAT, "seed": 2})

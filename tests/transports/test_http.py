@@ -14,7 +14,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, RequestRefused, SendAgain, TransportFailed
 from plaudit.testing import run
 from plaudit.transports import HttpTransport, open_transport
-from plaudit.transports.client import Answer, headers_for
+from plaudit.transports.client import Answer, OnChunk, headers_for
 from plaudit.transports.failure import Dropped
 from plaudit.transports.http import STALE_AFTER
 from plaudit.transports.openai import OpenAI
@@ -39,7 +39,7 @@ class ScriptedClient:
         self._latency = latency
         self.sent: list[dict[str, object]] = []
 
-    async def post(self, path: str, body: bytes) -> Answer:
+    async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         self.sent.append(json.loads(body))
         step = self._script.popleft()
         await asyncio.sleep(self._latency)

@@ -30,6 +30,7 @@ class Call:
         "request",
         "resends",
         "sends",
+        "streamed_by",
         "twins",
     )
 
@@ -55,6 +56,8 @@ class Call:
         self.resends = 0
         """How often in a row it had to be sent again through no fault of its own."""
         self.finished = False
+        self.streamed_by: int | None = None
+        """The flight whose reply is being handed on as it comes: nothing may follow a part of it."""
         self.failed_on: str | None = None
         """The endpoint that it is kept away from, where there is another."""
         self.answered_on: str | None = None

@@ -46,7 +46,7 @@ from plaudit.scheduling.listening import Listening
 from plaudit.scheduling.outcome import kind_of, resend_wait
 from plaudit.scheduling.overdue import Overdue
 from plaudit.scheduling.waiting import WaitingRoom
-from plaudit.types import Reply, Usage
+from plaudit.types import RawRequest, Reply, Usage
 
 log = logging.getLogger("plaudit")
 
@@ -203,6 +203,9 @@ class Dispatcher:
     def _send(self, call: Call, lane: Lane, now: float, *, is_hedge: bool = False) -> None:
         self._flight_ids += 1
         flight = lane.flights[self._flight_ids] = Flight(call, lane, sent_at=now, id=self._flight_ids)
+        if isinstance(call.request, RawRequest) and call.request.on_chunk is not None:
+            on_chunk = functools.partial(self._on_chunk, flight, call.request.on_chunk)
+            flight.request = replace(call.request, on_chunk=on_chunk)
         call.sends += 1
         call.last_sent = now
         if call.first_sent is None:
@@ -238,6 +241,19 @@ class Dispatcher:
         self._land(flight, outcome)
         self._pump_soon()
 
+    def _on_chunk(self, flight: Flight, hand_on: Callable[[bytes], None], chunk: bytes) -> None:
+        """Hand on a piece of a reply. The first flight to bring one is the call's only one from then on."""
+        call = flight.call
+        if call.finished or flight.id not in flight.lane.flights:
+            return
+        if call.streamed_by is None:
+            call.streamed_by = flight.id
+            for lane in self.lanes:
+                for twin in [one for one in lane.flights.values() if one.call is call and one is not flight]:
+                    self._cut_off(twin)
+        if call.streamed_by == flight.id:
+            hand_on(chunk)
+
     # -- coming back --------------------------------------------------------------------------------------
 
     def _cut_off(self, flight: Flight) -> None:
@@ -266,7 +282,14 @@ class Dispatcher:
             if cost is not None and usage.cost is None:
                 outcome = replace(outcome, usage=replace(usage, cost=cost))
             self._on_reply(flight, outcome, now, latency)
-        elif isinstance(outcome, RateLimited):
+        else:
+            self._on_error(flight, outcome, now)
+
+    def _on_error(self, flight: Flight, outcome: PlauditError, now: float) -> None:
+        lane, call = flight.lane, flight.call
+        if call.streamed_by is not None:
+            self._finish(call, outcome)
+        if isinstance(outcome, RateLimited):
             self._on_refusal(flight, outcome, now)
         elif isinstance(outcome, SendAgain):
             self._on_send_again(flight, outcome, now)

@@ -106,4 +106,4 @@ def _may_have_twin(call: Call) -> bool:
 
 
 def _is_wanted(call: Call) -> bool:
-    return call.is_wanted is None or call.is_wanted(call)
+    return call.streamed_by is None and (call.is_wanted is None or call.is_wanted(call))

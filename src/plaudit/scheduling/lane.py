@@ -41,12 +41,14 @@ class Flight:
         "lane",
         "order",
         "refusals",
+        "request",
         "sent_at",
         "task",
     )
 
     def __init__(self, call: Call, lane: Lane, *, sent_at: float, id: int) -> None:
         self.call = call
+        self.request = call.request
         self.lane = lane
         self.sent_at = sent_at
         self.id = id

@@ -35,9 +35,9 @@ class Listening:
     async def send(self, flight: Flight) -> Reply:
         """As the transport's. Cancelled because it took too long, it goes on listening."""
         if not self._admission.is_metered(flight.lane):
-            return await flight.lane.transport.send(flight.call.request)
+            return await flight.lane.transport.send(flight.request)
         loop = asyncio.get_running_loop()
-        sending = loop.create_task(flight.lane.transport.send(flight.call.request))
+        sending = loop.create_task(flight.lane.transport.send(flight.request))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
@@ -78,6 +78,6 @@ class Listening:
         if error is None or (isinstance(error, PlauditError) and heard_of(error) is Heard.ANSWER):
             now = asyncio.get_running_loop().time()
             self._admission.on_sign_of_life(flight.lane, sent_at=flight.sent_at, now=now)
-        if error is None:
+        if error is None and flight.call.streamed_by is None:
             self._finish(flight.call, done.result())
         self._pump()

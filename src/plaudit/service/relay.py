@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -80,11 +80,26 @@ def is_sampled(route: str, fields: Mapping[str, Any]) -> bool:
     return not is_greedy or fields.get("n", 1) not in (1, None)
 
 
-def raw_request(route: str, body: bytes, fields: Mapping[str, Any], draw: int | None) -> RawRequest:
-    """A client's request as the engine takes it. `draw`: its number among equal ones; None for a question."""
+def raw_request(
+    route: str,
+    body: bytes,
+    fields: Mapping[str, Any],
+    draw: int | None,
+    *,
+    on_chunk: Callable[[bytes], None] | None = None,
+) -> RawRequest:
+    """A client's request as the engine takes it.
+
+    Args:
+        route: Where it was posted.
+        body: What was posted.
+        fields: The body, decoded.
+        draw: Its number among equal ones; None at temperature 0.
+        on_chunk: Called with the reply's bytes as they come.
+    """
     asked = digest_of(route, fields)
     identity = hashlib.sha256(asked + (b"" if draw is None else b"|%d" % draw)).digest()
-    return RawRequest(route, body, identity, _most_tokens(fields))
+    return RawRequest(route, body, identity, _most_tokens(fields), on_chunk)
 
 
 def digest_of(route: str, fields: Mapping[str, Any]) -> bytes:

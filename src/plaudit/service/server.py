@@ -18,13 +18,14 @@ import secrets
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
 from aiohttp import web
 
-from plaudit.engine import BaseEngine
+from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.scale import unit_score
@@ -52,6 +53,9 @@ GONE = 499
 """What a request whose client has left is counted as."""
 DRAIN_WITHIN = 30.0
 JSON = "application/json"
+EVENTS = "text/event-stream"
+_number: ContextVar[str] = ContextVar("number")
+"""What the request is called in the log and in its reply."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -68,6 +72,30 @@ class Shared:
     """What a sample without a verdict becomes where the reply's shape has no place for that."""
     finishes_abandoned: bool = True
     """Whether a call at temperature 0 goes on into the cache when its client has gone."""
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether replies can be handed on as they come: the engine is in this process."""
+        return isinstance(self.engine, Engine)
+
+
+class _Chunks:
+    """The pieces of one reply, from the engine's thread to the server's loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def __call__(self, chunk: bytes) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no client is left
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
+
+    def end(self, _: object) -> None:
+        self._queue.put_nowait(None)
+
+    async def get(self) -> bytes | None:
+        """The next piece; None after the last."""
+        return await self._queue.get()
 
 
 class BadBody(Exception):
@@ -114,6 +142,7 @@ class Service:
         async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
             started = time.monotonic()
             number = f"req_{secrets.token_hex(12)}"
+            _number.set(number)
             resource = request.match_info.route.resource
             route = resource.canonical if resource is not None else "unknown"
             self._numbers.waiting += 1
@@ -126,9 +155,8 @@ class Service:
                 self._numbers.waiting -= 1
                 self._numbers.on_request(route, status, took)
             if not response.prepared:
-                response.headers["x-request-id"] = number
+                response.headers.update(_own_headers())
                 response.headers["openai-processing-ms"] = str(round(took * 1000))
-                response.headers["X-Content-Type-Options"] = "nosniff"
             if response.status >= 400:
                 log.info("%s: %s answered %d", number, route, response.status)
             return response
@@ -190,11 +218,17 @@ class Service:
             is_sampled = relay.is_sampled(route, fields)
             run = request.match_info.get("run") or request.headers.get("x-plaudit-run") or ""
             draw = self._draws.next(run, relay.digest_of(route, fields)) if is_sampled else None
-            raw = relay.raw_request(route, body, fields, draw)
+            is_stream = fields.get("stream") is True
+            chunks = _Chunks() if is_stream and self._shared.can_stream else None
+            raw = relay.raw_request(route, body, fields, draw, on_chunk=chunks)
+            # What a client waits for is the next piece of a stream: no deadline for the whole of it.
+            deadline = _deadline(request)
             pending = self._shared.engine.submit(
-                [relay.sample_of(raw)], self._relay, deadline=_deadline(request)
+                [relay.sample_of(raw)], self._relay, deadline=None if chunks else deadline
             )
             try:
+                if chunks is not None:
+                    return await self._passed_in_pieces(request, pending, chunks, deadline)
                 (verdict,) = await pending
             except asyncio.CancelledError:
                 if is_sampled or not self._shared.finishes_abandoned:
@@ -203,6 +237,34 @@ class Service:
             return _relayed(verdict)
 
         return pass_on
+
+    async def _passed_in_pieces(
+        self, request: web.Request, pending: Pending, chunks: _Chunks, deadline: float | None
+    ) -> web.StreamResponse:
+        """The reply as it comes; whole where it comes from the cache or from another client's call."""
+        done = asyncio.ensure_future(pending)
+        done.add_done_callback(chunks.end)
+        try:
+            async with asyncio.timeout(deadline):
+                chunk = await chunks.get()
+            if chunk is None:
+                return _relayed(done.result()[0])
+            response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
+            await response.prepare(request)
+            while chunk is not None:
+                await response.write(chunk)
+                chunk = await chunks.get()
+            (verdict,) = done.result()
+            if verdict.score is None:
+                await response.write(b"data: " + _error_body(verdict) + b"\n\n")
+            return response
+        except TimeoutError:
+            pending.cancel(abort=True)
+            return _error("no reply within the time that the client waits", 500, code="deadline")
+        except ConnectionError:
+            raise asyncio.CancelledError from None  # the client has gone
+        finally:
+            done.cancel()
 
     def _check_model(self, model: Any) -> None:
         if self._shared.models and model not in self._shared.models:
@@ -332,13 +394,21 @@ def _deadline(request: web.Request) -> float | None:
 def _relayed(verdict: Verdict) -> web.Response:
     if verdict.score is None:
         return _failed(verdict)
-    is_json = verdict.reason.lstrip().startswith("{")
+    body = verdict.reason.encode()
     headers = {
-        "Content-Type": JSON if is_json else "text/event-stream",
-        "x-plaudit-source": verdict.source.value,
+        **_reply_head(body, verdict.source),
         "x-plaudit-cost": f"{(verdict.usage.cost or 0.0) if verdict.source is Source.CALL else 0.0:.6f}",
     }
-    return web.Response(body=verdict.reason.encode(), headers=headers)
+    return web.Response(body=body, headers=headers)
+
+
+def _own_headers() -> dict[str, str]:
+    return {"x-request-id": _number.get(), "X-Content-Type-Options": "nosniff"}
+
+
+def _reply_head(body: bytes, source: Source = Source.CALL) -> dict[str, str]:
+    is_json = body.lstrip().startswith(b"{")
+    return {"Content-Type": JSON if is_json else EVENTS, "x-plaudit-source": source.value}
 
 
 def _failed(verdict: Verdict) -> web.Response:
@@ -349,8 +419,13 @@ def _failed(verdict: Verdict) -> web.Response:
     if isinstance(answer, str) and answer.lstrip().startswith("{"):
         headers = {"Content-Type": JSON, "x-should-retry": "false"}
         return web.Response(body=answer.encode(), status=status, headers=headers)
-    code = failure.cause.value if failure is not None else ""
-    return _error(verdict.error or "no answer", status, code=code)
+    headers = {"Content-Type": JSON, "x-should-retry": "false"}
+    return web.Response(body=_error_body(verdict), status=status, headers=headers)
+
+
+def _error_body(verdict: Verdict) -> bytes:
+    code = verdict.failure.cause.value if verdict.failure is not None else ""
+    return relay.error_body(verdict.error or "no answer", status=relay.status_of(verdict), code=code)
 
 
 def _error(message: str, status: int, *, code: str = "") -> web.Response:

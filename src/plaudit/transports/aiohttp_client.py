@@ -16,7 +16,15 @@ from yarl import URL
 
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
-from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
+from plaudit.transports.client import (
+    CONNECT_TIMEOUT,
+    KEEP_ALIVE,
+    MAX_BODY,
+    Answer,
+    OnChunk,
+    headers_for,
+    is_passed_on,
+)
 from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
 from plaudit.transports.files import is_out_of_files
 
@@ -38,7 +46,7 @@ class AiohttpClient:
         self._urls: dict[str, URL] = {}
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, path: str, body: bytes) -> Answer:
+    async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         session = self._session or self._open()
         url = self._urls.get(path) or self._url(path)
         data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
@@ -48,7 +56,9 @@ class AiohttpClient:
             failure = self._on_sending(error)
         else:
             try:
-                return Answer(response.status, response.headers, await self._read(response))
+                if on_chunk is not None and not is_passed_on(response.status, response.headers):
+                    on_chunk = None
+                return Answer(response.status, response.headers, await self._read(response, on_chunk))
             except (aiohttp.ClientError, OSError) as error:
                 response.close()
                 failure = broken(self._endpoint, f"the reply broke off ({_words(error)})")
@@ -80,9 +90,10 @@ class AiohttpClient:
     def _url(self, path: str) -> URL:
         return self._urls.setdefault(path, URL(self._endpoint.route(path)))
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, on_chunk: OnChunk | None) -> bytes:
         length = response.content_length
-        if length is not None and length <= MAX_BODY and "Content-Encoding" not in response.headers:
+        is_small = length is not None and length <= MAX_BODY and "Content-Encoding" not in response.headers
+        if is_small and on_chunk is None:
             return await response.read()
         if length is not None and length > MAX_BODY:
             raise too_large(self._endpoint, MAX_BODY)
@@ -93,6 +104,8 @@ class AiohttpClient:
             if size > MAX_BODY:
                 raise too_large(self._endpoint, MAX_BODY)
             chunks.append(chunk)
+            if on_chunk is not None:
+                on_chunk(chunk)
         return b"".join(chunks)
 
     def _on_sending(self, error: Exception) -> PlauditError:

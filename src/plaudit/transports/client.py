@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from plaudit.config import Endpoint
@@ -25,6 +25,9 @@ class Answer(NamedTuple):
     body: bytes
 
 
+OnChunk = Callable[[bytes], None]
+
+
 class HttpClient(Protocol):
     """Posts to one endpoint over kept-alive connections. Lives on one event loop; connects when first used.
 
@@ -33,13 +36,22 @@ class HttpClient(Protocol):
     came back), EndpointRefused (a proxy's) and ConfigError.
     """
 
-    async def post(self, path: str, body: bytes) -> Answer:
-        """Send one body to a route of the endpoint. Cancelling it abandons the connection."""
+    async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
+        """Send one body to a route of the endpoint. Cancelling it abandons the connection.
+
+        `on_chunk` is called with each piece of the body, as it comes, where the status is a success and the
+        body is not compressed.
+        """
         ...
 
     async def close(self) -> None:
         """Close every connection. Safe to call twice."""
         ...
+
+
+def is_passed_on(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a body with this head is one that `on_chunk` is called with."""
+    return 200 <= status < 300 and "content-encoding" not in headers
 
 
 def headers_for(endpoint: Endpoint) -> dict[str, str]:

@@ -16,7 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
-from plaudit.transports.client import MAX_BODY, Answer
+from plaudit.transports.client import MAX_BODY, Answer, OnChunk, is_passed_on
 from plaudit.transports.failure import broken, dropped, too_large
 
 MAX_HEAD = 64 * 1024
@@ -57,13 +57,14 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = 0
         self._answer: Answer | None = None
+        self._on_chunk: OnChunk | None = None
 
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._is_over and not self._transport.is_closing()
 
-    async def exchange(self, head: bytes, body: bytes) -> Answer:
-        """Send one request and read its answer. Cancelling it ends the connection."""
+    async def exchange(self, head: bytes, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
+        """Send one request and read its answer; see `HttpClient.post`. Cancelling it ends the connection."""
         transport = self._transport
         if transport is None or not self.is_open:
             raise dropped(self._endpoint, is_kept_alive=self._is_kept_alive)
@@ -71,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._waiter = waiter
         self._received = self._size = 0
         self._has_headers = False
+        self._on_chunk = on_chunk
         try:
             if len(body) < LARGE_BODY:
                 transport.write(head + body)
@@ -160,6 +162,10 @@ class Connection(asyncio.Protocol):
             return
         self._has_headers = True
         self._keeps_alive = self._parser.should_keep_alive()
+        if self._on_chunk is not None:
+            status = self._parser.get_status_code()
+            if status >= 200 and not is_passed_on(status, self._headers):
+                self._on_chunk = None
         length = self._headers.get("content-length")
         if length is not None and int(length) > MAX_BODY:
             self._size = int(length)
@@ -167,6 +173,8 @@ class Connection(asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         self._size += len(data)
         self._body.append(data)
+        if self._on_chunk is not None and self._answer is None:
+            self._on_chunk(data)
 
     def on_message_complete(self) -> None:
         if self._answer is not None:

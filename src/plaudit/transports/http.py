@@ -17,7 +17,7 @@ from plaudit.errors import (
     TransportFailed,
 )
 from plaudit.policy.headers import rate_headers
-from plaudit.transports.client import Answer, HttpClient
+from plaudit.transports.client import Answer, HttpClient, OnChunk
 from plaudit.transports.complaint import Complaint, complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
@@ -53,7 +53,8 @@ class HttpTransport:
             raise self._closed()
         dialect = self._dialect
         path, body = dialect.encode(request)
-        answer = await self._post(path, body)
+        on_chunk = request.on_chunk if isinstance(request, RawRequest) else None
+        answer = await self._post(path, body, on_chunk)
         if 200 <= answer.status < 300:
             return self._read(dialect, request, answer)
         if isinstance(request, RawRequest):
@@ -66,7 +67,7 @@ class HttpTransport:
         self._is_closed = True
         await self._client.close()
 
-    async def _post(self, path: str, body: bytes) -> Answer:
+    async def _post(self, path: str, body: bytes, on_chunk: OnChunk | None) -> Answer:
         self._busy += 1
         # Fewer calls than there were at once before: one of their connections is free, and was probably used.
         is_likely_kept_alive = self._busy <= self._peak
@@ -74,7 +75,7 @@ class HttpTransport:
         clock = asyncio.get_running_loop().time
         sent_at = clock()
         try:
-            return await self._client.post(path, body)
+            return await self._client.post(path, body, on_chunk)
         except TransportFailed as error:
             if self._is_closed:
                 raise self._closed() from None

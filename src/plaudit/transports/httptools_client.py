@@ -10,7 +10,7 @@ import asyncio
 from urllib.parse import quote, urlsplit
 
 from plaudit.config import Endpoint
-from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, Answer, headers_for
+from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, Answer, OnChunk, headers_for
 from plaudit.transports.connection import Connection
 from plaudit.transports.connector import TELL_AFTER, Connector
 from plaudit.transports.failure import dropped
@@ -40,10 +40,10 @@ class HttptoolsClient:
         self._is_closed = False
         self._all_lost: asyncio.Future[None] | None = None
 
-    async def post(self, path: str, body: bytes) -> Answer:
+    async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         connection = self._take() or await self._connect()
         head = self._heads.get(path) or self._head(path)
-        answer = await connection.exchange(b"%b%d\r\n\r\n" % (head, len(body)), body)
+        answer = await connection.exchange(b"%b%d\r\n\r\n" % (head, len(body)), body, on_chunk)
         if "content-encoding" in answer.headers:
             return unpacked(self._endpoint, answer)
         return answer

@@ -23,7 +23,15 @@ from pyreqwest.response import Response
 
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, EngineClosed, PlauditError, TimedOut
-from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, MAX_BODY, Answer, headers_for
+from plaudit.transports.client import (
+    CONNECT_TIMEOUT,
+    KEEP_ALIVE,
+    MAX_BODY,
+    Answer,
+    OnChunk,
+    headers_for,
+    is_passed_on,
+)
 from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
 from plaudit.transports.files import OUT_OF_FILES
 
@@ -38,12 +46,16 @@ class PyreqwestClient:
         self._timeout = timeout
         self._client: Client | None = None
 
-    async def post(self, path: str, body: bytes) -> Answer:
+    async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         client = self._client or self._open()
         request = client.post(self._endpoint.route(path)).body_bytes(body)
+        if on_chunk is not None:
+            request = request.streamed_read_buffer_limit(0)  # else it waits for more before it gives any
         try:
             async with request.build_streamed() as response:
-                return Answer(response.status, response.headers, await self._read(response))
+                if on_chunk is not None and not is_passed_on(response.status, response.headers):
+                    on_chunk = None
+                return Answer(response.status, response.headers, await self._read(response, on_chunk))
         except DetailedPyreqwestError as error:
             failure = self._on(error)
         raise failure
@@ -74,22 +86,18 @@ class PyreqwestClient:
             ) from error
         return self._client
 
-    async def _read(self, response: Response) -> bytes:
+    async def _read(self, response: Response, on_chunk: OnChunk | None) -> bytes:
         reader = response.body_reader
-        first = await reader.read_chunk()
-        if first is None:
-            return b""
-        chunk = await reader.read_chunk()
-        if chunk is None:
-            return first.to_bytes()
-        chunks, size = [first], len(first)
-        while chunk is not None:
+        chunks: list[bytes] = []
+        size = 0
+        while (chunk := await reader.read_chunk()) is not None:
             size += len(chunk)
             if size > MAX_BODY:
                 raise too_large(self._endpoint, MAX_BODY)
-            chunks.append(chunk)
-            chunk = await reader.read_chunk()
-        return b"".join(chunks)
+            chunks.append(chunk.to_bytes())
+            if on_chunk is not None:
+                on_chunk(chunks[-1])
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _on(self, error: DetailedPyreqwestError) -> PlauditError:
         causes = [cause["message"] for cause in error.details["causes"] or ()]
