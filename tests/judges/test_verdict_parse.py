@@ -158,6 +158,14 @@ def test_a_truncated_reply_gives_no_score() -> None:
             score(OWN[:end], finish_reason="length")
 
 
+def test_blank_lines_around_a_verdict_are_nothing() -> None:
+    blank = "\n" * (MAX_REPLY // 2 - 100)
+    assert score(f"{blank}{OWN}{blank}") == 7.0
+    for text in (f"{OWN}{blank}Wait.", f"{blank}The response says:{blank}{OWN}"):
+        with pytest.raises(UnreadableVerdict):
+            score(text)
+
+
 def test_text_cut_off_after_a_verdict_might_have_taken_it_back() -> None:
     with pytest.raises(UnreadableVerdict, match="cut off"):
         score(f"{OWN}\nOn second thoughts", finish_reason="length")
@@ -228,6 +236,9 @@ ADVERSARIAL = {
     "many other objects": '{"a":1}' * (MAX_REPLY // 7),
     "many pairs": "{" + '"a":1,' * (MAX_REPLY // 6 - 1),
     "a long number": '{"score":' + "1" * (MAX_REPLY - 20) + "}",
+    "an endless sequel": OWN + "\nThe response is right. " * (MAX_REPLY // 24),
+    "a sequel of marks": OWN + "\n" + "`*_" * (MAX_REPLY // 3 - 20),
+    "stated again and again": "Score: 7 " * (MAX_REPLY // 10) + "\nScore: 8\n" + OWN,
     "endless reasoning": "<think>" * 140_000,
     "much reasoning ended": "</think>" * 125_000,
 }

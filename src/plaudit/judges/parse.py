@@ -33,6 +33,11 @@ VERSION = 2
 MAX_REPLY = 64_000
 """Characters, the judge's own reasoning aside, beyond which a reply is no verdict, whatever it contains."""
 
+MAX_CLAUSE = 300
+"""Characters of the clause that may lead up to a verdict."""
+MAX_SEQUEL = 4_000
+"""Characters of explanation that may follow a verdict."""
+
 MANY_KEYS = 32
 """From here on repeated keys are found by reading the object in pairs, which takes longer for a few."""
 
@@ -186,6 +191,9 @@ _ITEM = rf"(?:\s*+(?:{_SCALAR}|{_FLAT}))"
 _OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})"), re.DOTALL)
 
 
+_BLANK_LINES = re.compile(r"\n\s++")
+
+
 class _Place(NamedTuple):
     """A verdict object, and where it stands."""
 
@@ -205,7 +213,7 @@ def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
         prose.append(text[end : place.start])
         end = place.end
     after = text[end:]
-    everything = "\n".join(part for part in (*prose, after) if not part.isspace())
+    everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
     if reply.finish_reason == "length" and after.strip().strip("`"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
         raise CutOff("the reply goes on after the verdict and was cut off")
@@ -386,7 +394,8 @@ def _check_introduction(before: str) -> None:
         return  # what comes before is complete in itself
     sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
     clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
-    is_own = _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
+    is_short = len(clause) <= MAX_CLAUSE
+    is_own = is_short and _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
     if not is_own or _HYPOTHETICAL.search(sentence):
         raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
 
@@ -438,7 +447,10 @@ def _check_sequel(after: str, key: str, value: object) -> None:
     """The words behind the object: they may speak of the response, and of the verdict only to confirm it."""
     if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
         raise UnreadableVerdict("the verdict is part of a sentence")
-    for sentence in _SENTENCE_END.split(_MARKUP.sub("", after)):
+    after = after.strip()
+    if len(after) > MAX_SEQUEL:
+        raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
+    for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub("", after))):
         rest = _CONFIRMS.sub("", sentence)
         amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", rest))]
         limit = _limit(value)
