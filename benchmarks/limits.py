@@ -30,7 +30,7 @@ from plaudit.scheduling.lane import Lane
 from plaudit.testing import run
 from plaudit.transports import HttpTransport
 from plaudit.transports.client import Answer
-from plaudit.transports.failure import dropped
+from plaudit.transports.http_errors import dropped
 from plaudit.transports.openai import OpenAI
 from plaudit.types import ChatRequest, Reply
 

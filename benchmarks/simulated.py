@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from plaudit.simulator import Scenario, SimulatedServer
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 
 
 @dataclass(frozen=True, slots=True)

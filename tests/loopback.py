@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plaudit import Rubric, Sample
 from plaudit.simulator import Fault, Latency, Scenario, SimulatedServer
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 from plaudit.simulator.stats import Stats
 
 JUDGE = Rubric("Is it correct and brief?")

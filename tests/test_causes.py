@@ -10,7 +10,7 @@ import pytest
 from plaudit import errors
 from plaudit.config import Endpoint
 from plaudit.setup.json_lines import Line, parse, render
-from plaudit.transports.failure import failure_of
+from plaudit.transports.http_errors import failure_of
 from plaudit.types import Cause, Failure, Status, Verdict
 
 ENDPOINT = Endpoint("http://host/v1", model="m")

@@ -29,7 +29,7 @@ from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
-from plaudit.transports.files import connections_left
+from plaudit.transports.descriptors import connections_left
 from plaudit.types import Cause, Verdict
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from plaudit.simulator import Latency, Scenario, SimulatedServer
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 
 FAST = Latency(mean_tokens=10, seconds_per_token=0.0, first_token=0.0, round_trip=0.0)
 

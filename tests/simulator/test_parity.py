@@ -20,7 +20,7 @@ from plaudit.simulator import (
     Unlimited,
     WrongHeaders,
 )
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 from plaudit.simulator.scenario import Capacity
 from plaudit.testing import run
 from plaudit.transports import Transport, open_transport

@@ -14,7 +14,7 @@ from plaudit.errors import TransportFailed
 from plaudit.testing import run
 from plaudit.transports.client import Answer
 from plaudit.transports.connection import LARGE_BODY, Connection
-from plaudit.transports.failure import Dropped
+from plaudit.transports.http_errors import Dropped
 
 ENDPOINT = Endpoint("http://127.0.0.1:9/v1", model="m")
 RESPONSES = (

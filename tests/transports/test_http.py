@@ -15,8 +15,8 @@ from plaudit.errors import ConfigError, RequestRefused, SendAgain, TransportFail
 from plaudit.testing import run
 from plaudit.transports import HttpTransport, open_transport
 from plaudit.transports.client import Answer, OnChunk, headers_for
-from plaudit.transports.failure import Dropped
 from plaudit.transports.http import STALE_AFTER
+from plaudit.transports.http_errors import Dropped
 from plaudit.transports.openai import OpenAI
 from plaudit.types import ChatRequest
 

@@ -20,7 +20,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, TransportFailed, Unreachable
 from plaudit.transports.client import CONNECT_TIMEOUT, MAX_BODY, Answer
 from plaudit.transports.connection import LARGE_BODY, MAX_HEAD
-from plaudit.transports.failure import Dropped
+from plaudit.transports.http_errors import Dropped
 from plaudit.transports.httptools_client import HttptoolsClient
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -14,7 +14,7 @@ from plaudit.cli.console import Console
 from plaudit.cli.options import command, option
 from plaudit.errors import ConfigError
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from plaudit.errors import ConfigError
 from plaudit.policy.breaker import BreakerConfig
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import refused_key
-from plaudit.transports import failure
+from plaudit.transports import http_errors
 from plaudit.transports.proxy import proxy_for
 
 log = logging.getLogger("plaudit")
@@ -145,7 +145,7 @@ def unreachable(endpoint: Endpoint, error: Exception) -> str:
     elif isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
-    return str(failure.unreachable(endpoint, without_password(cause)))
+    return str(http_errors.unreachable(endpoint, without_password(cause)))
 
 
 def model_names(body: Any) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ families   servers drawn at random, with the weather that every API has
 
 from plaudit.simulator.families import Drawn, draw
 from plaudit.simulator.ideal import costs_of, ideal_makespan, ideal_makespan_of, works_of
-from plaudit.simulator.memory import SimulatedTransport
 from plaudit.simulator.presets import PRESETS, load_scenario
 from plaudit.simulator.scenario import (
     Fault,
@@ -24,6 +23,7 @@ from plaudit.simulator.scenario import (
     WrongHeaders,
 )
 from plaudit.simulator.server import SimulatedServer
+from plaudit.simulator.simulated_transport import SimulatedTransport
 
 __all__ = [
     "PRESETS",

@@ -24,7 +24,7 @@ class _Options(Struct, frozen=True):
     num_predict: int | None = None
 
 
-class ChatBody(Struct):
+class OllamaChatBody(Struct):
     """POST /api/chat. Ollama streams unless told otherwise."""
 
     model: str

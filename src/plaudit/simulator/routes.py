@@ -46,7 +46,7 @@ ROUTES = {
     "/v1/completions": _openai(openai_wire.CompletionBody, openai_wire.completion_reply),
     "/v1/responses": _openai(openai_wire.ResponsesBody, openai_wire.responses_reply),
     "/v1/embeddings": _openai(openai_wire.EmbeddingBody, openai_wire.embedding_reply),
-    "/api/chat": _ollama(ollama_wire.ChatBody, ollama_wire.chat_reply, ollama_wire.chat_stream),
+    "/api/chat": _ollama(ollama_wire.OllamaChatBody, ollama_wire.chat_reply, ollama_wire.chat_stream),
     "/api/generate": _ollama(
         ollama_wire.GenerateBody, ollama_wire.generate_reply, ollama_wire.generate_stream
     ),

@@ -25,8 +25,15 @@ from plaudit.transports.client import (
     headers_for,
     is_passed_on,
 )
-from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
-from plaudit.transports.files import is_out_of_files
+from plaudit.transports.descriptors import is_out_of_files
+from plaudit.transports.http_errors import (
+    broken,
+    dropped,
+    out_of_files,
+    proxy_refused,
+    too_large,
+    unreachable,
+)
 
 _LARGE_BODY = 1 << 20
 """Bytes from which a body is streamed, so that writing it does not hold up the loop."""

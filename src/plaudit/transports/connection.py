@@ -17,7 +17,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from plaudit.config import Endpoint
 from plaudit.errors import PlauditError
 from plaudit.transports.client import MAX_BODY, Answer, OnChunk, is_passed_on
-from plaudit.transports.failure import broken, dropped, too_large
+from plaudit.transports.http_errors import broken, dropped, too_large
 
 MAX_HEAD = 64 * 1024
 """Bytes of a response that are neither its body nor the usual wrapping of one."""

@@ -18,8 +18,8 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError, PlauditError
 from plaudit.transports.client import CONNECT_TIMEOUT
 from plaudit.transports.connection import MAX_HEAD, Connection
-from plaudit.transports.failure import out_of_files, proxy_refused, unreachable
-from plaudit.transports.files import is_out_of_files
+from plaudit.transports.descriptors import is_out_of_files
+from plaudit.transports.http_errors import out_of_files, proxy_refused, unreachable
 
 log = logging.getLogger("plaudit")
 

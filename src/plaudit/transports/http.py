@@ -20,7 +20,7 @@ from plaudit.policy.headers import rate_headers
 from plaudit.transports.client import Answer, HttpClient, OnChunk
 from plaudit.transports.complaint import Complaint, complaint_of
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
-from plaudit.transports.failure import Dropped, broken, failure_in_reply, failure_of
+from plaudit.transports.http_errors import Dropped, broken, failure_in_reply, failure_of
 from plaudit.types import RawRequest, Reply, Request
 
 CLIENTS_MISTAKES = (405, 406, 410, 415, 501)

@@ -13,7 +13,7 @@ from plaudit.config import Endpoint
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, Answer, OnChunk, headers_for
 from plaudit.transports.connection import Connection
 from plaudit.transports.connector import TELL_AFTER, Connector
-from plaudit.transports.failure import dropped
+from plaudit.transports.http_errors import dropped
 from plaudit.transports.unpacking import unpacked
 
 

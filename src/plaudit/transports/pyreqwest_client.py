@@ -32,8 +32,15 @@ from plaudit.transports.client import (
     headers_for,
     is_passed_on,
 )
-from plaudit.transports.failure import broken, dropped, out_of_files, proxy_refused, too_large, unreachable
-from plaudit.transports.files import OUT_OF_FILES
+from plaudit.transports.descriptors import OUT_OF_FILES
+from plaudit.transports.http_errors import (
+    broken,
+    dropped,
+    out_of_files,
+    proxy_refused,
+    too_large,
+    unreachable,
+)
 
 
 class PyreqwestClient:

@@ -6,7 +6,7 @@ import zlib
 
 from plaudit.config import Endpoint
 from plaudit.transports.client import MAX_BODY, Answer
-from plaudit.transports.failure import broken, too_large
+from plaudit.transports.http_errors import broken, too_large
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 

@@ -19,7 +19,7 @@ from plaudit.errors import (
     Unreachable,
 )
 from plaudit.transports.complaint import Complaint
-from plaudit.transports.failure import failure_in_reply, failure_of, proxy_refused, unreachable
+from plaudit.transports.http_errors import failure_in_reply, failure_of, proxy_refused, unreachable
 
 KEY = "a-key-of-no-known-form"
 HOSTED = Endpoint("https://api.example.com/v1", model="judge-1", api_key=KEY)

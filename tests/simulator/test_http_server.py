@@ -20,7 +20,7 @@ from plaudit.simulator import (
     Scenario,
     SimulatedServer,
 )
-from plaudit.simulator.http import serving
+from plaudit.simulator.http_server import serving
 from plaudit.simulator.protocol import MAX_BODY
 
 NONE = Latency(seconds_per_token=0.0, first_token=0.0, round_trip=0.0)

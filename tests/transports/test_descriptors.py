@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from loopback import INSTANT, loopback, taking
 
-from plaudit.transports.files import RESERVE, is_out_of_files, room_within
+from plaudit.transports.descriptors import RESERVE, is_out_of_files, room_within
 
 SCRIPT = Path(__file__).parents[1] / "engine_scripts" / "few_files.py"
 

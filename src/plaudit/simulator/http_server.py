@@ -39,9 +39,11 @@ async def serving(
     if isinstance(server, Scenario):
         server = SimulatedServer(server)
     live = LiveServer(server, speed=speed)
-    connections: set[Connection] = set()
+    connections: set[ServedConnection] = set()
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: Connection(live, connections), host, port, backlog=BACKLOG)
+    listener = await loop.create_server(
+        lambda: ServedConnection(live, connections), host, port, backlog=BACKLOG
+    )
     bound_host, bound_port = listener.sockets[0].getsockname()[:2]
     try:
         yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
@@ -52,10 +54,10 @@ async def serving(
         await listener.wait_closed()
 
 
-class Connection(asyncio.Protocol):
+class ServedConnection(asyncio.Protocol):
     """One client's connection. Requests on it are answered one after another, in order."""
 
-    def __init__(self, live: LiveServer, connections: set[Connection]) -> None:
+    def __init__(self, live: LiveServer, connections: set[ServedConnection]) -> None:
         self._live = live
         self._connections = connections
         self._reader = RequestReader()
