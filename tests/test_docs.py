@@ -12,7 +12,7 @@ from loopback import loopback
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-RUN = ("quickstart.md", "from-your-own-loop.md", "cookbook.md")
+RUN = ("quickstart.md", "data.md", "from-your-own-loop.md", "cookbook.md")
 SHOWN_URL = "http://localhost:8000/v1"
 
 

@@ -80,6 +80,17 @@ def test_a_batch_may_be_empty_or_come_from_a_generator() -> None:
         assert len(engine.score((sample for sample in samples(5)), JUDGE)) == 5
 
 
+def test_rows_and_a_text_serve_as_samples_and_rubric() -> None:
+    with loopback() as server, Engine(base_url=server.url, model="m", cache=None) as engine:
+        [verdict] = engine.score({"question": "1 + 1?", "answer": "2"}, "Is it correct?")
+        assert [verdict.score] == scores(engine.score([Sample("1 + 1?", "2")], Rubric("Is it correct?")))
+
+
+def test_two_urls_for_one_engine_are_an_error() -> None:
+    with pytest.raises(ConfigError, check=about("base_url", "http://b/v1")):
+        Engine("http://a/v1", base_url="http://b/v1", model="m")
+
+
 def test_a_thousand_submits_of_one_sample_give_what_one_batch_gives() -> None:
     batch = samples(1000)
     with simulated() as engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,19 @@ import numpy as np
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.rows import NO_TASK, plain, read_prompt, read_reference, read_response, read_sample
+from plaudit.rows import (
+    NO_TASK,
+    Fields,
+    RowReader,
+    as_samples,
+    find_fields,
+    plain,
+    read_prompt,
+    read_reference,
+    read_response,
+    read_sample,
+)
+from plaudit.types import Sample
 
 
 @dataclass
@@ -107,3 +120,106 @@ def test_the_other_columns_are_kept_without_numpy() -> None:
     assert sample.group == "3"
     assert sample.extra == {"rubric": [{"criterion": "cites", "points": [1, 2]}], "note": None}
     assert plain(np.int64(3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "prompt", "response", "reference"),
+    [
+        ({"prompt": "p", "completion": "r"}, "p", "r", None),
+        ({"question": "p", "answer": "r"}, "p", "r", None),
+        ({"question": "p", "response": "r", "answer": "a"}, "p", "r", "a"),
+        ({"problem": "p", "generation": "r", "solution": "s"}, "p", "r", "s"),
+        ({"instruction": "p", "input": "", "output": "r"}, "p", "r", None),
+        ({"instruction": "p", "input": "more", "output": "r"}, "p\n\nmore", "r", None),
+        ({"prompt": "p", "response": "r", "answer": "kept as it is"}, "p", "r", None),
+    ],
+)
+def test_columns_of_common_data_sets_are_recognised(
+    row: dict[str, str], prompt: str, response: str, reference: str | None
+) -> None:
+    sample = RowReader()(row)
+    assert (sample.prompt, sample.response, sample.reference) == (prompt, response, reference)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}],
+        [{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "4"}],
+    ],
+)
+@pytest.mark.parametrize("name", ["messages", "conversations"])
+def test_a_conversation_ends_with_the_response(name: str, turns: list[dict[str, str]]) -> None:
+    reader = RowReader()
+    sample = reader({name: turns, "id": 7})
+    assert sample.prompt == ({"role": "user", "content": "2+2?"},)
+    assert sample.response == "4"
+    assert sample.extra == {"id": 7}
+    with pytest.raises(ConfigError, match=name):
+        reader({name: turns[:1]})
+
+
+def test_messages_beside_a_response_are_the_prompt() -> None:
+    sample = RowReader()({"messages": [{"role": "user", "content": "2+2?"}], "response": "4"})
+    assert sample.prompt == ({"role": "user", "content": "2+2?"},)
+    assert sample.response == "4"
+
+
+def test_named_columns_come_before_recognised_ones() -> None:
+    row = {"prompt": "p", "response": "r", "task": "t", "text": "x", "gold": "g", "uid": 3}
+    given = {"prompt": "task", "response": "text", "reference": "gold", "group": "uid"}
+    sample = RowReader(given)(row)
+    assert (sample.prompt, sample.response, sample.reference, sample.group) == ("t", "x", "g", "3")
+    assert sample.extra == {"prompt": "p", "response": "r"}
+
+
+def test_the_first_row_decides_for_all() -> None:
+    reader = RowReader()
+    reader({"question": "p", "answer": "r"})
+    assert reader.fields == Fields("question", "answer")
+    with pytest.raises(ConfigError, match="no 'question'; its fields are: prompt, response"):
+        reader({"prompt": "p", "response": "r"})
+
+
+def test_what_was_recognised_is_said_unless_the_names_are_the_usual_ones() -> None:
+    assert str(Fields()) == ""
+    assert str(find_fields(["question", "answer"])) == "prompt from 'question', response from 'answer'"
+    assert "last turn of 'messages'" in str(find_fields(["messages"]))
+    assert "'instruction' and 'input'" in str(find_fields(["instruction", "input", "output"]))
+
+
+class Frame:
+    """A table as pandas has it: iterating gives the names of the columns."""
+
+    columns = ("question", "answer")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def to_dict(self, orient: str) -> list[dict[str, str]]:
+        assert orient == "records"
+        return [{"question": "1+1?", "answer": "2"}]
+
+
+def test_samples_may_be_rows_one_row_or_a_table() -> None:
+    wanted = [Sample("1+1?", "2")]
+    table: Any = Frame()
+    assert as_samples(wanted) == as_samples(wanted[0]) == wanted
+    assert as_samples({"prompt": "1+1?", "response": "2"}) == wanted
+    assert as_samples(iter([{"question": "1+1?", "answer": "2"}])) == wanted
+    assert as_samples(table) == wanted
+
+
+@pytest.mark.parametrize(
+    ("rows", "setting"),
+    [
+        ("a text", "samples"),
+        (7, "samples"),
+        ([("1+1?", "2")], "samples[0]"),
+        ([Sample("p", "r"), {"task": "t"}], "samples[1]"),
+    ],
+)
+def test_what_is_no_sample_is_named_with_what_to_write(rows: Any, setting: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        as_samples(rows)
+    assert caught.value.setting == setting

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Unpack, cast
 
 from plaudit._session import Plan, Session
@@ -21,28 +21,27 @@ from plaudit.config import UNSET, Endpoint, EngineConfig, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel, is_panel
-from plaudit.judges.check import check_judge, check_samples
+from plaudit.judges.check import as_judge, check_samples
 from plaudit.observers.named import load_observers
 from plaudit.pending import Pending
+from plaudit.rows import Rows, as_samples
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import EngineOptions, Settings, engine_config, load
 from plaudit.transports import Transport, open_transport
-from plaudit.types import Sample, Verdict
+from plaudit.types import Verdict
 
 
 class BaseEngine(ABC):
     """Takes batches of samples and gives a verdict for each, in this process or in a shared one."""
 
     @abstractmethod
-    def submit(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> Pending:
+    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
         """Hand samples over and return at once.
 
         Args:
-            samples: What is to be judged.
-            judge: Who judges it.
+            samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
+            judge: The judge; a text is a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
 
         Raises:
@@ -51,13 +50,13 @@ class BaseEngine(ABC):
         """
 
     def score(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None
     ) -> list[Verdict]:
         """Judge samples and wait for all their verdicts, in order. Ctrl-C cancels the rest.
 
         Args:
-            samples: What is to be judged.
-            judge: Who judges it.
+            samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
+            judge: The judge; a text is a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
         """
         pending = self.submit(samples, judge, deadline=deadline)
@@ -68,7 +67,7 @@ class BaseEngine(ABC):
             raise
 
     async def ascore(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
+        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None
     ) -> list[Verdict]:
         """`score` for callers with an event loop of their own, which stays free meanwhile."""
         pending = self.submit(samples, judge, deadline=deadline)
@@ -101,7 +100,7 @@ class Engine(BaseEngine):
         from plaudit.toml, as `plaudit doctor` shows it. None is not left out: it means no limit.
 
         Args:
-            url: `http://host/v1`, or `http://host:11434` for Ollama.
+            url: `http://host/v1`, or `http://host:11434` for Ollama; `base_url` is another name for it.
             cache: A file, `memory`, a Cache (which stays open), or None for none; left out: the user's own
                 verdict file.
             observers: Called with every event, on the engine's thread; each a function, or its import path
@@ -207,13 +206,11 @@ class Engine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> Pending:
+    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
         """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
-        samples = list(samples)
-        check_judge(judge)
+        samples = as_samples(samples)
+        judge = as_judge(judge)
         check_samples(judge, enumerate(samples))
         if is_panel(judge):
             batch = panel_batch(samples, judge, model=self.model, deadline=deadline)

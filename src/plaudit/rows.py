@@ -7,7 +7,8 @@ same row gives the same Sample, hence the same judge input and the same cache ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from plaudit.errors import ConfigError
@@ -18,7 +19,154 @@ NO_TASK = "(The task was not recorded.)"
 SOURCE = "data_source"
 """The column that names the data set a row is from."""
 
+PROMPTS = ("prompt", "question", "instruction", "query", "problem", "input")
+RESPONSES = ("response", "completion", "answer", "output", "generation", "solution")
+REFERENCES = ("reference", "ground_truth", "reference_answer", "expected", "target", "answer", "solution")
+CONVERSATIONS = ("messages", "conversations", "conversation")
+"""Names that columns have in common data sets; the first that is there is taken."""
+ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
+"""Speakers in data sets whose turns are `{"from": ..., "value": ...}`."""
+
 Prompt = str | tuple[Message, ...]
+Rows = Sample | Mapping[str, Any] | Iterable[Sample | Mapping[str, Any]]
+"""What can be judged in Python: samples, rows as mappings, or a table that has rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Which columns of a data set hold what."""
+
+    prompt: str = "prompt"
+    response: str = "response"
+    """The same as `prompt` where a conversation holds both: its last turn is the response."""
+    reference: str = "reference"
+    group: str = "group"
+    context: str = ""
+    """A column with more of the task, which follows the prompt."""
+
+    def sample(self, row: Mapping[str, Any]) -> Sample:
+        """A row as judges take it; columns that are not named here become `extra`.
+
+        Raises:
+            ConfigError: A column is missing, or holds something else than it should.
+        """
+        prompt, response = self._task(row)
+        used = {self.prompt, self.response, self.reference, self.group, self.context}
+        extra = {name: value for name, value in row.items() if name not in used}
+        group = _label(row.get(self.group), self.group)
+        return read_sample(prompt, response, row.get(self.reference), group=group, extra=extra)
+
+    def __str__(self) -> str:
+        """What is read from where, for people; empty where the columns have plaudit's own names."""
+        if self.prompt == self.response:
+            return f"response from the last turn of {self.prompt!r}, prompt from the turns before it"
+        named = {name: getattr(self, name) for name in ("prompt", "response", "reference", "group")}
+        found = {name: repr(column) for name, column in named.items() if column != name}
+        if self.context:
+            found["prompt"] = f"{self.prompt!r} and {self.context!r}"
+        return ", ".join(f"{name} from {column}" for name, column in found.items())
+
+    def _task(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
+        for name in (self.prompt, self.response):
+            if name not in row:
+                known = ", ".join(sorted(row)[:8]) or "none at all"
+                raise ConfigError(f"no {name!r}; its fields are: {known}")
+            value = row[name]
+            if value is None or (isinstance(value, list) and not value):
+                raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+        if self.prompt == self.response:
+            return _split(read_prompt(row[self.prompt], self.prompt), self.prompt)
+        prompt, more = row[self.prompt], row.get(self.context)
+        if isinstance(prompt, str) and isinstance(more, str) and more.strip():
+            prompt = f"{prompt}\n\n{more}"
+        return read_prompt(prompt, self.prompt), row[self.response]
+
+
+def find_fields(names: Collection[str], given: Mapping[str, str | None] | None = None) -> Fields:
+    """Recognise the columns of a data set by their names.
+
+    Args:
+        names: The columns of a row.
+        given: Columns that the user has named, for `prompt`, `response`, `reference` and `group`.
+
+    Returns:
+        The columns that hold what; plaudit's own names where nothing is recognised.
+    """
+    found = {name: column for name, column in (given or {}).items() if column}
+    prompt = found.get("prompt") or _first(PROMPTS, names)
+    response = found.get("response") or _first(RESPONSES, set(names) - {prompt})
+    conversation = _first(CONVERSATIONS, names)
+    if conversation and not response:
+        prompt = response = found.get("prompt") or conversation
+    elif conversation and not prompt:
+        prompt = conversation
+    elif "prompt" in found and not response:
+        response = "response"
+    if prompt and response:
+        found |= {"prompt": prompt, "response": response}
+        if (prompt, response) != ("prompt", "response"):
+            rest = set(names) - {prompt, response}
+            found.setdefault("reference", _first(REFERENCES, rest) or "reference")
+        if prompt == "instruction" and "input" in names and response != "input":
+            found["context"] = "input"
+    return Fields(**found)
+
+
+class RowReader:
+    """Reads the rows of one data set: its first row decides which columns hold what."""
+
+    def __init__(self, given: Mapping[str, str | None] | None = None) -> None:
+        self._given = given
+        self.fields: Fields | None = None
+        """The columns, once a row was read."""
+
+    def __call__(self, row: Mapping[str, Any]) -> Sample:
+        """The next row. Raises ConfigError where it cannot be judged."""
+        if self.fields is None:
+            self.fields = find_fields(row.keys(), self._given)
+        return self.fields.sample(row)
+
+
+def as_samples(rows: Rows) -> list[Sample]:
+    """Samples as they are, and rows of data as samples; one of either makes a list of one.
+
+    Args:
+        rows: Samples, mappings, or a data frame or data set, whose rows are mappings.
+
+    Raises:
+        ConfigError: One of them is neither, or lacks a column.
+    """
+    table: Iterable[Any] = ()
+    if isinstance(rows, Sample | Mapping):
+        table = [rows]
+    elif isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise ConfigError(
+            f'should be a list of Sample(prompt, response) or of {{"prompt": ..., "response": ...}}, '
+            f"and is {kind_of(rows)}",
+            setting="samples",
+        )
+    elif hasattr(rows, "to_dicts"):  # Polars
+        table = rows.to_dicts()
+    elif hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # pandas
+        table = rows.to_dict("records")
+    else:
+        table = rows
+    read = RowReader()
+    return [
+        one if isinstance(one, Sample) else _row_sample(number, one, read) for number, one in enumerate(table)
+    ]
+
+
+def _row_sample(number: int, row: Any, read: RowReader) -> Sample:
+    if not isinstance(row, Mapping):
+        raise ConfigError(
+            f'is {kind_of(row)}; write Sample(prompt, response) or {{"prompt": ..., "response": ...}}',
+            setting=f"samples[{number}]",
+        )
+    try:
+        return read(row)
+    except ConfigError as error:
+        raise ConfigError(f"has {error}", setting=f"samples[{number}]") from None
 
 
 def read_sample(
@@ -123,6 +271,8 @@ def kind_of(value: Any) -> str:
 
 
 def _message(name: str, number: int, turn: Any) -> Message:
+    if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
+        turn = {"role": ROLES.get(turn["from"], turn["from"]), "content": turn["value"]}
     role = _field(turn, "role")
     if not isinstance(role, str) or (isinstance(turn, Mapping) and not {"content", "tool_calls"} & set(turn)):
         raise ConfigError(f'message {number} of {name!r} is not like {{"role": "user", "content": "..."}}')
@@ -154,3 +304,23 @@ def _part(part: Any) -> str:
 
 def _field(thing: Any, name: str) -> Any:
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _split(turns: Prompt, name: str) -> tuple[Prompt, str]:
+    """A conversation as a task and the response that ends it."""
+    if isinstance(turns, str) or turns[-1]["role"] != "assistant":
+        raise ConfigError(f"{name!r} does not end with a turn of the assistant, which would be judged")
+    return turns[:-1], turns[-1]["content"]
+
+
+def _first(wanted: Iterable[str], names: Collection[str]) -> str:
+    return next((name for name in wanted if name in names), "")
+
+
+def _label(value: Any, name: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    value = plain(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise ConfigError(f"{name!r} is {kind_of(value)}, not text")

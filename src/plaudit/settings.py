@@ -218,6 +218,8 @@ NAMES = tuple(_TYPES)
 class EngineOptions(TypedDict, total=False):
     """What a caller may say about an engine; the settings say the rest. None means none."""
 
+    base_url: str | None
+    """Another name for the URL, as the OpenAI client has it."""
     model: str
     """The model to ask for at the URL."""
     endpoints: Sequence[Endpoint]
@@ -293,6 +295,12 @@ def engine_config(
             hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}"
             raise ConfigError(f"is no option of an engine; {hint}", setting=name)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
+    other = given.pop("base_url", None)
+    if url and other and url != other:
+        raise ConfigError(
+            f"is another name for url={url!r}; give one of them", setting="base_url", value=other
+        )
+    url = url or other
     endpoints = given.get("endpoints") or ()
     named = {name: given[name] for name in ("model", "api_key") if given.get(name)}
     if endpoints and (url or named):

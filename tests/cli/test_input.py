@@ -17,6 +17,7 @@ from plaudit.cli.input import (
     BLOCK,
     KEPT_BYTES,
     LineSource,
+    RowSource,
     can_be_read_twice,
     check_input,
     every_line,
@@ -24,6 +25,7 @@ from plaudit.cli.input import (
 )
 from plaudit.errors import ConfigError
 from plaudit.judges.rubric import Rubric
+from plaudit.setup.json_lines import BadLine
 
 
 class Blocks:
@@ -39,7 +41,11 @@ class Blocks:
 
 
 def lines_of(content: bytes, size: int = 1 << 18) -> list[tuple[int, bytes]]:
-    return list(every_line(LineSource(cast(BinaryIO, Blocks(content, size)), "x", can_stall=False)))
+    return taken_from(LineSource(cast(BinaryIO, Blocks(content, size)), "x", can_stall=False))
+
+
+def taken_from(source: LineSource | RowSource) -> list[tuple[int, bytes]]:
+    return [line for line in every_line(source) if not isinstance(line, BadLine)]
 
 
 @given(
@@ -94,7 +100,7 @@ def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl.gz"
     path.write_bytes(gzip.compress(b"a\nb\n"))
     source = open_source(str(path))
-    assert [line for _, line in every_line(source)] == [b"a", b"b"]
+    assert [line for _, line in taken_from(source)] == [b"a", b"b"]
     source.close()
 
 
@@ -115,7 +121,7 @@ def test_a_missing_file_is_named_with_what_lies_beside_it(tmp_path: Path) -> Non
         open_source(str(tmp_path / "nowhere" / "x"))
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_without_data_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder"):
         open_source(str(tmp_path))
 

@@ -231,11 +231,11 @@ def test_bad_lines_are_named_before_a_call_is_made(tmp_path: Path, out: Path) ->
     assert out.read_text() == "old"
 
 
-def test_a_json_array_is_told_apart_from_bad_lines(tmp_path: Path, out: Path) -> None:
+def test_a_json_array_is_scored_element_by_element(tmp_path: Path, out: Path) -> None:
     source = tmp_path / "in.json"
-    source.write_text(json.dumps([{"prompt": "p", "response": "r"}], indent=2))
-    with pytest.raises(ConfigError, match=r'in\.json is one JSON array; turn it into lines: jq -c "\.\[\]"'):
-        run(Job(str(source), str(out), settings()))
+    source.write_text(json.dumps([{"prompt": "p", "response": "7"}], indent=2))
+    run(Job(str(source), str(out), settings()))
+    assert [line["score"] for line in read(out)] == [7.0]
 
 
 def test_skipped_lines_are_counted_and_the_others_scored(tmp_path: Path, out: Path) -> None:

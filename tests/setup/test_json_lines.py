@@ -70,7 +70,7 @@ def test_numbers_serve_as_reference_and_group() -> None:
         ('["p", "r"]', "a list where an object is expected"),
         ("null", "null where an object is expected"),
         ('{"response": "r"}', "no 'prompt'; its fields are: response"),
-        ('{"prompt": "p", "completion": "r"}', "no 'response'; its fields are: completion, prompt"),
+        ('{"prompt": "p", "text": "r"}', "no 'response'; its fields are: prompt, text"),
         ("{}", "no 'prompt'; its fields are: none at all"),
         ('{"prompt": "p", "response": 4}', "'response' is a number, neither"),
         ('{"prompt": "p", "response": null}', "'response' is null, neither"),

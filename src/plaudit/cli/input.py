@@ -1,5 +1,7 @@
 """The input of `plaudit score`: lines of a file or a pipe, numbered and in order, and a check of them all.
 
+The rows of a table (CSV, Parquet, a JSON array, a data set's folder) are read as JSON lines.
+
 Reading never waits longer than it was asked to. Lines of one group stay together for a judge that compares
 them, though the input is read piece by piece: they stand next to each other, and the last group read so far
 may not be complete yet.
@@ -23,7 +25,9 @@ from typing import BinaryIO, cast
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import Demanding
+from plaudit.rows import RowReader
 from plaudit.setup.json_lines import BadLine, Line, parse
+from plaudit.setup.tables import FORMATS, format_of, read_table
 
 BLOCK = 1 << 18
 BOM = b"\xef\xbb\xbf"
@@ -103,30 +107,58 @@ class LineSource:
             self._ready.append((self._number, line))
 
 
-def open_source(place: str) -> LineSource:
+class RowSource:
+    """The rows of a table as JSON lines."""
+
+    def __init__(self, rows: Iterator[tuple[int, bytes] | BadLine]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether everything has been taken."""
+        return self._next is None
+
+    def take(self, *, lines: int, size: int, wait: float) -> list[tuple[int, bytes] | BadLine]:  # noqa: ARG002
+        """Up to so many rows and bytes, one row at least."""
+        taken: list[tuple[int, bytes] | BadLine] = []
+        while self._next is not None and len(taken) < lines and size > 0:
+            taken.append(self._next)
+            size -= 0 if isinstance(self._next, BadLine) else len(self._next[1])
+            self._next = next(self._rows, None)
+        return taken
+
+    def close(self) -> None:
+        """Free the file."""
+        self._rows = iter(())
+        self._next = None
+
+
+def open_source(place: str) -> LineSource | RowSource:
     """The lines of a file (compressed where its name ends in .gz), or of stdin where the place is `-`."""
     path = Path(place).expanduser()
     try:
         if place == "-":
             return LineSource(_unbuffered(0), "stdin", can_stall=not _is_regular(0))
+        if path.exists() and (kind := format_of(place)) != "jsonl":
+            return RowSource(read_table(place, kind))
         if path.suffix == ".gz":
             return LineSource(cast(BinaryIO, gzip.open(path)), place, can_stall=False)
         file = cast(BinaryIO, path.open("rb", buffering=0))
     except FileNotFoundError:
         raise ConfigError(_missing(place, path)) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{place} is a folder; name a file of JSON lines in it") from None
     except OSError as error:
         raise ConfigError(f"{place} cannot be read: {error.strerror}") from None
     return LineSource(file, place, can_stall=not _is_regular(file.fileno()))
 
 
 def can_be_read_twice(place: str) -> bool:
-    """Whether the input is a plain file, so that it may be checked before the first call."""
-    return place != "-" and Path(place).expanduser().is_file()
+    """Whether the input is a plain file or a folder, so that it may be checked before the first call."""
+    path = Path(place).expanduser()
+    return place != "-" and (path.is_file() or path.is_dir())
 
 
-def every_line(source: LineSource) -> Iterator[tuple[int, bytes]]:
+def every_line(source: LineSource | RowSource) -> Iterator[tuple[int, bytes] | BadLine]:
     """All lines, however long they take to come."""
     while not source.exhausted:
         yield from source.take(lines=256, size=BLOCK, wait=1.0)
@@ -141,7 +173,8 @@ def _is_regular(descriptor: int) -> bool:
 
 
 def _missing(place: str, path: Path) -> str:
-    near = sorted(path.parent.glob("*.jsonl*"))[:5] if path.parent.is_dir() else []
+    there = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+    near = [found for found in there if FORMATS.keys() & set(found.suffixes)][:5]
     hint = f"; in that folder there is {', '.join(found.name for found in near)}" if near else ""
     return f"there is no file {place}{hint}"
 
@@ -169,14 +202,19 @@ class WholeGroups:
 
 
 class BadLines:
-    """Lines that cannot be scored: all are counted, the first ten are kept."""
+    """Lines that cannot be scored: of all the numbers are kept, of the first ten the reasons."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.numbers: set[int] = set()
         self._first: list[BadLine] = []
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
+
     def add(self, line: BadLine) -> None:
-        self.count += 1
+        self.numbers.add(line.number)
         if len(self._first) < SHOWN:
             self._first.append(line)
 
@@ -222,28 +260,30 @@ class CheckedInput:
     """The lines that can be scored; None where they are too many to be kept in memory."""
 
 
-def check_input(place: str, judge: Judge | Panel) -> CheckedInput:
+def check_input(place: str, judge: Judge | Panel, read: RowReader | None = None) -> CheckedInput:
     """Parse every line of a file, before the first call is paid for.
+
+    Args:
+        place: The file or the folder.
+        judge: The judge that its lines are for.
+        read: Knows which fields hold what, or finds out by the first line.
 
     Raises:
         ConfigError: It cannot be read, or a judge that compares responses cannot compare these.
     """
     check = judge.check if isinstance(judge, Demanding) else None
     panel = judge if is_panel(judge) else None
+    read = read or RowReader()
     groups, chunk, bad, total = WholeGroups(), list[Line](), BadLines(), 0
     kept, size = list[Line](), 0
     with contextlib.closing(open_source(place)) as source:
-        for number, raw in every_line(source):
-            if raw == b"[" and not total + bad.count:
-                raise ConfigError(
-                    f'{place} is one JSON array; turn it into lines: jq -c ".[]" {place} > lines.jsonl'
-                )
-            line = parse(number, raw, check)
+        for one in every_line(source):
+            line = one if isinstance(one, BadLine) else parse(*one, check, read=read)
             if isinstance(line, BadLine):
                 bad.add(line)
                 continue
             total += 1
-            size += len(raw)
+            size += len(line.raw)
             if size <= KEPT_BYTES:
                 kept.append(line)
             else:

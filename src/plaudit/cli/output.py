@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 
 from plaudit.errors import ConfigError
 from plaudit.files import SUFFIX, create_beside, temporary_prefix
+from plaudit.setup.tables import Convert
 
 if sys.platform != "win32":
     import fcntl
@@ -56,8 +57,14 @@ class Sink(Protocol):
 class FileSink:
     """A file that is put in place, whole, by `commit`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, convert: Convert | None = None) -> None:
+        """
+        Args:
+            path: The file to write.
+            convert: How the lines become a table when they are complete; None leaves them JSON lines.
+        """
         path = path.expanduser()
+        self._convert = convert
         _refuse_planted_link(path)
         self.path = path.resolve()  # a link stays one: its target is replaced
         self._is_empty = True
@@ -72,12 +79,14 @@ class FileSink:
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         """Pass every line written so far through `change`."""
+        self._transform(lambda lines, out: out.writelines(map(change, lines)))
+
+    def _transform(self, convert: Convert) -> None:
         changed, second = _create_locked(self.path)
         try:
             with self._saying_what_to_do():
                 self._file.seek(0)
-                for line in self._file:
-                    changed.write(change(line))
+                convert(self._file, changed)
         except BaseException:
             _throw_away(changed, second)
             raise
@@ -86,6 +95,8 @@ class FileSink:
         self._temporary, self._file = second, changed
 
     def commit(self) -> None:
+        if self._convert is not None:
+            self._transform(self._convert)
         self._put_in_place(self.path)
         partial_path(self.path).unlink(missing_ok=True)
 
@@ -148,8 +159,8 @@ class StreamSink:
         self.commit()
 
 
-def open_sink(place: str) -> FileSink | StreamSink:
-    """stdout for `-`, a stream for a device or a named pipe, else a file."""
+def open_sink(place: str, convert: Convert | None = None) -> FileSink | StreamSink:
+    """stdout for `-`, a stream for a device or a named pipe, else a file, made a table by `convert`."""
     if place == "-":
         if sys.stdout is None:
             raise ConfigError("cannot be stdout, which is closed; name a file", setting="output", value="-")
@@ -163,7 +174,7 @@ def open_sink(place: str) -> FileSink | StreamSink:
         )
     if path.exists() and not path.is_file():
         return StreamSink(path.open("wb", buffering=0), place)  # /dev/null is not to be replaced by a file
-    return FileSink(path)
+    return FileSink(path, convert)
 
 
 @contextlib.contextmanager

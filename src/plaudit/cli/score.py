@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
@@ -26,10 +26,12 @@ from plaudit.judges.check import Demanding
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
+from plaudit.rows import RowReader
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, encode
 from plaudit.setup.judges import judge_of
+from plaudit.setup.tables import Convert, format_of, named_format, writer
 from plaudit.types import Cause, Sample, Status, Verdict
 
 SOME_MISSING = 3
@@ -40,7 +42,9 @@ TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
 HELP = (
     "Give every line of a file a score from a judge.\n\n"
     'IN holds one JSON object a line: "prompt" (text or messages) and "response"; "reference", "group" and '
-    '"id" if you like; other fields are carried through. OUT gets the same lines in the same order, plus '
+    '"id" if you like; other fields are carried through. It may also be a JSON array, CSV, Parquet, or the '
+    "folder of a Hugging Face data set; field names of common data sets are recognised. OUT gets the same "
+    "lines in the same order, in the same format or the one that its name says, plus "
     '"score" (a number, or null without a verdict), "status" (ok, empty, failed, deadline, unreadable, '
     'refused, flagged), "reason", "judge", and "error" where there is one. Fields of these names in IN are '
     "replaced.\n\n"
@@ -54,16 +58,44 @@ EPILOG = (
 )
 
 
+def _field_option(name: str) -> Any:
+    text = f"Field that holds the {name} (default: recognised by its name)."
+    return option(default=None, metavar="NAME", text=text, section="Input")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(Running):
     """What `plaudit score` takes beside the settings."""
 
-    source: str = argument("IN", "File of JSON lines, also .gz; - for stdin.")
+    source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet; also .gz) or folder; - for stdin.")
     output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
     summary: str | None = option(
         default=None, metavar="FILE.json", text="Write the run's numbers there.", section="Output"
     )
     skip_bad: bool = option(default=False, text="Leave out lines that cannot be scored.", section="Output")
+    prompt_field: str | None = _field_option("prompt")
+    response_field: str | None = _field_option("response")
+    reference_field: str | None = _field_option("reference")
+    group_field: str | None = _field_option("group")
+
+    @property
+    def fields(self) -> dict[str, str | None]:
+        """The fields that were named."""
+        return {name: getattr(self, f"{name}_field") for name in ("prompt", "response", "reference", "group")}
+
+    @property
+    def output_place(self) -> str:
+        """The file to write: in a folder where the input is one and the name has no ending."""
+        is_folder = Path(self.source).expanduser().is_dir() and not Path(self.output).suffix
+        return str(Path(self.output) / "data.parquet") if is_folder and self.output != "-" else self.output
+
+    def converter(self, bad: BadLines) -> Convert | None:
+        """How the scored lines become what -o names; None where that is JSON lines."""
+        source = "jsonl" if self.source == "-" else format_of(self.source)
+        wanted = named_format(self.output_place) or source
+        if wanted == "jsonl" or self.output == "-":
+            return None
+        return writer(wanted, self.output_place, self.source, source, bad.numbers)
 
     def check(self, settings: Settings) -> None:
         """Refuse what contradicts itself, before anything is read."""
@@ -171,6 +203,7 @@ class ScoreRun:
         self._console = console or Console()
         self._on_failure = OnFailure(settings.on_failure)
         self._bad = BadLines()
+        self._read = RowReader(options.fields)
         self._kept: KeptLines | None = None
         self._tally = Tally()
         self._started = time.monotonic()
@@ -180,6 +213,7 @@ class ScoreRun:
         self._options.check(self._settings)
         judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
         total = self._check_input(judge)
+        self._announce_fields()
         with self._opened("output") as sink, self._opened("summary") as summary_sink:
             ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
             seconds = time.monotonic() - self._started
@@ -212,16 +246,23 @@ class ScoreRun:
         if not can_be_read_twice(self._options.source):
             open_source(self._options.source).close()  # says at once what is wrong with it
             return None
-        found = check_input(self._options.source, judge)
+        found = check_input(self._options.source, judge, self._read)
         bad = found.bad
         if bad.count and not (self._options.skip_bad and found.total):
             remedy = (
-                "No other is left." if self._options.skip_bad else "Mend them, or go on without: --skip-bad."
+                "No other is left."
+                if self._options.skip_bad
+                else "Correct them, leave them out with --skip-bad, or name the fields with "
+                "--prompt-field and --response-field."
             )
             raise ConfigError(f"{self._options.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
         if found.kept is not None:
             self._bad, self._kept = bad, found.kept
         return found.total
+
+    def _announce_fields(self) -> None:
+        if self._read.fields is not None and (found := str(self._read.fields)):
+            self._say(f"{self._options.source}: {found} (others: --prompt-field, --response-field, ...)")
 
     def _end_empty(self, sink: Sink) -> _Ended:
         sink.commit()
@@ -250,6 +291,7 @@ class ScoreRun:
                     wake=stop.wake,
                     should_stop=lambda: stop.signal is not None,
                     check=judge.check if isinstance(judge, Demanding) else None,
+                    read=self._read,
                     groups=WholeGroups() if compares(judge) else None,
                 )
                 try:
@@ -280,13 +322,14 @@ class ScoreRun:
         self._bad.add(line)
         if not self._options.skip_bad:
             raise _BadInput(
-                f"{self._options.source}: {line}\nMend it, or go on without such lines: --skip-bad."
+                f"{self._options.source}: {line}\nCorrect it, or leave out such lines with --skip-bad."
             )
 
     def _save(self, sink: Sink) -> _Ended:
         failure = self._on_failure
         if failure.needs_second_pass and failure.first and isinstance(sink, FileSink):
-            sink.rewrite(failure.fill_in)
+            group = self._read.fields.group if self._read.fields else "group"
+            sink.rewrite(functools.partial(failure.fill_in, group_field=group))
         sink.commit()
         if failure.first is None:
             return _Ended(0, self._options.output)
@@ -318,12 +361,21 @@ class ScoreRun:
             logger.removeHandler(handler)
             logger.level, logger.propagate = before
 
+    def _open_sink(self, setting: Literal["output", "summary"]) -> Sink:
+        if setting == "summary":
+            place = self._options.summary
+            return open_sink(place) if place else StreamSink(io.BytesIO())
+        place = self._options.output_place
+        convert = self._options.converter(self._bad)
+        if place != self._options.output:
+            Path(self._options.output).expanduser().mkdir(exist_ok=True)
+        return open_sink(place, convert)
+
     @contextlib.contextmanager
     def _opened(self, setting: Literal["output", "summary"]) -> Iterator[Sink]:
         """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
-        place = getattr(self._options, setting)
         try:
-            sink = open_sink(place) if place else StreamSink(io.BytesIO())
+            sink = self._open_sink(setting)
         except ConfigError as error:
             error.setting = setting
             raise

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.input import CHUNK_LINES, KeptLines, LineSource, WholeGroups
+from plaudit.cli.input import CHUNK_LINES, KeptLines, LineSource, RowSource, WholeGroups
 from plaudit.cli.output import Sink
 from plaudit.errors import ConfigError
+from plaudit.rows import RowReader
 from plaudit.setup.json_lines import BadLine, Check, Line, parse, read_back, render_all
 from plaudit.types import Sample, Verdict
 
@@ -61,7 +62,7 @@ class _Chunk:
 class Stream:
     """One run over one input. Drive it with `run`, once."""
 
-    source: LineSource | KeptLines
+    source: LineSource | RowSource | KeptLines
     sink: Sink
     submit: Submit
     settle: Settle
@@ -71,6 +72,8 @@ class Stream:
     should_stop: Callable[[], bool]
     check: Check | None = None
     """What the judge demands of each sample, if it demands anything."""
+    read: RowReader = field(default_factory=RowReader)
+    """Knows which fields hold what, or finds out by the first line."""
     groups: WholeGroups | None = None
     """Keeps groups together, where the judge compares responses."""
     _chunks: deque[_Chunk] = field(default_factory=deque)
@@ -128,10 +131,10 @@ class Stream:
                 size += self._chunks[-1].size
         return did_something
 
-    def _good_lines(self, taken: Sequence[Line | tuple[int, bytes]]) -> list[Line]:
+    def _good_lines(self, taken: Sequence[Line | BadLine | tuple[int, bytes]]) -> list[Line]:
         good = []
         for one in taken:
-            line = one if isinstance(one, Line) else parse(*one, self.check)
+            line = one if isinstance(one, Line | BadLine) else parse(*one, self.check, read=self.read)
             if isinstance(line, BadLine):
                 self.on_bad(line)
             else:
@@ -208,7 +211,7 @@ class OnFailure:
             self.first = (line.number, verdict)
         return verdict if self._value is None else replace(verdict, score=self._value)
 
-    def fill_in(self, written: bytes) -> bytes:
+    def fill_in(self, written: bytes, group_field: str = "group") -> bytes:
         """A written line with the mean of its group where it has no score.
 
         A group with fewer valid verdicts than max(2, half of it) says too little about the others, and lines
@@ -216,7 +219,7 @@ class OnFailure:
         """
         if not self.needs_second_pass or _NO_SCORE not in written:
             return written
-        score, name = read_back(written)
+        score, name = read_back(written, group_field)
         if score is not None or name is None:
             return written
         group = self._groups[name]

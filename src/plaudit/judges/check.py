@@ -71,6 +71,16 @@ def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
         )
 
 
+def as_judge(judge: Judge | Panel | str) -> Judge | Panel:
+    """A judge that was checked; a text becomes a Rubric. Raises ConfigError where it is no judge."""
+    if isinstance(judge, str):
+        from plaudit.judges.rubric import Rubric  # it needs this module
+
+        return Rubric(judge)
+    check_judge(judge)
+    return judge
+
+
 def judge_of_one(judge: Judge | Panel) -> Judge | Panel | None:
     """The judge for a response that has no others in its group; None where the judge has to compare."""
     if not compares(judge):

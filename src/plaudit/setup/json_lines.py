@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, Never
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.rows import kind_of, read_sample
+from plaudit.rows import RowReader, kind_of
 from plaudit.types import Sample, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")
 """Fields that plaudit writes. Where the input has them already, they are replaced."""
 
 _OURS = frozenset(OURS)
-_NOT_EXTRA = _OURS | {"prompt", "response", "reference", "group"}
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -50,11 +49,13 @@ Check = Callable[[Sample], None]
 """What the judge demands of a sample: raises ConfigError where it lacks something."""
 
 
-def parse(number: int, raw: bytes, check: Check | None = None) -> Line | BadLine:
-    """Read one line that is not blank."""
+def parse(
+    number: int, raw: bytes, check: Check | None = None, *, read: RowReader | None = None
+) -> Line | BadLine:
+    """Read one line that is not blank; `read` knows which of its fields hold what."""
     try:
         record = _record(raw)
-        sample = _sample(record)
+        sample = (read or RowReader())({name: record[name] for name in record if name not in _OURS})
         if check is not None:
             check(sample)
     except (_Wrong, ConfigError) as wrong:
@@ -107,10 +108,11 @@ def _fields_of(verdict: Verdict) -> bytes:
     return b"," + encode(ours)[1:] + b"\n"
 
 
-def read_back(written: bytes) -> tuple[float | None, str | None]:
-    """The score and the group of a line that `render` has written."""
+def read_back(written: bytes, group: str = "group") -> tuple[float | None, str | None]:
+    """The score and the group of a line that `render` has written; `group` is the name of that field."""
     record = _record(written)
-    return record["score"], _text_or_number(record, "group")
+    name = record.get(group)
+    return record["score"], None if name is None else str(name)
 
 
 def without(raw: bytes, names: tuple[str, ...]) -> bytes:
@@ -162,30 +164,3 @@ def _second_opinion(raw: bytes) -> Any:
 
 def _no_constant(name: str) -> Never:
     raise _Wrong(f"not JSON: {name} is no JSON number; write null instead")
-
-
-def _sample(record: dict[str, Any]) -> Sample:
-    try:
-        prompt, response = record["prompt"], record["response"]
-    except KeyError as missing:
-        known = ", ".join(sorted(record)[:8]) or "none at all"
-        raise _Wrong(f"no {missing}; its fields are: {known}") from None
-    for name, value in (("prompt", prompt), ("response", response)):
-        if value is None or value == []:
-            raise _Wrong(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
-    return read_sample(
-        prompt,
-        response,
-        record.get("reference"),
-        group=_text_or_number(record, "group"),
-        extra={name: value for name, value in record.items() if name not in _NOT_EXTRA},
-    )
-
-
-def _text_or_number(record: dict[str, Any], name: str) -> str | None:
-    value = record.get(name)
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise _Wrong(f"{name!r} is {kind_of(value)}, not text")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack, cast
 
@@ -26,12 +25,12 @@ from plaudit.integrations.ray.engine_client import (
     split_batch,
 )
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, check_samples
+from plaudit.judges.check import as_judge, check_samples
 from plaudit.pending import Pending
+from plaudit.rows import Rows, as_samples
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import ConfigOptions, engine_config, load
-from plaudit.types import Sample
 
 T = TypeVar("T")
 
@@ -110,13 +109,11 @@ class SharedEngine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(
-        self, samples: Iterable[Sample], judge: Judge | Panel, *, deadline: float | None = None
-    ) -> Pending:
+    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
         """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
-        samples = list(samples)
-        check_judge(judge)
+        samples = as_samples(samples)
+        judge = as_judge(judge)
         check_samples(judge, enumerate(samples))
         pack = self._pickled_judge
         if pack is None or pack.judge is not judge:

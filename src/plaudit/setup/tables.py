@@ -1,0 +1,308 @@
+"""Data sets that are not JSON lines: JSON arrays, CSV, Parquet, and folders of the Hugging Face library.
+
+Each is read as JSON lines, one for a row, and scored JSON lines are written as a table again. Parquet needs
+pyarrow, the extra `data`.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import io
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
+
+import msgspec
+
+from plaudit.errors import ConfigError
+from plaudit.setup.json_lines import OURS, BadLine, encode
+
+Format = Literal["jsonl", "json", "csv", "parquet", "folder"]
+Convert = Callable[[BinaryIO, BinaryIO], None]
+"""Reads scored JSON lines from the first file and writes them as a table to the second."""
+
+FORMATS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+ROWS = 256
+"""Rows of a Parquet file that are read at once."""
+MAX_CELL = 1 << 30
+"""Characters in a cell of a CSV file; the standard library stops at 131,072."""
+
+
+def format_of(place: str) -> Format:
+    """The format of an input: by its name, and for JSON by its first character."""
+    path = Path(place).expanduser()
+    if path.is_dir():
+        return "folder"
+    found = named_format(place)
+    if found in ("csv", "parquet"):
+        return found
+    return "json" if _starts_an_array(path) else "jsonl"
+
+
+def named_format(place: str) -> Format | None:
+    """The format that a name asks for; None where it says nothing."""
+    return FORMATS.get(Path(place.removesuffix(".gz")).suffix.lower())
+
+
+def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine]:
+    """The rows of a table as JSON lines, numbered from 1.
+
+    Raises:
+        ConfigError: It cannot be read; raised by the first row, or by the one that cannot be read.
+    """
+    path = Path(place).expanduser()
+    if kind == "json":
+        yield from enumerate(_array(path, place), start=1)
+    elif kind == "csv":
+        yield from _csv_rows(path, place)
+    else:
+        number = 0
+        for batch in _batches(path, place):
+            for row in batch.select(_readable(batch.schema)).to_pylist():
+                number += 1
+                yield number, msgspec.json.encode(row, enc_hook=str)
+
+
+def writer(kind: Format, place: str, source: str, source_format: Format, skipped: Collection[int]) -> Convert:
+    """How scored lines become a table.
+
+    Args:
+        kind: The format to write.
+        place: The file to write.
+        source: The input, whose columns keep their types where both are Parquet.
+        source_format: The format of the input.
+        skipped: Rows of the input that were left out, by number; read when the table is written.
+    """
+    if kind == "json":
+        return _write_array
+    if kind == "csv":
+        is_same = source_format == "csv" and Path(source).suffix == Path(place).suffix
+        usual = "\t" if Path(place).suffix.lower() == ".tsv" else ","
+        delimiter = _delimiter(Path(source).expanduser()) if is_same else usual
+        return functools.partial(_write_csv, delimiter=delimiter)
+    if source_format in ("parquet", "folder"):
+        batches = functools.partial(_batches, Path(source).expanduser(), source)
+        return functools.partial(_write_scored_batches, batches=batches, skipped=skipped)
+    _pyarrow()
+    return _write_parquet
+
+
+# -- JSON arrays ---------------------------------------------------------------------------------------------
+
+
+def _starts_an_array(path: Path) -> bool:
+    if not path.is_file():
+        return False  # a pipe can be read only once
+    with _binary(path) as file:
+        try:
+            return file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+        except (OSError, EOFError):
+            return False  # said when it is read
+
+
+def _array(path: Path, place: str) -> Iterator[bytes]:
+    with _binary(path) as file:
+        content = file.read().removeprefix(b"\xef\xbb\xbf")
+    try:
+        for raw in msgspec.json.decode(content, type=list[msgspec.Raw]):
+            yield msgspec.json.format(bytes(raw), indent=-1)
+    except msgspec.DecodeError:
+        yield from map(encode, _array_by_hand(content, place))
+
+
+def _array_by_hand(content: bytes, place: str) -> list[Any]:
+    """What the standard library makes of it: it reads lone surrogates, and says better what is wrong."""
+    try:
+        found: list[Any] = json.loads(content)
+    except ValueError as error:
+        raise ConfigError(f"{place} is no JSON array: {error}") from None
+    return found
+
+
+def _write_array(lines: BinaryIO, out: BinaryIO) -> None:
+    before = b"[\n"
+    for line in lines:
+        out.write(before + line.rstrip(b"\n"))
+        before = b",\n"
+    out.write(b"\n]\n" if before == b",\n" else b"[]\n")
+
+
+# -- CSV -----------------------------------------------------------------------------------------------------
+
+
+def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
+    csv.field_size_limit(MAX_CELL)
+    try:
+        delimiter = _delimiter(path)
+        with _text(path) as file:
+            rows = csv.reader(file, delimiter=delimiter)
+            header = next(rows, [])
+            for row in rows:
+                if len(row) == len(header):
+                    yield rows.line_num, encode(dict(zip(header, row, strict=True)))
+                elif row:
+                    yield BadLine(
+                        rows.line_num,
+                        f"{len(row)} cells where the header has {len(header)}; "
+                        f'put text that contains "{delimiter}" in double quotes',
+                    )
+    except UnicodeDecodeError:
+        raise ConfigError(f"{place} is not UTF-8 text; save it as UTF-8") from None
+    except csv.Error as error:
+        raise ConfigError(f"{place}, line {rows.line_num}, is not CSV: {error}") from None
+
+
+def _delimiter(path: Path) -> str:
+    """What separates the cells, by the header."""
+    with _text(path) as file:
+        header = file.readline()
+    return max(",;\t", key=header.count)
+
+
+def _write_csv(lines: BinaryIO, out: BinaryIO, *, delimiter: str) -> None:
+    names: dict[str, None] = {}
+    for line in lines:
+        names |= dict.fromkeys(json.loads(line))
+    header = [name for name in names if name not in OURS] + list(OURS)
+    lines.seek(0)
+    text = io.TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="", write_through=True)
+    table = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    table.writerow(header)
+    for line in lines:
+        row = json.loads(line)
+        table.writerow([_cell(row.get(name)) for name in header])
+    text.detach()
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+# -- Parquet, and folders of the Hugging Face library --------------------------------------------------------
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ConfigError('Parquet needs the package pyarrow; run: pip install "plaudit[data]"') from None
+    return pyarrow
+
+
+def _batches(path: Path, place: str) -> Iterator[Any]:
+    arrow = _pyarrow()
+    for file in _files(path, place) if path.is_dir() else [path]:
+        try:
+            if file.suffix == ".arrow":
+                with arrow.memory_map(str(file)) as mapped:
+                    for batch in arrow.ipc.open_stream(mapped):
+                        for start in range(0, batch.num_rows, ROWS):
+                            yield batch.slice(start, ROWS)
+            else:
+                with arrow.parquet.ParquetFile(file) as table:
+                    yield from table.iter_batches(batch_size=ROWS)
+        except arrow.ArrowException as error:
+            raise ConfigError(f"{file} cannot be read: {error}") from None
+
+
+def _readable(schema: Any) -> list[str]:
+    """The columns that may be about the text: pictures and other bytes are not read."""
+    types = _pyarrow().types
+    return [
+        field.name
+        for field in schema
+        if not (types.is_binary(field.type) or types.is_large_binary(field.type))
+    ]
+
+
+def _files(folder: Path, place: str) -> list[Path]:
+    """The files of a data set in a folder, in order."""
+    if (state := folder / "state.json").is_file():  # written by Dataset.save_to_disk
+        return [folder / one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
+    if (splits := folder / "dataset_dict.json").is_file():
+        names = json.loads(splits.read_bytes())["splits"]
+        raise ConfigError(f"{place} holds the splits {', '.join(names)}; name one, like {folder / names[0]}")
+    for pattern in ("*.parquet", "data/*.parquet", "*.arrow"):
+        if found := sorted(folder.glob(pattern)):
+            splits_found = sorted({file.name.partition("-")[0] for file in found if "-of-" in file.name})
+            if len(splits_found) > 1:
+                raise ConfigError(
+                    f"{place} holds the splits {', '.join(splits_found)}; name one file, like {found[0]}"
+                )
+            return found
+    there = sorted(file.name for file in folder.iterdir() if file.suffix in FORMATS)[:5]
+    hint = f"name a file in it, like {folder / there[0]}" if there else "it holds no Parquet or Arrow file"
+    raise ConfigError(f"{place} is a folder, and no data set: {hint}")
+
+
+def _write_scored_batches(
+    lines: BinaryIO, out: BinaryIO, *, batches: Callable[[], Iterable[Any]], skipped: Collection[int]
+) -> None:
+    """The columns of the input as they are, with ours beside them."""
+    arrow = _pyarrow()
+    table, number = None, 0
+    for batch in batches():
+        numbers = range(number + 1, number + batch.num_rows + 1)
+        number += batch.num_rows
+        kept = batch.filter(arrow.array([one not in skipped for one in numbers]))
+        theirs = kept.drop_columns([name for name in OURS if name in kept.schema.names])
+        rows = [json.loads(lines.readline()) for _ in range(kept.num_rows)]
+        scored = arrow.Table.from_batches([theirs])
+        for name, column in _our_columns(arrow, rows).items():
+            scored = scored.append_column(name, column)
+        table = table or arrow.parquet.ParquetWriter(out, scored.schema)
+        table.write_table(scored)
+    if table is not None:
+        table.close()
+
+
+def _write_parquet(lines: BinaryIO, out: BinaryIO) -> None:
+    arrow = _pyarrow()
+    rows = [json.loads(line) for line in lines]
+    names = dict.fromkeys(name for row in rows for name in row if name not in OURS)
+    columns = {name: _column(arrow, [row.get(name) for row in rows]) for name in names}
+    arrow.parquet.write_table(arrow.table(columns | _our_columns(arrow, rows)), out)
+
+
+def _column(arrow: Any, values: list[Any]) -> Any:
+    """Values as a column; as JSON text where they are of different types."""
+    try:
+        return arrow.array(values)
+    except arrow.ArrowException:
+        return arrow.array([None if value is None else json.dumps(value) for value in values])
+
+
+def _our_columns(arrow: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    judges = [json.dumps(row["judge"]) for row in rows]
+    texts = {name: [row.get(name) for row in rows] for name in ("status", "reason", "error")}
+    return {
+        "score": arrow.array([row["score"] for row in rows], arrow.float64()),
+        "status": arrow.array(texts["status"], arrow.string()),
+        "reason": arrow.array(texts["reason"], arrow.string()),
+        "judge": arrow.array(judges, arrow.string()),
+        "error": arrow.array(texts["error"], arrow.string()),
+    }
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def _binary(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
+
+
+def _text(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(_binary(path), "utf-8-sig", newline="")

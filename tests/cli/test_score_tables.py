@@ -1,0 +1,87 @@
+"""`plaudit score` on data as it is: other formats, other field names."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+from simulated_judge import Simulator
+
+from plaudit.cli import app
+
+ROWS = [{"question": f"{number} + 1?", "answer": f"{number + 1}"} for number in range(5)]
+
+
+def score(simulator: Simulator, *arguments: object) -> Result:
+    given = ["score", *map(str, arguments), "--base-url", simulator.url]
+    return CliRunner().invoke(app, given)
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "in.csv"
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, ["question", "answer"])
+        table.writeheader()
+        table.writerows(ROWS)
+    return path
+
+
+def test_csv_in_csv_out_and_one_line_says_what_was_read(
+    simulator: Simulator, csv_file: Path, tmp_path: Path
+) -> None:
+    result = score(simulator, csv_file, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("prompt from 'question', response from 'answer'") == 1
+    with (tmp_path / "out.csv").open(newline="") as file:
+        scored = list(csv.DictReader(file))
+    assert [row["question"] for row in scored] == [row["question"] for row in ROWS]
+    assert all(float(row["score"]) >= 0 and row["status"] == "ok" for row in scored)
+
+
+def test_the_name_of_the_output_may_ask_for_another_format(
+    simulator: Simulator, csv_file: Path, tmp_path: Path
+) -> None:
+    for name in ("out.jsonl", "out.json", "out.parquet"):
+        assert score(simulator, csv_file, "-o", tmp_path / name).exit_code == 0
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["question"] for line in json.loads((tmp_path / "out.json").read_bytes())] == [
+        line["question"] for line in lines
+    ]
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["score"] for row in table] == [line["score"] for line in lines]
+
+
+def test_a_folder_in_gives_a_folder_out(simulator: Simulator, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "set" / "part.parquet")
+    result = score(simulator, tmp_path / "set", "-o", tmp_path / "scored")
+    assert result.exit_code == 0, result.output
+    table = pyarrow.parquet.read_table(tmp_path / "scored" / "data.parquet")
+    assert table["question"].to_pylist() == [row["question"] for row in ROWS]
+    assert None not in table["score"].to_pylist()
+
+
+def test_other_fields_are_named_by_options(simulator: Simulator, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"task": "1+1?", "text": "2"}\n')
+    refused = score(simulator, source, "-o", out)
+    assert refused.exit_code == 2
+    assert "--prompt-field" in refused.stderr
+    assert "its fields are: task, text" in refused.stderr
+    result = score(simulator, source, "-o", out, "--prompt-field", "task", "--response-field", "text")
+    assert result.exit_code == 0, result.output
+
+
+def test_bad_rows_of_parquet_are_left_out_of_the_table(simulator: Simulator, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    rows = [{**row, "answer": None if number == 2 else row["answer"]} for number, row in enumerate(ROWS)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), source)
+    assert score(simulator, source, "-o", out, "--skip-bad").exit_code == 0
+    table = pyarrow.parquet.read_table(out)
+    assert table["question"].to_pylist() == [row["question"] for row in rows if row["answer"]]
