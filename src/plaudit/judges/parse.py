@@ -476,7 +476,7 @@ def _limit(value: object) -> float:
 def _statement(key: str) -> re.Pattern[str]:
     """A line that states the value of the key."""
     return re.compile(
-        r"^[\W_]{0,8}(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
+        r"^(?:[^\w\n]|_){0,8}+(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
         rf"{re.escape(key)}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
         r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b(?:\s?(?:/|out of)\s?\d+)?",
         re.IGNORECASE | re.MULTILINE,
