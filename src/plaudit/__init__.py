@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from plaudit.openai_manager import AsyncOpenAIManager, AsyncOpenAIWorker
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
+    from plaudit.service.client import connect
     from plaudit.types import (
         Cause,
         ChatRequest,
@@ -180,6 +181,7 @@ __all__ = [
     "Yes",
     "acompute_score",
     "compute_score",
+    "connect",
     "get_request_hash",
     "load_judge",
     "unit_score",
@@ -208,6 +210,7 @@ _HOMES = {
     "plaudit.openai_manager": "AsyncOpenAIManager AsyncOpenAIWorker",
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
+    "plaudit.service.client": "connect",
     "plaudit.types": (
         "Cause ChatRequest EmbedRequest Failure GenerateRequest LikelihoodRequest Message RateHeaders "
         "Reply Request Sample Source Status TokenChoice Usage Verdict"

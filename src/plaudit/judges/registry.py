@@ -45,6 +45,8 @@ class Kind:
     options: Mapping[str, Any]
     """Every option with its type."""
     required: tuple[str, ...]
+    classes: tuple[type[Any], ...] = ()
+    """What it builds."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -88,6 +90,49 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
     except ConfigError as error:
         key = (*at, *_key_of(error.setting))
         raise BadOption(error.message, key=key, value=error.value) from None
+
+
+def describe(judge: Judge | Panel) -> dict[str, Any]:
+    """The judge's kind and options as plain data, from which `build` makes an equal one.
+
+    Raises:
+        ConfigError: it is of no kind that has a name, or an option of it is no plain data.
+    """
+    name = _name_of(judge)
+    options: dict[str, Any] = {}
+    try:
+        for option in options_of(name) if name else ():
+            value = getattr(judge, _ATTRIBUTES.get((type(judge), option), option), None)
+            if value is not None:
+                options[option] = _plain(value)
+    except TypeError:  # a function, say
+        name = ""
+    if not name:
+        raise ConfigError(
+            f"is a {type(judge).__name__} that cannot be sent as data: use a judge of one of the kinds "
+            f"{', '.join(_KINDS)} with plain options, or an Engine in this process",
+            setting="judge",
+        )
+    if build(name, options).version != judge.version:
+        raise ConfigError(
+            f"cannot be sent as data: its options do not say all about this {name}", setting="judge"
+        )
+    return {"kind": name, **options}
+
+
+def _name_of(judge: object) -> str:
+    """The kind of a judge; empty where it is of none."""
+    return next((name for name, kind in _KINDS.items() if type(judge) in kind.classes), "")
+
+
+def _plain(value: Any) -> Any:
+    if _name_of(value):
+        return describe(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return msgspec.to_builtins(value)
 
 
 # --- values -------------------------------------------------------------------------------------------------
@@ -188,7 +233,7 @@ def _kind_of(build: type[Any]) -> Kind:
     hints = get_type_hints(build.__init__)
     parameters = signature(build).parameters.values()
     required = tuple(item.name for item in parameters if item.default is Parameter.empty)
-    return Kind(build, {item.name: hints.get(item.name, Any) for item in parameters}, required)
+    return Kind(build, {item.name: hints.get(item.name, Any) for item in parameters}, required, (build,))
 
 
 def _checklist(*, calls: int | Literal["one", "each"] = "one", **options: Any) -> Judge | Panel:
@@ -198,13 +243,20 @@ def _checklist(*, calls: int | Literal["one", "each"] = "one", **options: Any) -
     return SplitChecklist(per_call=1 if calls == "each" else calls, **options)
 
 
+_ATTRIBUTES = {(Jury, "combine"): "rule", (SplitChecklist, "calls"): "per_call"}
+"""Where a judge keeps an option that it has no attribute of the same name for."""
 _CRITERION = _kind_of(Criterion).options
 _one_call = _kind_of(Checklist)
 _KINDS: dict[str, Kind] = {
     "rubric": _kind_of(Rubric),
     "yes": _kind_of(Yes),
     "reference": _kind_of(Reference),
-    "checklist": Kind(_checklist, {**_one_call.options, "calls": int | Literal["one", "each"]}, ()),
+    "checklist": Kind(
+        _checklist,
+        {**_one_call.options, "calls": int | Literal["one", "each"]},
+        (),
+        (Checklist, SplitChecklist),
+    ),
     "monitor": _kind_of(Monitor),
     "expected": _kind_of(Expected),
     "likelihood": _kind_of(Likelihood),
