@@ -87,3 +87,8 @@ def test_a_failure_travels_between_processes_and_into_json_lines() -> None:
     assert (written["status"], written["judge"]["cause"]) == ("failed", "rate_limited")
     assert written["cause"] == "mine"
     assert "cause" not in msgspec.json.decode(render(line, Verdict(1.0, Status.OK)))["judge"]
+
+
+def test_a_failure_goes_to_another_process_without_facts_too() -> None:
+    verdict = Verdict.failed(errors.UnreadableVerdict("two scores").failure, "two scores")
+    assert pickle.loads(pickle.dumps(verdict)) == verdict

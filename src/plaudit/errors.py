@@ -68,7 +68,7 @@ class PlauditError(Exception):
     @property
     def failure(self) -> Failure:
         """The error as data."""
-        return Failure(self.cause, self.facts)
+        return Failure(self.cause, dict(self.facts))  # a plain dict, which can be pickled
 
 
 class ConfigError(PlauditError, ValueError):

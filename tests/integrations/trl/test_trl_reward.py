@@ -13,9 +13,10 @@ from choosy import JUDGE, Choosy
 from complaints import about
 from loopback import HANGING, INSTANT, loopback, taking
 
-from plaudit import Engine, Group, Monitor, Reference, Rubric, Sample
+from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Price, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
+from plaudit.integrations.trl.shared_engine import rank_share
 from plaudit.integrations.trl.trainer_facts import check_version, warn_of_split
 from plaudit.rewards import Component, LengthPenalty, RuleReward
 from plaudit.rewards.failure import OnFailure
@@ -271,12 +272,24 @@ def test_a_group_that_is_split_over_processes_is_warned_of(caplog: pytest.LogCap
     assert not warn_of_split(["0"], None)
 
 
-def test_ceilings_in_several_processes_are_warned_of(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_parts_of_the_ranks_add_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = Endpoint("http://host/v1", model="m", max_concurrent=5, price=Price(1.0, 1.0))
+    limited = EngineConfig(endpoints=(endpoint,), rpm=61, budget=10.0)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    parts = []
+    for rank in range(4):
+        monkeypatch.setenv("RANK", str(rank))
+        parts.append(rank_share(limited))
+    assert [part.rpm for part in parts] == [16, 15, 15, 15]
+    assert [part.endpoints[0].max_concurrent for part in parts] == [2, 1, 1, 1]
+    assert sum(part.budget or 0.0 for part in parts) == 10.0
+    assert {part.tpm for part in parts} == {None}
+
+
+def test_a_limit_that_no_rank_could_keep_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "8")
-    reward_function(JUDGE, rpm=60, **Wishing().options)
-    assert "rpm=60 holds in each of the 8 training processes, which makes 480 in all" in caplog.text
+    with pytest.raises(ConfigError, check=about("rpm")):
+        reward_function(JUDGE, rpm=6, **Wishing().options)
 
 
 # -- bad input --------------------------------------------------------------------------------------------

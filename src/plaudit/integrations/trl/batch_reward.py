@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from plaudit.engine import Engine, configure
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
+from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, Turn, combine, rank_and_count, turn
 from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
@@ -22,7 +23,7 @@ from plaudit.judges.check import Demanding
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
-from plaudit.rewards import Reward, Rewards
+from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
 from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
@@ -32,7 +33,7 @@ log = logging.getLogger("plaudit")
 
 Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 """A reward function as TRL knows them: `f(prompts=, completions=, completion_ids=, **columns) -> list`."""
-JUDGE, MONITOR, LENGTH = "judge", "monitor", "length"
+JUDGE, MONITOR = "judge", "monitor"
 Judges = Mapping[str, Judge | Panel]
 WINDOW = 200
 """Rows over which failures are counted; all of a batch, where it has more."""
@@ -96,7 +97,8 @@ class BatchReward:
         self._given = engine
         self._configured = None if engine is not None else configure(load({}), **options)
         self._has_penalty = any(component.name == LENGTH for component in reward.components)
-        self._needs_groups = self._has_penalty or any(map(compares, judges.values()))
+        self._compares = any(map(compares, judges.values()))
+        self._needs_groups = self._has_penalty or self._compares
         self._start()
 
     def _start(self) -> None:
@@ -141,7 +143,19 @@ class BatchReward:
                 "are missing, and a length penalty counts them; pass them, or no penalty=",
                 setting="completion_ids",
             )
-        samples = self._samples(prompts, completions, columns, trainer_of(columns))
+        with turn() as place:
+            return await self._rewards(place, prompts, completions, completion_ids, columns)
+
+    async def _rewards(
+        self,
+        place: Turn,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Sequence[int]] | None,
+        columns: Mapping[str, Any],
+    ) -> list[float | None]:
+        trainer = trainer_of(columns)
+        samples = self._samples(prompts, completions, columns, trainer)
         asked = self._collected(samples)
         start = asyncio.get_running_loop().time()
         try:
@@ -155,12 +169,20 @@ class BatchReward:
             raise
         waited = asyncio.get_running_loop().time() - start
         lengths = None if completion_ids is None else [len(ids) for ids in completion_ids]
-        rewards = self._reward.combine(samples, verdicts=verdicts, lengths=lengths)
+        combined = await combine(
+            self._reward,
+            samples,
+            verdicts=verdicts,
+            lengths=lengths,
+            generations=self._generations(trainer),
+            place=place,
+        )
+        rewards = combined.here
         numbers = metrics(
             verdicts=verdicts[JUDGE], summary=asked.summary(JUDGE), rewards=rewards, lengths=lengths
         )
         self._show(columns, verdicts, {**numbers, "judge/wait_s": waited})
-        self._check(rewards, verdicts)
+        self._check(combined)
         return rewards.values
 
     def submit(
@@ -187,13 +209,17 @@ class BatchReward:
     ) -> list[Sample]:
         if not self._has_begun:
             warn_of_others(trainer, self)
-        generations = self._batch.num_generations or generations_of(trainer)
+        generations = self._generations(trainer)
         samples = samples_of(
             prompts, completions, columns, reference=self._batch.reference, num_generations=generations
         )
-        if self._needs_groups and not self._has_warned_of_split:
+        has_parts = rank_and_count()[1] > 1 and not self._compares  # then groups are put together again
+        if self._needs_groups and not has_parts and not self._has_warned_of_split:
             self._has_warned_of_split = warn_of_split([str(sample.group) for sample in samples], generations)
         return samples
+
+    def _generations(self, trainer: Any) -> int | None:
+        return self._batch.num_generations or generations_of(trainer)
 
     def _ask(self, samples: Sequence[Sample]) -> SubmittedBatch:
         asked = SubmittedBatch(self._engine, self._judges, samples, deadline=self._batch.deadline)
@@ -247,8 +273,9 @@ class BatchReward:
                 log_extra(f"{name}_status", [verdict.status.value for verdict in given])
                 log_extra(f"{name}_reason", [verdict.reason or verdict.error or "" for verdict in given])
 
-    def _check(self, rewards: Rewards, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
-        """Say what failed; raise once it is too much."""
+    def _check(self, combined: CombinedRewards) -> None:
+        """Say what failed; raise once it is too much, on every rank alike."""
+        rewards, verdicts = combined.everywhere, combined.verdicts
         rows, failed = len(rewards.rows), sum(rewards.failures.values())
         judged = sum(verdict.status is Status.OK for verdict in verdicts[JUDGE])
         complaint = self._watch.complaint(rows=rows, failed=failed, judged=judged)
@@ -264,6 +291,8 @@ class BatchReward:
                 f'{complaint}; the commonest error is "{error}"; what was judged is stored, so resuming from '
                 "the last checkpoint pays for nothing twice; max_failure_rate= of reward_function allows more"
             )
+        if rank_and_count()[0]:
+            return  # the first one says it
         by_status = ", ".join(f"{count} {status}" for status, count in rewards.failures.items())
         log.warning("%d of %d completions have no verdict (%s): %s", failed, rows, by_status, error)
 

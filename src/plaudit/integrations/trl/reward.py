@@ -16,13 +16,13 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.integrations.trl.batch_reward import (
     JUDGE,
-    LENGTH,
     MONITOR,
     BatchOptions,
     BatchReward,
     RewardFunction,
     Rule,
 )
+from plaudit.integrations.trl.ranks import LENGTH
 from plaudit.integrations.trl.shared_engine import check_options
 from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor

@@ -6,9 +6,10 @@ import difflib
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from plaudit.config import EngineConfig
+from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
@@ -16,7 +17,8 @@ from plaudit.settings import ConfigOptions
 
 log = logging.getLogger("plaudit")
 
-CEILINGS = ("max_concurrent", "rpm", "tpm", "budget")
+COUNTED = ("max_concurrent", "rpm", "tpm")
+CEILINGS = (*COUNTED, "budget")
 ENGINE_OPTIONS = ("url", *ConfigOptions.__annotations__, "transport", "ledger")
 _engines: list[tuple[tuple[EngineConfig, dict[str, Any]], Engine]] = []
 
@@ -37,23 +39,39 @@ def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:
     for known, engine in _engines:
         if known == wanted:
             return engine
-    _warn_of_processes(config)
-    engine = Engine.from_config(config, **{**live, "observers": live["observers"] or [Log()]})
+    share = rank_share(config)
+    engine = Engine.from_config(share, **{**live, "observers": live["observers"] or [Log()]})
     _engines.append((wanted, engine))
     return engine
 
 
-def _warn_of_processes(config: EngineConfig) -> None:
-    """A ceiling holds in each process, and a trainer may have several."""
-    count = int(os.environ.get("WORLD_SIZE") or 1)
-    for name in CEILINGS:
-        limit = getattr(config, name)
-        if count > 1 and limit is not None:
-            log.warning(
-                "%s=%s holds in each of the %d training processes, which makes %s in all; divide it by %d",
-                name,
-                limit,
-                count,
-                limit * count,
-                count,
+def rank_share(config: EngineConfig) -> EngineConfig:
+    """A rank's part of every limit, so that all ranks together keep it. Ranks have equally many rows."""
+    rank, count = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
+    if count <= 1:
+        return config
+    limits = {name: getattr(config, name) for name in CEILINGS if getattr(config, name) is not None}
+    if limits:
+        log.info(
+            "each of %d ranks has its part of %s", count, ", ".join(f"{n}={v}" for n, v in limits.items())
+        )
+    endpoints = tuple(replace(one, **_parts(one, rank, count)) for one in config.endpoints)
+    budget = None if config.budget is None else config.budget / count
+    return replace(config, **_parts(config, rank, count), budget=budget, endpoints=endpoints)
+
+
+def _parts(limited: EngineConfig | Endpoint, rank: int, count: int) -> dict[str, Any]:
+    """This rank's part of the limits that are whole numbers; the first ranks have one more."""
+    parts: dict[str, Any] = {}
+    for name in COUNTED:
+        limit = getattr(limited, name)
+        if limit is not None and limit < count:
+            raise ConfigError(
+                f"is less than one for each of the {count} ranks; start one `plaudit serve` with this limit, "
+                "and give reward_function its URL without a limit",
+                setting=name,
+                value=limit,
             )
+        if limit is not None:
+            parts[name] = limit // count + (rank < limit % count)
+    return parts
