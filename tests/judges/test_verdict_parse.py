@@ -269,3 +269,7 @@ def test_the_same_verdict_thousands_of_times_is_one_verdict() -> None:
 
 def test_long_reasoning_does_not_make_a_reply_too_long() -> None:
     assert score("<think>" + "hm " * MAX_REPLY + "</think>" + OWN) == 7.0
+
+
+def test_a_byte_order_mark_before_the_verdict_is_passed_over() -> None:
+    assert single_object(Reply('\ufeff{"reason": "right", "score": 7}'))["score"] == 7

@@ -152,6 +152,7 @@ _OPENED = re.compile(rf"^[ \t]{{0,40}}(?:{OPEN})", re.MULTILINE)
 
 def _after_reasoning(text: str) -> str:
     """What follows the last tag that closes reasoning; a tag inside an object is quoted there."""
+    text = text.removeprefix("\ufeff")  # some servers' byte order mark
     tail = text[-MAX_REPLY:]
     start = 0
     tags = list(_CLOSED.finditer(tail))
