@@ -7,7 +7,7 @@ from plaudit.compute_score import acompute_score, compute_score
 
 if TYPE_CHECKING:
     from plaudit.caches import Cache, MemoryCache, SqliteCache
-    from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Secret
+    from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Sampling, Secret
     from plaudit.engine import Engine
     from plaudit.errors import (
         BatchFailed,
@@ -161,6 +161,7 @@ __all__ = [
     "RetryPlanned",
     "Rubric",
     "Sample",
+    "Sampling",
     "Secret",
     "SendAgain",
     "Source",
@@ -189,7 +190,7 @@ __all__ = [
 
 _HOMES = {
     "plaudit.caches": "Cache MemoryCache SqliteCache",
-    "plaudit.config": "UNSET Endpoint EngineConfig Price Secret",
+    "plaudit.config": "UNSET Endpoint EngineConfig Price Sampling Secret",
     "plaudit.engine": "Engine",
     "plaudit.errors": (
         "BatchFailed BudgetSpent CacheError ConfigError CutOff Declined EndpointRefused EngineClosed "

@@ -152,6 +152,7 @@ class _Work:
                 self._lanes, config, emit=emit, on_room=on_room, ledger=self._plan.ledger
             ),
             self._cache,
+            sampling=config.sampling,
             emit=emit,
             journal=self._journal,
             on_finished=self._on_finished,

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+import msgspec
+
 from plaudit.errors import ConfigError
+from plaudit.types import ChatRequest
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
@@ -103,6 +107,90 @@ class Price:
 
     prompt: float
     completion: float
+    cached_prompt: float | None = None
+    """For prompt tokens that the endpoint had in its cache; None: the same as for others."""
+
+    def cost(self, *, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """US dollars for so many tokens; the cached ones are among those of the prompt."""
+        cached = min(cached_tokens, prompt_tokens) if self.cached_prompt is not None else 0
+        rest = prompt_tokens - cached
+        return (
+            rest * self.prompt + cached * (self.cached_prompt or 0.0) + completion_tokens * self.completion
+        ) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How replies are generated, as far as it is not left to the judge and the endpoint (None).
+
+    Raises:
+        ConfigError: a value makes no sense, or `extra` has a field that is not free.
+    """
+
+    max_tokens: int | None = None
+    """Tokens that a reply may have, reasoning included. Judges that want one word keep their own."""
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    """`none`, `low`, `medium`, `high`, or what else the model takes."""
+    extra: Mapping[str, Any] | None = field(default=None, hash=False)
+    """More fields of a request's body, like {"chat_template_kwargs": {"enable_thinking": False}}."""
+
+    def __post_init__(self) -> None:
+        for name, low, high, kind in (
+            ("max_tokens", 1, math.inf, "a whole number of 1 or more"),
+            ("temperature", 0, math.inf, "a number of 0 or more"),
+            ("top_p", 0, 1, "a number from 0 to 1"),
+            ("seed", -math.inf, math.inf, "a whole number"),
+        ):
+            value = getattr(self, name)
+            is_right = isinstance(value, int | (float if name in ("temperature", "top_p") else int))
+            if value is not None and (not is_right or isinstance(value, bool) or not low <= value <= high):
+                raise ConfigError(f"should be {kind}", setting=name, value=value)
+        if self.extra is not None:
+            _check_extra(self.extra)
+
+    def applied(self, request: ChatRequest) -> ChatRequest:
+        """The request with what is said here in place of its own."""
+        changes: dict[str, Any] = {
+            name: value
+            for name in ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort")
+            if (value := getattr(self, name)) is not None
+        }
+        if request.top_logprobs:
+            changes.pop("max_tokens", None)
+        if self.extra:
+            changes["extra"] = {**request.extra, **self.extra}
+        return replace(request, **changes) if changes else request
+
+
+def _check_extra(extra: object) -> None:
+    if not isinstance(extra, Mapping) or not all(isinstance(name, str) for name in extra):
+        raise ConfigError('should be a table, like {"top_k": 20}', setting="extra", value=extra)
+    for name in extra:
+        if name in _OWN_FIELDS:
+            hint = "has an option of its own" if name in Sampling.__slots__ else "is for the engine to fill"
+            raise ConfigError(f"has a field {name!r}, which {hint}; leave it out", setting="extra")
+    try:
+        msgspec.json.encode(extra)
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:
+        raise ConfigError(f"has no JSON form ({error})", setting="extra") from None
+
+
+_OWN_FIELDS = {
+    *("model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens", "temperature"),
+    *("top_p", "seed", "reasoning_effort", "response_format", "format", "logprobs", "top_logprobs"),
+}
+_OWN_HEADERS = {
+    "content-type",
+    "content-length",
+    "transfer-encoding",
+    "host",
+    "connection",
+    "accept-encoding",
+}
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +218,9 @@ class Endpoint:
     """
     is_direct: bool = False
     """Whether to pass by the proxies that the environment names, as for a server of our own."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """More headers of every request, like {"X-Team": "rl"}. They are no part of cache keys: where one chooses
+    another model, give the endpoint an `identity`."""
     query: str = field(default="", repr=False)
     """Goes with every request, like `api-version=2024-10-21`; taken from the URL, if it has one."""
 
@@ -146,6 +237,7 @@ class Endpoint:
             base = urlunsplit((*parts[:2], route.removesuffix("/completions").removesuffix("/chat"), "", ""))
             raise _bad_url(self.url, f"is a single route; give the base URL, {base}")
         _check_limits(self)
+        _check_headers(self.headers)
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
         if kind == "openai" and not path:
@@ -211,8 +303,16 @@ class EngineConfig:
     """Whether the journal keeps texts; without, it has numbers and hashes only."""
     run: str = ""
     """What the journal calls this run; empty: a name made of the time."""
+    max_tokens: int | None = None
+    """Options of every request to a judge, in place of the judge's own; see `Sampling`."""
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    extra: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
+        assert self.sampling  # which raises ConfigError where an option makes no sense
         object.__setattr__(self, "endpoints", tuple(self.endpoints))
         object.__setattr__(self, "observers", tuple(self.observers))
         _check_limits(self)
@@ -247,6 +347,13 @@ class EngineConfig:
         return "+".join(sorted({endpoint.identity or endpoint.model for endpoint in self.endpoints}))
 
     @property
+    def sampling(self) -> Sampling:
+        """What it says of how replies are generated."""
+        return Sampling(
+            self.max_tokens, self.temperature, self.top_p, self.seed, self.reasoning_effort, self.extra
+        )
+
+    @property
     def has_rates(self) -> bool:
         """Whether requests or tokens a minute are limited, for the engine or for an endpoint."""
         return bool(self.rpm or self.tpm or any(one.rpm or one.tpm for one in self.endpoints))
@@ -266,7 +373,7 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
                 yield from _differences(f"endpoints[{number}].", *pair)
         elif item.name == "endpoints":
             yield f"endpoints are {len(one)} there and {len(other)} here"
-        elif item.name == "api_key":
+        elif item.name in ("api_key", "headers"):
             yield f"{name} differs" if one and other else f"{name} is set only {'there' if one else 'here'}"
         else:
             yield f"{name} is {one!r} there and {other!r} here"
@@ -279,6 +386,19 @@ def _check_limits(config: Endpoint | EngineConfig) -> None:
             raise ConfigError(
                 "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
             )
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Raise ConfigError for what no header can be. It never shows a value: that may be a key."""
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER.fullmatch(name):
+            raise ConfigError(f"has {name!r}, which is no name of a header", setting="headers")
+        if name.lower() in _OWN_HEADERS:
+            raise ConfigError(f"has {name}, which is for the client to fill; leave it out", setting="headers")
+        if name.lower() == "authorization":
+            raise ConfigError("has Authorization; give the key as api_key instead", setting="headers")
+        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+            raise ConfigError(f"has a value for {name} that no header can carry", setting="headers")
 
 
 def _parsed(url: str) -> tuple[SplitResult, int | None]:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
-from plaudit.types import Cause, Failure, RateHeaders
+from plaudit.types import Cause, Failure, RateHeaders, Usage
 
 
 class _NoValue(enum.Enum):
@@ -240,6 +240,16 @@ class CutOff(UnreadableVerdict):
     """The reply ends at its token limit, before the verdict."""
 
     cause = Cause.CUT_OFF
+
+
+def cut_off(usage: Usage, *, max_tokens: int) -> CutOff:
+    """The error for a reply that ended at its token limit although it had more room than at first."""
+    tokens, thought = usage.completion_tokens or max_tokens, usage.reasoning_tokens
+    reasoning = f", {thought:,} of them reasoning" if thought else ""
+    return CutOff(
+        f"the reply was cut off after {tokens:,} tokens{reasoning}; raise max_tokens above {max_tokens:,}, "
+        "or lower reasoning_effort"
+    ).with_facts(tokens=tokens, reasoning_tokens=thought, max_tokens=max_tokens)
 
 
 class Declined(JudgeError):

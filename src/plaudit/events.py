@@ -86,6 +86,9 @@ class Summary:
     latency_p95_s: float | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompts', those that endpoints had in their caches; of the completions', those of reasoning."""
+    reasoning_tokens: int = 0
     cost: float | None = None
     """US dollars; None where no endpoint has a price."""
     score_mean: float | None = None

@@ -34,7 +34,7 @@ from plaudit.config import (
     default_cache,
     without_password,
 )
-from plaudit.errors import ConfigError, as_argument, spelling
+from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
 
 T = TypeVar("T")
@@ -104,6 +104,27 @@ class Settings:
         metavar="FILE.gguf",
         section="Judge",
     )
+    max_tokens: int | None = _setting(
+        None, "Tokens of a reply, reasoning included (default: the judge's)", metavar="N", section="Requests"
+    )
+    temperature: float | None = _setting(
+        None, "Sampling temperature (default: the judge's own, mostly 0)", metavar="T", section="Requests"
+    )
+    top_p: float | None = _setting(
+        None, "Share of the probability to sample from (default: the endpoint's)", section="Requests"
+    )
+    seed: int | None = _setting(
+        None, "Seed of the sampling (default: none is sent)", metavar="N", section="Requests"
+    )
+    reasoning_effort: str | None = _setting(
+        None, "low, medium, high, or another (default: the endpoint's)", metavar="WORD", section="Requests"
+    )
+    extra: Mapping[str, Any] | None = _setting(
+        None, 'More body fields, like {"top_k": 20} (default: none)', metavar="JSON", section="Requests"
+    )
+    headers: Mapping[str, str] | None = _setting(
+        None, 'More headers, like {"X-Team": "rl"} (default: none)', metavar="JSON", section="Requests"
+    )
     max_concurrent: int | None = _setting(
         None,
         "Ceiling on calls at once, over all endpoints (default: adaptive concurrency)",
@@ -124,6 +145,9 @@ class Settings:
         "US dollars for a million prompt tokens, and for a million completion tokens",
         metavar="IN OUT",
         section="Limits",
+    )
+    cached_price: float | None = _setting(
+        None, "Price of a million cached prompt tokens (default: as others)", metavar="USD", section="Limits"
     )
     timeout: float = _setting(
         120.0, "Seconds one call may take (default: 120)", metavar="S", section="Limits"
@@ -248,6 +272,18 @@ class EngineOptions(TypedDict, total=False):
     """Whether the journal keeps texts, or numbers and hashes only."""
     run: str | Unset
     """What the journal calls this run."""
+    max_tokens: int | Unset | None
+    """Tokens that a reply may have, reasoning included; None: the judge's own limit."""
+    temperature: float | Unset | None
+    """Sampling temperature; None: the judge's own."""
+    top_p: float | Unset | None
+    seed: int | Unset | None
+    reasoning_effort: str | Unset | None
+    """`none`, `low`, `medium`, `high`, or what else the model takes."""
+    extra: Mapping[str, Any] | Unset | None
+    """More fields of each request's body."""
+    headers: Mapping[str, str]
+    """More headers of each request to the URL."""
 
 
 class ConfigOptions(EngineOptions, total=False):
@@ -259,19 +295,12 @@ class ConfigOptions(EngineOptions, total=False):
     """Import paths, like `package.module:name`."""
 
 
+SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort", "extra")
+"""Settings of each request to a judge."""
 _SHARED = (
-    "max_concurrent",
-    "rpm",
-    "tpm",
-    "budget",
-    "timeout",
-    "hedge",
-    "client",
-    "observers",
-    "journal_max_mb",
-    "journal_text",
-    "run",
-)
+    "max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "client", "observers",
+    "journal_max_mb", "journal_text", "run", *SAMPLING,
+)  # fmt: skip
 """Settings that an EngineConfig has under the same names."""
 
 
@@ -302,10 +331,11 @@ def engine_config(
         )
     url = url or other
     endpoints = given.get("endpoints") or ()
-    named = {name: given[name] for name in ("model", "api_key") if given.get(name)}
+    named = {name: given[name] for name in ("model", "api_key", "headers") if given.get(name)}
     if endpoints and (url or named):
         raise ConfigError(
-            "come with their own URL, model and key; leave out url=, model= and api_key=", setting="endpoints"
+            "come with their own URL, model, key and headers; leave out url=, model=, api_key= and headers=",
+            setting="endpoints",
         )
     if not (endpoints or url or settings.base_url):
         raise ConfigError(
@@ -335,8 +365,13 @@ def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
 
 def _common(settings: Settings, **named: Any) -> dict[str, Any]:
     """What the endpoints of the settings have in common."""
-    price = Price(*settings.price) if settings.price else None
-    return {"model": settings.model, "api_key": settings.api_key, "price": price, **named}
+    common = {"model": settings.model, "api_key": settings.api_key, "price": price_of(settings)}
+    return {**common, "headers": settings.headers or {}, **named}
+
+
+def price_of(settings: Settings) -> Price | None:
+    """The price of the settings' endpoints, if they name one."""
+    return Price(*settings.price, settings.cached_price) if settings.price else None
 
 
 def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:
@@ -451,6 +486,9 @@ def _checked(name: str, value: Any, *, is_text: bool) -> Any:
     shown = without_password(value) if isinstance(value, str) and name == "base_url" else value
     if is_list and isinstance(value, str):
         value = value.replace(",", " ").split()
+    if get_origin(_plain(kind)) is Mapping:
+        shown = NO_VALUE if name == "headers" else value
+        value = _table(name, value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
     except msgspec.ValidationError:
@@ -467,6 +505,16 @@ def _checked(name: str, value: Any, *, is_text: bool) -> Any:
     return converted
 
 
+def _table(name: str, value: Any) -> Any:
+    """A table, which a variable or an option has as JSON. The error shows no value: it may hold a key."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        raise ConfigError('is no JSON; write it like {"name": "value"}', setting=name) from None
+
+
 def _complaint(name: str, value: Any) -> str:
     numbers = [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, float)]
     if not all(math.isfinite(number) for number in numbers):
@@ -477,7 +525,7 @@ def _complaint(name: str, value: Any) -> str:
         return "leaves the journal no room; give megabytes, above 0"
     if name in ("timeout", "deadline") and value <= 0:
         return "leaves no time at all; use more than 0 seconds"
-    if name in ("budget", "price") and min(numbers) < 0:
+    if name in ("budget", "price", "cached_price") and min(numbers) < 0:
         return "is negative; give US dollars, 0 or more"
     if name == "base_url" and any(_has_credentials(url) for url in value):
         return "carries a user or a password; put a key into OPENAI_API_KEY, and leave them out of the URL"
@@ -538,6 +586,8 @@ def _words(kind: Any) -> str:
         return " or ".join(get_args(plain))
     if plain == tuple[float, float]:
         return "two numbers, like 0 10"
+    if get_origin(plain) is Mapping:
+        return 'a table, like {"name": "value"}'
     if plain == tuple[str, ...]:
         return "a URL or a list of URLs"
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(plain, "text, in quotes")

@@ -27,17 +27,30 @@ class Sample:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+ROOM = 2048
+"""Tokens that a reply may have by default: a verdict takes a hundred, the reasoning before it the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What a judge asks: a conversation to be continued. The default kind of request."""
 
     messages: tuple[Message, ...]
-    max_tokens: int = 512
+    max_tokens: int = ROOM
+    """Tokens that the reply may have, its reasoning included."""
     temperature: float = 0.0
     schema: Mapping[str, Any] | None = None
     """JSON schema the reply should follow, where the endpoint can enforce one."""
     top_logprobs: int = 0
     """How many alternatives per token the reply should carry; 0 for none (20 at most on OpenAI)."""
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    """`low`, `medium`, `high`, or what else the model takes."""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """More fields of the request's body, like `chat_template_kwargs`."""
+    is_fixed: bool = False
+    """Whether it is sent as it is: without the engine's own options, and never with more tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,20 @@ class Usage:
     completion_tokens: int = 0
     cost: float | None = None
     """US dollars, from the reply (some gateways report it) or from the endpoint's price."""
+    cached_tokens: int = 0
+    """Of the prompt's: those that the endpoint had in its cache, and may charge less for."""
+    reasoning_tokens: int = 0
+    """Of the completion's: those of reasoning, where the endpoint counts them."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(costs) if costs else None,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +152,8 @@ class Reply:
     """`stop`, `length` (truncated), `content_filter` (refused), or what the endpoint said."""
     refusal: str | None = None
     """The endpoint's own refusal field, where it has one."""
+    reasoning: str = ""
+    """What the model thought before it answered, where the endpoint gives it apart from the text."""
     usage: Usage = Usage()
     tokens: tuple[TokenChoice, ...] = ()
     vectors: tuple[tuple[float, ...], ...] = ()

@@ -200,7 +200,8 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
     assert " ".join(numbers) == (
         "lines scored failed skipped seconds rate by_status by_source errors calls retries hedges "
         "rate_limited "
-        "latency_p50_s latency_p95_s prompt_tokens completion_tokens cost score_mean score_std model output "
+        "latency_p50_s latency_p95_s prompt_tokens completion_tokens cached_tokens "
+        "reasoning_tokens cost score_mean score_std model output "
         "exit_status endpoints"
     )
     assert numbers["lines"] == 3

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from plaudit import Checklist, ConfigError, Rubric, SplitChecklist
+from plaudit.config import Sampling
 from plaudit.judges.file import load_judge, read_judge
 from plaudit.judges.foreign import translate
 
@@ -104,7 +105,8 @@ def test_a_score_model_becomes_a_rubric_on_its_range(
     assert isinstance(judge, Rubric)
     assert judge.criteria == "How helpful is the response to somebody who asked?\n\nBe strict."
     assert (judge.scale, judge.integer, judge.max_tokens) == ((1, 7), True, 2048)
-    assert "o4-mini" in caplog.text and "temperature" in caplog.text
+    assert judge.sampling == Sampling(temperature=1)
+    assert "o4-mini" in caplog.text and "temperature" not in caplog.text
 
 
 def test_a_score_model_without_a_range_gives_shares() -> None:

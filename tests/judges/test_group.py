@@ -82,7 +82,7 @@ def test_anchors_of_one_s_own_go_to_the_judge_of_a_lone_response_too() -> None:
 def test_every_group_has_the_same_schema_so_that_an_endpoint_compiles_it_once() -> None:
     one, two = requests_of(GROUP, group("42", "41") + group("a", "b", "c", prompt="q", name="b"))
     assert one.schema is two.schema
-    assert (one.max_tokens, two.max_tokens) == (512, 768)
+    assert (one.max_tokens, two.max_tokens) == (1024, 1536)
 
 
 def test_reasoning_is_hidden_unless_asked_for() -> None:

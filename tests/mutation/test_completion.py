@@ -18,7 +18,7 @@ TEXTS = EmbeddingJudge.of(("one", "two"))
 
 def test_a_plain_prompt_becomes_a_users_message() -> None:
     assert Text(max_tokens=9, temperature=0.5).render(QUESTION) == ChatRequest(
-        ({"role": "user", "content": "What is 2 + 2?"},), 9, 0.5
+        ({"role": "user", "content": "What is 2 + 2?"},), 9, 0.5, is_fixed=True
     )
 
 

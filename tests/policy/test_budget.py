@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plaudit.config import Price
-from plaudit.policy.budget import Spending, charge, cost_of, counted, token_bound
+from plaudit.policy.budget import Spending, charge, counted, token_bound
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Usage
 
 thorough = settings(max_examples=80, deadline=None, derandomize=True, database=None)
@@ -64,7 +64,7 @@ def test_embedded_texts_have_no_more_tokens_than_their_bound(parts: list[str]) -
 
 def test_the_price_is_for_a_million_tokens() -> None:
     price = Price(prompt=0.15, completion=0.60)
-    assert cost_of(price, prompt_tokens=1_000_000, completion_tokens=500_000) == pytest.approx(0.45)
+    assert price.cost(prompt_tokens=1_000_000, completion_tokens=500_000) == pytest.approx(0.45)
 
 
 @thorough
@@ -141,12 +141,12 @@ def test_tokens_that_were_not_counted_are_charged_at_their_bound(
     usage: Usage, tokens: tuple[int, int]
 ) -> None:
     assert counted(usage, BOUND) == tokens
-    assert charge(usage, PRICE, BOUND) == cost_of(PRICE, prompt_tokens=tokens[0], completion_tokens=tokens[1])
+    assert charge(usage, PRICE, BOUND) == PRICE.cost(prompt_tokens=tokens[0], completion_tokens=tokens[1])
 
 
 @pytest.mark.parametrize("cost", [None, 0.0, -5.0, float("nan")])
 def test_a_cost_of_nothing_or_less_is_not_believed(cost: float | None) -> None:
-    by_price = cost_of(PRICE, prompt_tokens=20, completion_tokens=30)
+    by_price = PRICE.cost(prompt_tokens=20, completion_tokens=30)
     assert charge(Usage(20, 30, cost), PRICE, BOUND) == by_price
     assert charge(Usage(20, 30, cost), None, BOUND) == 0.0
 

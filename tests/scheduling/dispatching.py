@@ -37,6 +37,7 @@ class Asked:
     at: float
     arrival: int
     """How many requests came before it."""
+    max_tokens: int = 0
 
 
 Answer = Reply | Exception
@@ -84,7 +85,8 @@ class FakeServer:
         assert isinstance(request, ChatRequest)
         text = request.messages[-1]["content"]
         self._counts[text] += 1
-        asked = Asked(text, self._counts[text], asyncio.get_running_loop().time(), len(self.asked))
+        now = asyncio.get_running_loop().time()
+        asked = Asked(text, self._counts[text], now, len(self.asked), request.max_tokens)
         self.asked.append(asked)
         answer = self.behave(asked)
         latency, answer = answer if isinstance(answer, tuple) else (self.latency, answer)

@@ -9,7 +9,7 @@ from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, Gauge, good, numb
 
 from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import BudgetSpent, RateLimited, TransportFailed
-from plaudit.policy.budget import cost_of, token_bound
+from plaudit.policy.budget import token_bound
 from plaudit.policy.retry import RetryPolicy
 from plaudit.testing import run
 from plaudit.types import Reply, Usage
@@ -183,8 +183,8 @@ def billed(servers: list[FakeServer]) -> float:
             reply = answer[1] if isinstance(answer, tuple) else answer
             if isinstance(reply, Reply):
                 usage = reply.usage
-                total += cost_of(
-                    PRICE, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
+                total += PRICE.cost(
+                    prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
                 )
     return total
 
@@ -209,7 +209,7 @@ def test_the_budget_is_never_crossed_with_many_calls_under_way(budget: float) ->
             if budget < 0.2:
                 assert f"${budget:g}" in str(spent[0])
             if budget:  # kept, and used: less than one more call would have fitted
-                dearest = cost_of(PRICE, prompt_tokens=200, completion_tokens=512)
+                dearest = PRICE.cost(prompt_tokens=200, completion_tokens=512)
                 assert billed(servers) > budget - dearest
 
     run(main())
@@ -230,7 +230,7 @@ def test_calls_that_may_have_been_billed_count_though_no_reply_came() -> None:
 def test_replies_without_a_count_of_tokens_are_taken_at_their_dearest() -> None:
     async def main() -> None:
         server = FakeServer(Reply("7"))
-        dearest = cost_of(PRICE, prompt_tokens=200, completion_tokens=512)
+        dearest = PRICE.cost(prompt_tokens=200, completion_tokens=512)
         config = EngineConfig(budget=10 * dearest)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             outcomes = await bench.ask_all(*numbered(100))
@@ -242,7 +242,7 @@ def test_replies_without_a_count_of_tokens_are_taken_at_their_dearest() -> None:
 def test_rejections_cost_nothing() -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: RateLimited("429") if asked.nth <= 5 else GOOD)
-        dearest = cost_of(PRICE, prompt_tokens=200, completion_tokens=512)
+        dearest = PRICE.cost(prompt_tokens=200, completion_tokens=512)
         config = EngineConfig(budget=1.5 * dearest)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             assert good(await bench.ask_all("a")) == 1
@@ -311,7 +311,7 @@ def test_the_budget_holds_whatever_the_endpoint_tells_of_its_use(told: Usage) ->
         config = EngineConfig(budget=0.05)
         async with Bench(server, endpoints=priced(1), config=config) as bench:
             outcomes = await bench.ask_all(*numbered(100))
-            true = cost_of(PRICE, prompt_tokens=40, completion_tokens=truly(told)) * len(server.asked)
+            true = PRICE.cost(prompt_tokens=40, completion_tokens=truly(told)) * len(server.asked)
             assert 0 < true <= 0.05
             assert good(outcomes) == len(server.asked)
 

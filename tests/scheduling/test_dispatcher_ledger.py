@@ -9,7 +9,6 @@ from dispatching import FakeServer, good, numbered, question
 
 from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import BudgetSpent
-from plaudit.policy.budget import cost_of
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
@@ -39,7 +38,7 @@ class Engine:
 
 
 def paid(server: FakeServer) -> float:
-    return cost_of(PRICE, prompt_tokens=40, completion_tokens=300) * len(server.asked)
+    return PRICE.cost(prompt_tokens=40, completion_tokens=300) * len(server.asked)
 
 
 def test_engines_that_die_one_after_the_other_spend_the_budget_once() -> None:

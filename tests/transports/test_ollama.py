@@ -77,6 +77,7 @@ def test_a_chat_reply_is_read() -> None:
     }
     assert read(body) == Reply(
         "yes",
+        reasoning="hm",
         model="m:latest",
         finish_reason="length",
         usage=Usage(5, 2),
@@ -109,3 +110,17 @@ def test_neither_a_message_nor_a_response_is_no_reply() -> None:
 def test_an_error_in_the_body_is_an_error() -> None:
     with pytest.raises(ErrorReply, match="runner has stopped"):
         read({"error": "model runner has stopped"})
+
+
+def test_options_go_where_ollama_has_them() -> None:
+    request = ChatRequest(
+        ASK.messages,
+        top_p=0.9,
+        seed=7,
+        reasoning_effort="high",
+        extra={"options": {"top_k": 20}, "template": "t"},
+    )
+    _, body = sent(request)
+    assert body["think"] == "high"
+    assert body["template"] == "t"
+    assert body["options"].items() >= {"top_p": 0.9, "seed": 7, "top_k": 20}.items()

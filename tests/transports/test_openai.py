@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from plaudit.config import Price
@@ -264,3 +265,37 @@ def test_a_reply_without_an_answer_is_none(body: object) -> None:
 def test_an_error_in_the_body_is_an_error(body: object) -> None:
     with pytest.raises(ErrorReply, match="no"):
         read(body)
+
+
+def test_options_are_fields_of_the_body_and_extra_ones_stand_beside_them() -> None:
+    _, body = sent(
+        ChatRequest(
+            ASK.messages,
+            top_p=0.9,
+            seed=7,
+            reasoning_effort="low",
+            extra={"chat_template_kwargs": {"enable_thinking": False}},
+        )
+    )
+    assert body["top_p"] == 0.9
+    assert body["seed"] == 7
+    assert body["reasoning_effort"] == "low"
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_is_read_apart_from_the_answer(name: str) -> None:
+    body = {
+        "choices": [{"message": {"content": None, name: "well..."}, "finish_reason": "length"}],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 50,
+            "prompt_tokens_details": {"cached_tokens": 80},
+            "completion_tokens_details": {"reasoning_tokens": 50},
+        },
+    }
+    dialect = OpenAI("m", Price(2.0, 8.0, cached_prompt=0.5))
+    reply = dialect.decode(ASK, msgspec.json.encode(body), None)
+    assert (reply.text, reply.reasoning, reply.finish_reason) == ("", "well...", "length")
+    assert (reply.usage.cached_tokens, reply.usage.reasoning_tokens) == (80, 50)
+    assert reply.usage.cost == pytest.approx((20 * 2.0 + 80 * 0.5 + 50 * 8.0) / 1e6)

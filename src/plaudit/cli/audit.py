@@ -21,7 +21,7 @@ from plaudit.audit import Contender, Probe, calibrate, compare, read_pairs, samp
 from plaudit.audit.attack_probe import scale_of
 from plaudit.audit.views import view_calibration, view_comparison, view_probe
 from plaudit.cli.console import Console, asker
-from plaudit.cli.options import JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.cli.options import JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
@@ -37,7 +37,7 @@ from plaudit.types import Sample, Verdict
 SOME_MISSING = 3
 
 ENDING = "\n\nExit status:  0 everything has a verdict, 3 something has none, 2 bad usage or input."
-ENGINE = (*LIMITS, "cache")
+ENGINE = (*REQUESTS, *LIMITS, "cache")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,6 +83,8 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     for row in rows:
         if row["name"] == "base_url":
             row["value"] = tuple(without_password(url) for url in settings.base_url)
+        if row["name"] == "headers" and settings.headers:
+            row["value"] = tuple(settings.headers)  # a value may be a key
     held = None if settings.api_key is None else "set"
     return [*rows, {"name": "api_key", "value": held, "origin": settings.origin("api_key")}]
 

@@ -24,12 +24,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from plaudit.errors import NO_VALUE, as_argument, spelling
-from plaudit.settings import NAMES, Settings
+from plaudit.settings import NAMES, SAMPLING, Settings
 
 Given = Mapping[str, Any]
 """The settings that were given on the command line, for `settings.load`."""
 JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_model")
-LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "timeout")
+REQUESTS = (*SAMPLING, "headers")
+LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "cached_price", "timeout")
 """Settings that most commands take."""
 JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
@@ -192,4 +193,4 @@ def _shape(plain: Any, type_: Any) -> dict[str, Any]:
     if get_origin(plain) is tuple:
         first, second = get_args(plain)
         return {"type": first, "multiple": True} if second is ... else {"type": first, "nargs": 2}
-    return {"type": plain}
+    return {"type": str if get_origin(plain) is Mapping else plain}

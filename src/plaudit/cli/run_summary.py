@@ -9,6 +9,7 @@ The keys of `--summary FILE.json`:
     calls, retries, hedges, rate_limited requests sent, and of these the repeated, doubled and rate limited
     latency_p50_s, latency_p95_s         of answered calls; null where there was none
     prompt_tokens, completion_tokens     as the endpoints counted them
+    cached_tokens, reasoning_tokens      of these, where they count them
     cost                     US dollars; null where no price is known
     score_mean, score_std    of the lines with a verdict; null where there is none
     model                    those that judged, separated by commas
@@ -62,6 +63,8 @@ class RunSummary:
             "latency_p95_s": summary.latency_p95_s,
             "prompt_tokens": summary.prompt_tokens,
             "completion_tokens": summary.completion_tokens,
+            "cached_tokens": summary.cached_tokens,
+            "reasoning_tokens": summary.reasoning_tokens,
             "cost": summary.cost,
             "score_mean": summary.score_mean,
             "score_std": summary.score_std,
@@ -93,7 +96,12 @@ class RunSummary:
             lines.append(f"  calls     {_calls(summary)}")
         if summary.prompt_tokens or summary.completion_tokens:
             cost = "" if summary.cost is None else f", ${summary.cost:,.4f}"
-            lines.append(f"  tokens    {summary.prompt_tokens:,} in, {summary.completion_tokens:,} out{cost}")
+            cached = f" ({summary.cached_tokens:,} cached)" if summary.cached_tokens else ""
+            thought = f" ({summary.reasoning_tokens:,} of reasoning)" if summary.reasoning_tokens else ""
+            lines.append(
+                f"  tokens    {summary.prompt_tokens:,} in{cached}, "
+                f"{summary.completion_tokens:,} out{thought}{cost}"
+            )
         lines += [f"  endpoint  {text}" for text in map(_trouble, summary.endpoints) if text]
         lines += [
             f"  {one.count:,} x {one.cause}: {one.error}"

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
@@ -119,7 +119,7 @@ class ScoreOptions(Running):
 
 @command(
     ScoreOptions,
-    settings=(*JUDGE, *LIMITS, "deadline", "cache", *JOURNAL, "on_failure", "observers"),
+    settings=(*JUDGE, *REQUESTS, *LIMITS, "deadline", "cache", *JOURNAL, "on_failure", "observers"),
     text=HELP,
     epilog=EPILOG,
 )

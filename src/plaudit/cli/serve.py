@@ -11,7 +11,7 @@ import click
 
 from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, asker
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
@@ -64,7 +64,7 @@ class ServeOptions(Running):
 
 @command(
     ServeOptions,
-    settings=(*JUDGE, *LIMITS, "cache", *JOURNAL, "on_failure", "observers"),
+    settings=(*JUDGE, *REQUESTS, *LIMITS, "cache", *JOURNAL, "on_failure", "observers"),
     text=HELP,
     epilog=EPILOG,
 )

@@ -9,6 +9,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
@@ -22,9 +23,9 @@ from plaudit.judges.criteria import (
     summed,
 )
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import Prompt, build_prompt, nothing_to_judge, object_schema
+from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
-from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
 
 COLUMNS = ("rubric", "rubrics")
 """Where a row's own criteria are looked for."""
@@ -55,7 +56,9 @@ class _Criteria:
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int | None = field(default=None, kw_only=True)
-    """Tokens the reply may have; by default 160 for each criterion."""
+    """Tokens the reply may have; by default 160 for each criterion, and no fewer than 2,048."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -174,7 +177,10 @@ class SplitChecklist(_Criteria, Panel):
         if isinstance(self.per_call, bool) or not isinstance(self.per_call, int) or self.per_call < 1:
             raise ConfigError("asks about nothing; use 1 or more", setting="per_call", value=self.per_call)
         call = Checklist(
-            show_thinking=self.show_thinking, max_chars=self.max_chars, max_tokens=self.max_tokens
+            show_thinking=self.show_thinking,
+            max_chars=self.max_chars,
+            max_tokens=self.max_tokens,
+            sampling=self.sampling,
         )
         identity = (call.version, criteria, self.total, self.clip, self.levels, self.column, self.per_call)
         version = f"checklists-{sha256(repr(identity).encode()).hexdigest()[:16]}"
@@ -250,8 +256,9 @@ def _prompt_of(criteria: tuple[Criterion, ...], judge: Checklist) -> Prompt:
         schema=object_schema(properties),
         reading=(parse.VERSION, judge.total, judge.clip, [float(point.weight) for point in criteria]),
         max_chars=judge.max_chars,
-        max_tokens=_TOKENS_EACH * len(criteria) if judge.max_tokens is None else judge.max_tokens,
+        max_tokens=max(ROOM, _TOKENS_EACH * len(criteria)) if judge.max_tokens is None else judge.max_tokens,
         show_thinking=judge.show_thinking,
+        sampling=judge.sampling,
     )
 
 

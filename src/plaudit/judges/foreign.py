@@ -32,6 +32,7 @@ _ONLY_DATA = re.compile(r"[^\w{]*[\w ,.'-]{0,40}[^\w{]*\{\{\{?\s*[\w.]+\s*\}?\}\
 _RULER = re.compile(r"[*=#~_\s-]+|\W*(?:begin|end) data\W*", re.IGNORECASE)
 _CHOICE = r"^\W*{name}\s*[).:\]-]\s*(.+)$"
 _MAX_LEVELS = 10
+_SAMPLING = ("temperature", "top_p", "seed", "reasoning_effort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ def _openai(table: Table) -> Foreign:
     for name in ("max_completions_tokens", "max_tokens"):
         if isinstance(limit := sampling.pop(name, None), int):
             options["max_tokens"] = limit
+    known = {name: sampling.pop(name) for name in _SAMPLING if sampling.get(name) is not None}
+    if known:
+        options["sampling"] = known
     notes += [f"sampling_params.{name} = {value!r}: judges have none" for name, value in sampling.items()]
     if kind == "score_model":
         return Foreign("rubric", {**options, **_scale(table.get("range") or [0, 1])}, tuple(notes))

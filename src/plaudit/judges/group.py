@@ -10,6 +10,7 @@ from statistics import fmean
 
 import msgspec
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
@@ -17,7 +18,14 @@ from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    checked_text,
+    nothing_to_judge,
+    object_schema,
+)
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
@@ -54,8 +62,10 @@ class Group(Panel):
     """Whether the judge sees the responses' `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
-    max_tokens: int = field(default=256, kw_only=True)
+    max_tokens: int = field(default=512, kw_only=True)
     """Tokens the reply may have for each response."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _call: _Call = field(init=False, repr=False, compare=False)
 
@@ -91,6 +101,7 @@ class Group(Panel):
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
         )
         own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _Call(made, scale)}
         for name, value in own.items():
@@ -114,6 +125,7 @@ class Group(Panel):
             integer=self.integer,
             anchors=self.anchors,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
         )
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:

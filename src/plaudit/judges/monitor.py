@@ -9,13 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
 from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    checked_text,
+    nothing_to_judge,
+    object_schema,
+)
 from plaudit.judges.scale import Scale
-from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
 
 Use = Literal["observe", "screen", "penalise"]
 USES: tuple[Use, ...] = ("observe", "screen", "penalise")
@@ -40,8 +48,10 @@ class Monitor(Judge):
     """Whether the monitor sees the response's `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
-    max_tokens: int = field(default=512, kw_only=True)
-    """Tokens the reply may have. Raise it for judges that reason before they answer."""
+    max_tokens: int = field(default=ROOM, kw_only=True)
+    """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
@@ -63,6 +73,7 @@ class Monitor(Judge):
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
         )
         object.__setattr__(self, "_prompt", made)
 

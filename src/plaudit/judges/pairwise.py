@@ -8,14 +8,22 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
 from plaudit.judges.content import answer_of, has_content
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
-from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    checked_text,
+    nothing_to_judge,
+    object_schema,
+)
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 
 OTHER = "second"
 """Where a question's sample carries the second response; the first is its own."""
@@ -48,8 +56,10 @@ class Pairwise(Panel):
     """Whether the judge sees the responses' `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
-    max_tokens: int = field(default=512, kw_only=True)
+    max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _match: _Match = field(init=False, repr=False, compare=False)
 
@@ -80,6 +90,7 @@ class Pairwise(Panel):
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
         )
         object.__setattr__(self, "_match", _Match(made))
 

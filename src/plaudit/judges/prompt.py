@@ -13,11 +13,15 @@ from typing import Any
 
 import msgspec
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges.content import answer_of, has_content, has_words
 from plaudit.judges.fence import Content, fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
+
+AS_IT_IS = Sampling()
+"""A judge's own options where it says nothing of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Prompt:
     max_tokens: int
     show_thinking: bool
     top_logprobs: int
+    sampling: Sampling
 
     def ask(self, sample: Sample) -> ChatRequest | None:
         """The request about this sample; None where its response says nothing."""
@@ -55,7 +60,8 @@ class Prompt:
         notes = dict.fromkeys(hidden, "its reasoning is not shown")
         fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
-        return ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
+        request = ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
+        return request if self.sampling is AS_IT_IS else self.sampling.applied(request)
 
 
 def build_prompt(
@@ -68,6 +74,7 @@ def build_prompt(
     show_thinking: bool = False,
     schema: Mapping[str, Any] | None = None,
     top_logprobs: int = 0,
+    sampling: Sampling | None = None,
 ) -> Prompt:
     """Fill the prompts of a kind with the judge's words.
 
@@ -92,6 +99,7 @@ def build_prompt(
         max_tokens=max_tokens,
         show_thinking=show_thinking,
         top_logprobs=top_logprobs,
+        sampling=sampling or AS_IT_IS,
     )
 
 

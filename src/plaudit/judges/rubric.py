@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
@@ -13,9 +14,16 @@ from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge
 from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    checked_text,
+    nothing_to_judge,
+    object_schema,
+)
 from plaudit.judges.scale import Scale
-from plaudit.types import ChatRequest, Reply, Sample, Source, Status, Verdict
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 
 ECHO = "the code first (the capital letters that end the tags of the response), then "
 SOLVE = "your own answer to the task, worked out without regard to the response, then "
@@ -46,8 +54,10 @@ class Rubric(Judge):
     """Whether the judge sees the response's `<think>...</think>`; rewarded reasoning learns to please."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
-    max_tokens: int = field(default=512, kw_only=True)
-    """Tokens the reply may have. Raise it for judges that reason before they answer."""
+    max_tokens: int = field(default=ROOM, kw_only=True)
+    """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
     echo: bool = field(default=False, kw_only=True)
     """Whether the reply must repeat the code of the response's tags, which no response can know.
 
@@ -95,6 +105,7 @@ class Rubric(Judge):
             max_chars=self.max_chars,
             max_tokens=self.max_tokens + SOLVING_TOKENS * self.solve_first,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
         )
         for name, value in {
             "scale": (scale.low, scale.high),

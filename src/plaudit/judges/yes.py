@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import odds
 from plaudit.judges.base import Judge
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import Prompt, build_prompt, checked_text, nothing_to_judge
+from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 
@@ -35,6 +36,8 @@ class Yes(Judge):
     """Whether the judge sees the response's `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
+    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
@@ -57,6 +60,7 @@ class Yes(Judge):
             max_chars=self.max_chars,
             max_tokens=odds.MAX_TOKENS,
             show_thinking=self.show_thinking,
+            sampling=self.sampling,
             top_logprobs=odds.TOP_LOGPROBS,
         )
         object.__setattr__(self, "scale", scale)

@@ -68,7 +68,7 @@ class Text(Judge):
         messages: tuple[Message, ...] = (
             ({"role": "user", "content": prompt},) if isinstance(prompt, str) else tuple(prompt)
         )
-        return ChatRequest(messages, self.max_tokens, self.temperature)
+        return ChatRequest(messages, self.max_tokens, self.temperature, is_fixed=True)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """The reply without its reasoning. Raises UnreadableVerdict where nothing is left of it."""

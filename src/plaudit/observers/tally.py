@@ -37,7 +37,7 @@ class Tally:
         self._causes = CauseCounter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rate_limited = self._rereads = 0
-        self._prompt_tokens = self._completion_tokens = 0
+        self._prompt_tokens = self._completion_tokens = self._cached_tokens = self._reasoning_tokens = 0
         self._cost: float | None = None
         self._endpoints: dict[str, EndpointTally] = {}
         self._scores = 0
@@ -81,6 +81,8 @@ class Tally:
                 latency_p95_s=self._latencies.quantile(0.95),
                 prompt_tokens=self._prompt_tokens,
                 completion_tokens=self._completion_tokens,
+                cached_tokens=self._cached_tokens,
+                reasoning_tokens=self._reasoning_tokens,
                 cost=self._cost,
                 score_mean=self._mean if self._scores else None,
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
@@ -112,5 +114,7 @@ class Tally:
             self._latencies.add(event.latency_s)
         self._prompt_tokens += event.usage.prompt_tokens
         self._completion_tokens += event.usage.completion_tokens
+        self._cached_tokens += event.usage.cached_tokens
+        self._reasoning_tokens += event.usage.reasoning_tokens
         if event.usage.cost is not None:
             self._cost = (self._cost or 0.0) + event.usage.cost

@@ -46,11 +46,6 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def cost_of(price: Price, *, prompt_tokens: int, completion_tokens: int) -> float:
-    """US dollars."""
-    return (prompt_tokens * price.prompt + completion_tokens * price.completion) / 1e6
-
-
 def counted(usage: Usage, bound: tuple[int, int]) -> tuple[int, int]:
     """The tokens (prompt, completion) that a reply is charged for.
 
@@ -71,7 +66,10 @@ def charge(usage: Usage, price: Price | None, bound: tuple[int, int]) -> float:
     prompt, completion = counted(usage, bound)
     if stated and (prompt, completion) == (usage.prompt_tokens, usage.completion_tokens):
         return stated
-    return max(stated, cost_of(price, prompt_tokens=prompt, completion_tokens=completion))
+    by_price = price.cost(
+        prompt_tokens=prompt, completion_tokens=completion, cached_tokens=usage.cached_tokens
+    )
+    return max(stated, by_price)
 
 
 class Spending:

@@ -8,6 +8,7 @@ import msgspec
 
 from plaudit.types import ChatRequest, RawRequest, Request
 
+_NO_MORE: tuple[object, ...] = (None, None, None, {})
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -33,7 +34,15 @@ class Fingerprinter:
         if not isinstance(request, ChatRequest) or not request.messages or len(request.messages[-1]) != 2:
             return self._after(request).digest()
         *shared, last = request.messages
-        options = (request.max_tokens, request.temperature, request.schema, request.top_logprobs)
+        options: tuple[object, ...] = (
+            request.max_tokens,
+            request.temperature,
+            request.schema,
+            request.top_logprobs,
+        )
+        more = (request.top_p, request.seed, request.reasoning_effort, request.extra)
+        if more != _NO_MORE:
+            options += more
         frame = (last["role"], options, *shared)
         if frame != self._frame:
             self._hash_of_frame = self._after(frame)

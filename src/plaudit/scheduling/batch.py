@@ -154,6 +154,8 @@ class Batch:
             latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
             prompt_tokens=sum(usage.prompt_tokens for usage in paid),
             completion_tokens=sum(usage.completion_tokens for usage in paid),
+            cached_tokens=sum(usage.cached_tokens for usage in paid),
+            reasoning_tokens=sum(usage.reasoning_tokens for usage in paid),
             cost=sum(costs) if costs else None,
             score_mean=fmean(scores) if scores else None,
             score_std=pstdev(scores) if scores else None,
@@ -201,7 +203,7 @@ class SharedRequest:
         if reply is not None:
             self.readings += 1
             batch.rereads += self.readings > 1
-            self.usage = reply.usage if self.readings == 1 else _sum(self.usage, reply.usage)
+            self.usage = reply.usage if self.readings == 1 else self.usage + reply.usage
 
     def shares(self, verdict: Verdict) -> Iterator[tuple[Batch, tuple[int, Verdict]]]:
         """The verdict for whoever asked first, and its copy for everybody who joined in."""
@@ -216,12 +218,3 @@ class SharedRequest:
 def shared(verdict: Verdict) -> Verdict:
     """A verdict for a twin, which costs nothing more."""
     return replace(verdict, source=Source.SHARED, usage=replace(verdict.usage, cost=0.0))
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    costs = [usage.cost for usage in (one, other) if usage.cost is not None]
-    return Usage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.completion_tokens + other.completion_tokens,
-        sum(costs) if costs else None,
-    )

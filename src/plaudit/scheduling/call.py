@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from plaudit.errors import PlauditError
 from plaudit.policy.budget import token_bound
-from plaudit.types import Reply, Request
+from plaudit.types import ChatRequest, Reply, Request
 
+MORE_ROOM = 4
+"""How many times as many tokens a reply may have once one was cut off."""
 Outcome = Reply | PlauditError
 
 
@@ -21,6 +24,7 @@ class Call:
         "failed_on",
         "finished",
         "first_sent",
+        "has_more_room",
         "is_wanted",
         "key",
         "last_sent",
@@ -65,11 +69,26 @@ class Call:
         self.first_sent: float | None = None
         self.last_sent = 0.0
         self.latency = 0.0
+        self.has_more_room = False
+        """Whether its reply may have more tokens than its judge asked for."""
         self._bound: tuple[int, int] | None = None
 
     @property
     def is_hedged(self) -> bool:
         return self.twins > 0
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether more tokens help where its reply is cut off: not where one word is wanted."""
+        request = self.request
+        return isinstance(request, ChatRequest) and not (request.is_fixed or request.top_logprobs)
+
+    def grow(self) -> None:
+        """Give the reply more room, once."""
+        if isinstance(self.request, ChatRequest) and self.can_grow and not self.has_more_room:
+            self.request = replace(self.request, max_tokens=MORE_ROOM * self.request.max_tokens)
+            self.has_more_room = True
+            self._bound = None
 
     @property
     def token_bound(self) -> tuple[int, int]:

@@ -92,6 +92,8 @@ class Dispatcher:
         self._overdue = Overdue(self.lanes, timeout=self.config.timeout)
         self._flight_ids = 0
         self._is_closed = False
+        self.has_more_room = False
+        """Whether replies were cut off, so that calls leave with more room for theirs."""
         self._is_pump_due = False
         self._states: dict[Lane, BreakerState] = {}
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
@@ -138,6 +140,8 @@ class Dispatcher:
                 if not call.finished:
                     self._finish(call, EngineClosed("nobody waits for this call any more"))
                 continue
+            if self.has_more_room:
+                call.grow()
             try:
                 lane, wake = self._admission.choose(call, backlog=len(self.queue), now=now)
             except BudgetSpent as error:

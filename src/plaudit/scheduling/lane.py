@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, Price
 from plaudit.errors import RateLimited
 from plaudit.policy.balance import Load
 from plaudit.policy.breaker import MOMENT, OUTLIVED, Breaker, BreakerConfig, BreakerState
-from plaudit.policy.budget import cost_of
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
 from plaudit.policy.limit import ConcurrencyLimit, LimitConfig
@@ -349,16 +348,17 @@ class Lane:
         if price is None:
             return 0.0
         prompt, completion = call.token_bound
-        return cost_of(price, prompt_tokens=prompt, completion_tokens=completion)
+        dearest = Price(max(price.prompt, price.cached_prompt or 0.0), price.completion)
+        return dearest.cost(prompt_tokens=prompt, completion_tokens=completion)
 
     def cost(self, usage: Usage) -> float | None:
         """What a reply cost: as the endpoint said, else by its price; None where neither is known."""
         if usage.cost is not None or self.endpoint.price is None:
             return usage.cost
-        return cost_of(
-            self.endpoint.price,
+        return self.endpoint.price.cost(
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
         )
 
     def _sent_after(self, order: int) -> int:

@@ -132,11 +132,11 @@ def _with_facts(verdict: Verdict, verdicts: Sequence[Verdict], paid: Sequence[Us
     """The panel's verdict with the facts of the calls behind it."""
     sources = {asked.source for asked in verdicts}
     if paid:
-        source, usage = Source.CALL, _sum(paid)
+        source, usage = Source.CALL, sum(paid, Usage())
     else:
         shared = sources & {Source.CALL, Source.SHARED}
         source = Source.SHARED if shared else Source.CACHE if Source.CACHE in sources else Source.RULE
-        usage = replace(_sum([asked.usage for asked in verdicts]), cost=0.0 if verdicts else None)
+        usage = replace(sum((asked.usage for asked in verdicts), Usage()), cost=0.0 if verdicts else None)
     return replace(
         verdict,
         model="+".join(sorted({asked.model for asked in verdicts if asked.model})),
@@ -144,13 +144,4 @@ def _with_facts(verdict: Verdict, verdicts: Sequence[Verdict], paid: Sequence[Us
         latency_s=max((asked.latency_s for asked in verdicts), default=0.0),
         source=source,
         usage=usage,
-    )
-
-
-def _sum(usages: Sequence[Usage]) -> Usage:
-    costs = [usage.cost for usage in usages if usage.cost is not None]
-    return Usage(
-        sum(usage.prompt_tokens for usage in usages),
-        sum(usage.completion_tokens for usage in usages),
-        sum(costs) if costs else None,
     )

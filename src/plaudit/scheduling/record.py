@@ -16,6 +16,8 @@ class _Usage(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int
     completion_tokens: int
     cost: float  # what it cost once is not paid again
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 class _Record(msgspec.Struct, omit_defaults=True):
@@ -43,7 +45,9 @@ def encode(verdict: Verdict) -> bytes:
         score=verdict.score,
         status=Status.OK,
         source=Source.CACHE,
-        usage=_Usage(usage.prompt_tokens, usage.completion_tokens, 0.0),
+        usage=_Usage(
+            usage.prompt_tokens, usage.completion_tokens, 0.0, usage.cached_tokens, usage.reasoning_tokens
+        ),
         reason=verdict.reason,
         model=verdict.model,
         took_s=round(verdict.latency_s, 4),

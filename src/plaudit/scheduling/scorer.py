@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
-from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdict
+from plaudit.config import Sampling
+from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdict, cut_off
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
 from plaudit.journal.base import Exchange, Journal, Judged
 from plaudit.scheduling import judging, record
@@ -22,7 +23,7 @@ from plaudit.scheduling.batch import Batch, SharedRequest, shared
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.leasing import Leasing
-from plaudit.types import Cause, Reply, Request, Sample, Source, Status, Usage, Verdict
+from plaudit.types import Cause, ChatRequest, Reply, Request, Sample, Source, Status, Usage, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -48,10 +49,12 @@ class Scorer:
         dispatcher: Callable[[Callable[[], None]], Dispatcher],
         cache: Cache | None = None,
         *,
+        sampling: Sampling | None = None,
         emit: Callable[[Event], None] | None = None,
         journal: Journal | None = None,
         on_finished: Callable[[], None] | None = None,
     ) -> None:
+        self._sampling = None if sampling == Sampling() else sampling
         self._on_finished = on_finished
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Batch, asyncio.Future[None]] = {}
@@ -157,6 +160,8 @@ class Scorer:
                 if isinstance(rendered, Verdict):
                     settled.append((index, rendered))
                     continue
+                if self._sampling is not None and isinstance(rendered, ChatRequest) and not rendered.is_fixed:
+                    rendered = self._sampling.applied(rendered)
                 key = batch.fingerprint(rendered)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - user code: costs its own sample only
                 judging.blame(batch, error, f"could not render sample {index}")
@@ -260,16 +265,28 @@ class Scorer:
         try:
             verdict = judging.read(batch, outcome, batch.samples[index])
         except JudgeError as error:
-            if isinstance(error, UnreadableVerdict) and asked.readings < READINGS and asked.is_wanted(call):
-                again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
-                again.failed_on = call.answered_on
-                self._dispatcher.enqueue([again])
+            is_cut = isinstance(error, UnreadableVerdict) and outcome.finish_reason == "length"
+            if is_cut and call.can_grow:
+                self._dispatcher.has_more_room = True
+                is_worth_asking = not call.has_more_room
+            else:
+                is_worth_asking = isinstance(error, UnreadableVerdict) and asked.readings < READINGS
+            if is_worth_asking and asked.is_wanted(call):
+                self._ask_again(call, asked)
                 return None
+            if is_cut and call.can_grow:
+                error = cut_off(outcome.usage, max_tokens=call.token_bound[1])
             verdict = Verdict.failed(error.failure, str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - as in _render: user code
             judging.blame(batch, error, "could not read a reply")
             verdict = Verdict.failed(Cause.CODE, f"the judge could not read the reply: {error!r}")
         return _with_facts(verdict, call, outcome, asked)
+
+    def _ask_again(self, call: Call, asked: SharedRequest) -> None:
+        again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+        again.has_more_room = call.has_more_room
+        again.failed_on = call.answered_on
+        self._dispatcher.enqueue([again])
 
     async def _save(self) -> None:
         """Store what is finished, in groups: while one group is written, the next one gathers."""

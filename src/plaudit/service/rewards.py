@@ -12,6 +12,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build, kinds
 from plaudit.judges.scale import unit_score
 from plaudit.rows import read_sample
+from plaudit.setup.json_lines import usage_fields
 from plaudit.types import Sample, Verdict
 
 MOST_SAMPLES = 100_000
@@ -92,11 +93,7 @@ def verdict_fields(verdict: Verdict) -> dict[str, Any]:
         "source": verdict.source.value,
         "attempts": verdict.attempts,
         "latency_s": round(verdict.latency_s, 4),
-        "usage": {
-            "prompt_tokens": verdict.usage.prompt_tokens,
-            "completion_tokens": verdict.usage.completion_tokens,
-            "cost": verdict.usage.cost,
-        },
+        "usage": usage_fields(verdict.usage),
     }
     if verdict.parts:
         fields["parts"] = dict(verdict.parts)

@@ -11,7 +11,7 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.rows import RowReader, kind_of
-from plaudit.types import Sample, Verdict
+from plaudit.types import Sample, Usage, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")
 """Fields that plaudit writes. Where the input has them already, they are replaced."""
@@ -80,9 +80,19 @@ def render_all(lines: Iterable[tuple[Line, Verdict]]) -> bytes:
     return b"".join(rendered)
 
 
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Tokens and cost as JSON; cached and reasoning tokens where there are any."""
+    fields: dict[str, Any] = {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": usage.cost,
+    }
+    more = {"cached_tokens": usage.cached_tokens, "reasoning_tokens": usage.reasoning_tokens}
+    return fields | {name: count for name, count in more.items() if count}
+
+
 def _fields_of(verdict: Verdict) -> bytes:
     """The end of a line: what plaudit adds to it."""
-    usage = verdict.usage
     ours: dict[str, Any] = {
         "score": verdict.score,
         "status": verdict.status,
@@ -92,11 +102,7 @@ def _fields_of(verdict: Verdict) -> bytes:
             "attempts": verdict.attempts,
             "latency_s": round(verdict.latency_s, 6),
             "source": verdict.source,
-            "usage": {
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-                "cost": usage.cost,
-            },
+            "usage": usage_fields(verdict.usage),
         },
     }
     if verdict.parts:

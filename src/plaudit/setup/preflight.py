@@ -39,7 +39,9 @@ class Greeting:
 
     def render(self, sample: Sample) -> ChatRequest:
         return ChatRequest(
-            ({"role": "user", "content": f"Reply with: ok\n({sample.response})"},), max_tokens=16
+            ({"role": "user", "content": f"Reply with: ok\n({sample.response})"},),
+            max_tokens=16,
+            is_fixed=True,
         )
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002

@@ -17,6 +17,7 @@ from plaudit.types import RateHeaders, Reply, TokenChoice, Usage
 
 REFUSAL = "I'm sorry, but I can't judge this one."
 BABBLE = "What a lovely answer! There is a lot one could say about it, and I would rather not be pinned down."
+THOUGHT = "Let me look at the task first, then at the response, and compare the two."
 REASONS = (
     "It answers the question and wastes no words.",
     "It is correct as far as it goes, but leaves out a step.",
@@ -47,7 +48,8 @@ def answer(
     scenario: Scenario, ask: Ask, *, tokens: int, fault: str = "", rate: RateHeaders | None = None
 ) -> Reply:
     """The reply to a question; `fault` is the kind of fault that spoils its text, if one does."""
-    usage = Usage(prompt_tokens=ask.prompt_tokens, completion_tokens=tokens)
+    thought = min(tokens, scenario.reasoning_tokens) if ask.kind == "chat" else 0
+    usage = Usage(prompt_tokens=ask.prompt_tokens, completion_tokens=tokens, reasoning_tokens=thought)
     if ask.kind == "embed":
         size = ask.dimensions or scenario.dimensions
         vectors = tuple(_vector(f"{scenario.seed}:{ask.model}:{text}", size) for text in ask.texts)
@@ -58,6 +60,9 @@ def answer(
         return Reply("", model=ask.model, finish_reason="content_filter", usage=usage, rate=rate)
     if fault == "babble":
         return Reply(BABBLE, model=ask.model, usage=usage, rate=rate)
+    reasoning = THOUGHT if thought else ""
+    if thought == tokens and thought:  # the limit was reached before the answer began
+        return Reply("", model=ask.model, finish_reason="length", reasoning=reasoning, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
     shown = QUESTION.search(ask.texts[-1]) if ask.schema is None else None
     if ask.echo:
@@ -72,7 +77,8 @@ def answer(
         text, choices = writer.yes_or_no() if ask.wants_yes_or_no else writer.document()
     if fault == "truncated":
         return Reply(text[: len(text) // 2], model=ask.model, finish_reason="length", usage=usage, rate=rate)
-    return Reply(text, model=ask.model, usage=usage, rate=rate, tokens=choices if ask.top_logprobs else ())
+    choices = choices if ask.top_logprobs else ()
+    return Reply(text, model=ask.model, reasoning=reasoning, usage=usage, rate=rate, tokens=choices)
 
 
 class _Writer:

@@ -25,7 +25,7 @@ def output_tokens(scenario: Scenario, ask: Ask) -> int:
     latency = scenario.latency
     z = _NORMAL.inv_cdf(uniform(scenario.seed, ask.key, "tokens"))
     drawn = latency.mean_tokens * math.exp(latency.sigma * z - latency.sigma**2 / 2)
-    tokens = max(1, round(drawn))
+    tokens = max(1, round(drawn)) + (scenario.reasoning_tokens if ask.kind == "chat" else 0)
     return tokens if ask.max_tokens is None else max(1, min(tokens, ask.max_tokens))
 
 

@@ -75,7 +75,7 @@ class EmbedBody(Struct):
 
 
 def chat_reply(reply: Reply) -> bytes:
-    fields: dict[str, Any] = {"message": _message(_text(reply))}
+    fields: dict[str, Any] = {"message": _message(_text(reply), reply.reasoning)}
     if reply.tokens:
         fields["logprobs"] = logprob_entries(reply)
     return msgspec.json.encode(_final(reply, fields))
@@ -135,8 +135,8 @@ def _text(reply: Reply) -> str:
     return reply.refusal or reply.text  # there is no field of its own for a refusal
 
 
-def _message(text: str) -> dict[str, str]:
-    return {"role": "assistant", "content": text}
+def _message(text: str, thinking: str = "") -> dict[str, str]:
+    return {"role": "assistant", "content": text, **({"thinking": thinking} if thinking else {})}
 
 
 def _final(reply: Reply, fields: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from plaudit.simulator.ask import Ask
-from plaudit.types import Reply
+from plaudit.types import Reply, Usage
 
 CREATED = 1_700_000_000
 """The moment every reply claims to be from: the same request gets the same bytes."""
@@ -109,6 +109,7 @@ def chat_reply(reply: Reply) -> bytes:
             "role": "assistant",
             "content": None if reply.refusal is not None else reply.text,
             "refusal": reply.refusal,
+            **({"reasoning_content": reply.reasoning} if reply.reasoning else {}),
         },
         "logprobs": _logprobs(reply),
         "finish_reason": reply.finish_reason,
@@ -199,9 +200,16 @@ def _encode(kind: str, reply: Reply, **fields: Any) -> bytes:
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
                 "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+                **_details(usage),
             },
         }
     )
+
+
+def _details(usage: Usage) -> dict[str, Any]:
+    if not usage.reasoning_tokens:
+        return {}
+    return {"completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens}}
 
 
 def _logprobs(reply: Reply) -> dict[str, Any] | None:

@@ -281,6 +281,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """What the list of models says. Any name is served, except `missing`, which gets 404."""
     max_context: int | None = None
     """Prompt tokens beyond which a request gets 400; None for no limit."""
+    reasoning_tokens: int = 0
+    """Tokens that the model thinks before each answer in a chat; they count, and are given apart from it."""
     dimensions: int = 64
     """Length of an embedding when the request does not say."""
 
@@ -295,6 +297,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
                 "changes a capacity, and this one is unlimited; choose another kind", setting="schedule"
             )
         _at_least(1, self, "dimensions")
+        _at_least(0, self, "reasoning_tokens")
 
     def replace(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""

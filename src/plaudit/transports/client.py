@@ -56,7 +56,10 @@ def is_passed_on(status: int, headers: Mapping[str, str]) -> bool:
 
 def headers_for(endpoint: Endpoint) -> dict[str, str]:
     """The headers of every request to the endpoint."""
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plaudit"}
+    ours = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plaudit"}
+    named = {name.lower() for name in endpoint.headers}
+    headers = {name: value for name, value in ours.items() if name.lower() not in named}
+    headers |= endpoint.headers
     if endpoint.key is not None:
         key = endpoint.key.strip()
         if not key.isascii() or not key.isprintable():

@@ -116,21 +116,35 @@ def decode_json(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     return msgspec.convert(found, decoder.type)
 
 
-def usage_of(prompt_tokens: object, completion_tokens: object, *, cost: object, price: Price | None) -> Usage:
+def usage_of(
+    prompt_tokens: object,
+    completion_tokens: object,
+    *,
+    cost: object,
+    price: Price | None,
+    cached: object = None,
+    reasoning: object = None,
+) -> Usage:
     """Tokens as counted by the endpoint; 0 where it gave no believable count, in whatever form.
 
     The cost it states is believed, if it is a sum of money; else the price tells it. Nothing is free that has
     a price.
     """
-    prompt = prompt_tokens if type(prompt_tokens) is int else _number(prompt_tokens)
-    completion = completion_tokens if type(completion_tokens) is int else _number(completion_tokens)
-    counts = [int(count) if 0 <= count <= MOST_TOKENS else 0 for count in (prompt, completion)]
+    prompt, completion = _count(prompt_tokens), _count(completion_tokens)
+    of_prompt, of_completion = min(_count(cached), prompt), min(_count(reasoning), completion)
     dollars = None if cost is None else _number(cost)
     if dollars is not None and not 0 <= dollars <= MOST_DOLLARS:
         dollars = None
     if not dollars and price is not None:
-        dollars = (counts[0] * price.prompt + counts[1] * price.completion) / 1e6 if any(counts) else None
-    return Usage(counts[0], counts[1], dollars)
+        is_counted = prompt or completion
+        by_price = price.cost(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=of_prompt)
+        dollars = by_price if is_counted else None
+    return Usage(prompt, completion, dollars, of_prompt, of_completion)
+
+
+def _count(found: object) -> int:
+    number = found if type(found) is int else _number(found)
+    return int(number) if 0 <= number <= MOST_TOKENS else 0
 
 
 def _number(found: object) -> float:

@@ -162,8 +162,8 @@ def _of_status(
         return RateLimited(f"{what}; it is rate limiting", retry_after=wait, rate=rate)
     if is_about_length(complaint) and status in (400, 413, 422, 500):
         return RequestRefused(
-            f"{what}; the request is longer than the model's context: "
-            "shorten it, or use a model with a longer context"
+            f"{what}; the request is longer than the model's context: shorten it, lower max_tokens, "
+            "or use a model with a longer context"
         )
     if status == 413:
         return RequestRefused(f"{what}; the request is larger than the server takes: shorten it")

@@ -58,7 +58,11 @@ class Ollama:
             if request.top_logprobs > 0 and self.shape.has_logprobs:
                 body["logprobs"] = True
                 body["top_logprobs"] = request.top_logprobs
-            return "/api/chat", encode_json(body)
+            if request.reasoning_effort is not None:
+                body["think"] = False if request.reasoning_effort == "none" else request.reasoning_effort
+            more = {name: value for name, value in request.extra.items() if name != "options"}
+            body["options"] |= request.extra.get("options") or {}
+            return "/api/chat", encode_json({**body, **more})
         if isinstance(request, GenerateRequest):
             body = self._sampled(request, {"prompt": request.prompt, "raw": True})
             return "/api/generate", encode_json(body)
@@ -78,12 +82,13 @@ class Ollama:
         if found.error:
             raise error_in(found.error)
         vectors: tuple[tuple[float, ...], ...] = ()
-        text = ""
+        text = reasoning = ""
         if isinstance(request, EmbedRequest):
             vectors = found.embeddings or ()
             check_vectors(vectors, expected=len(request.texts))
         elif found.message is not None:
             text = found.message.content or ""
+            reasoning = found.message.thinking or ""
         elif found.response is not None:
             text = found.response
         else:
@@ -92,6 +97,7 @@ class Ollama:
             text,
             model=found.model or self.model,
             finish_reason=found.done_reason or "stop",
+            reasoning=reasoning,
             usage=usage_of(found.prompt_eval_count, found.eval_count, cost=None, price=self.price),
             tokens=choices_of(found.logprobs) if found.logprobs else (),
             vectors=vectors,
@@ -106,11 +112,15 @@ class Ollama:
         options: dict[str, Any] = {"num_predict": request.max_tokens}
         if self.shape.has_temperature:
             options["temperature"] = request.temperature
+        if isinstance(request, ChatRequest):
+            sampled = {"top_p": request.top_p, "seed": request.seed}
+            options |= {name: value for name, value in sampled.items() if value is not None}
         return body | {"model": self.model, "stream": False, "options": options, "keep_alive": KEEP_ALIVE}
 
 
 class _Message(msgspec.Struct, gc=False):
     content: str | None = None
+    thinking: str | None = None
 
 
 class _Answer(msgspec.Struct, gc=False):

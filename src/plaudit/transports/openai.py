@@ -61,13 +61,16 @@ class OpenAI:
             body["prompt"] = request.prompt
             return "/completions", encode_json(body)
         body["messages"] = request.messages
+        for name in ("top_p", "seed", "reasoning_effort"):
+            if (value := getattr(request, name)) is not None:
+                body[name] = value
         if request.schema is not None and shape.has_schema:
             schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if request.top_logprobs > 0 and shape.has_logprobs:
             body["logprobs"] = True
             body["top_logprobs"] = request.top_logprobs
-        return "/chat/completions", encode_json(body)
+        return "/chat/completions", encode_json({**body, **request.extra})
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
         if isinstance(request, RawRequest):
@@ -94,6 +97,7 @@ class OpenAI:
             model=found.model or self.model,
             finish_reason=choice.finish_reason or "stop",
             refusal=message.refusal or None,
+            reasoning=message.thoughts,
             usage=self._usage(found.usage),
             tokens=tokens,
             rate=rate,
@@ -150,6 +154,14 @@ class _Part(msgspec.Struct, gc=False):
 class _Message(msgspec.Struct, gc=False):
     content: str | list[_Part] | None = None
     refusal: str | None = None
+    reasoning_content: Any = None
+    """As vLLM, SGLang and DeepSeek call it; OpenRouter and newer servers: `reasoning`."""
+    reasoning: Any = None
+
+    @property
+    def thoughts(self) -> str:
+        found = self.reasoning_content or self.reasoning
+        return found if isinstance(found, str) else ""
 
 
 class _Logprobs(msgspec.Struct, gc=False):
@@ -176,12 +188,32 @@ class _Usage(msgspec.Struct, gc=False):
     input_tokens: Any = None
     output_tokens: Any = None
     """As the responses route calls them."""
+    prompt_tokens_details: Any = None
+    completion_tokens_details: Any = None
+    input_tokens_details: Any = None
+    output_tokens_details: Any = None
+    prompt_cache_hit_tokens: Any = None
+    """DeepSeek's name for the cached ones."""
     cost: Any = None
 
     def counted(self, price: Price | None) -> Usage:
         prompt = self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
         completion = self.output_tokens if self.completion_tokens is None else self.completion_tokens
-        return usage_of(prompt, completion, cost=self.cost, price=price)
+        cached = _detail(self.prompt_tokens_details or self.input_tokens_details, "cached_tokens")
+        return usage_of(
+            prompt,
+            completion,
+            cost=self.cost,
+            price=price,
+            cached=self.prompt_cache_hit_tokens if cached is None else cached,
+            reasoning=_detail(
+                self.completion_tokens_details or self.output_tokens_details, "reasoning_tokens"
+            ),
+        )
+
+
+def _detail(details: Any, name: str) -> Any:
+    return details.get(name) if isinstance(details, dict) else None
 
 
 _AnyUsage = _Usage | list[Any] | str | float | bool | None

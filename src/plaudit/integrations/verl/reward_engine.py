@@ -18,7 +18,7 @@ from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, Rewa
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
-from plaudit.settings import Settings, engine_config, load
+from plaudit.settings import SAMPLING, Settings, engine_config, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
-    "timeout", "hedge", "client", "observers", "journal_max_mb", "journal_text", "run",
+    "cached_price", "timeout", "hedge", "client", "observers", "journal_max_mb", "journal_text", "run",
+    "headers", *SAMPLING,
 )  # fmt: skip
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 
@@ -136,7 +137,7 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
                 value=table.api_key_env,
             )
         key = Secret(value, origin=table.api_key_env)
-    price = Price(*table.price) if table.price else None
+    price = Price(*table.price, table.cached_price) if table.price else None
     return Endpoint(
         table.url,
         model=table.model,
@@ -147,6 +148,7 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
         tpm=table.tpm,
         price=price,
         identity=table.identity,
+        headers=table.headers,
     )
 
 

@@ -47,6 +47,8 @@ class EndpointTable(msgspec.Struct, frozen=True, kw_only=True):
     rpm: int | None = None
     tpm: int | None = None
     price: tuple[float, float] | None = None
+    cached_price: float | None = None
+    headers: dict[str, str] = {}
     identity: str = ""
     """Which model this is, in cache keys; empty: its name, so that servers of one name share verdicts."""
 
@@ -78,6 +80,20 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the run may spend; needs a price."""
     price: tuple[float, float] | None = None
     """For a million prompt tokens and a million completion tokens."""
+    cached_price: float | None = None
+    """For a million prompt tokens that the endpoint had in its cache; left out: as the others."""
+    max_tokens: int | None = None
+    """Tokens that a reply may have, reasoning included; left out: the judge's own limit."""
+    temperature: float | None = None
+    """Sampling temperature; left out: the judge's own."""
+    top_p: float | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    """`none`, `low`, `medium`, `high`, or what else the model takes."""
+    extra: dict[str, Any] | None = None
+    """More fields of each request's body, like {chat_template_kwargs: {enable_thinking: false}}."""
+    headers: dict[str, str] | None = None
+    """More headers of each request; keys belong into api_key_env."""
     timeout: float | None = None
     """For one attempt of one call; left out: 120."""
     deadline: float = 600.0
