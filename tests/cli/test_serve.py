@@ -1,0 +1,61 @@
+"""`plaudit serve` as a process: it says its URL, serves, and drains on SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from loopback import INSTANT, loopback, taking
+
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "PLAUDIT"))
+}
+
+
+def started(tmp_path: object, *options: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "plaudit", "serve", "--port", "0", *options]
+    return subprocess.Popen(
+        command,
+        env={**ENVIRONMENT, "PLAUDIT_HOME": str(tmp_path), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_says_its_url_answers_and_ends_well_on_sigterm(tmp_path: object) -> None:
+    with (
+        loopback(INSTANT.replace(latency=taking(0.2))) as judge,
+        started(tmp_path, "--base-url", judge.url, "--model", "m") as process,
+    ):
+        assert process.stdout is not None
+        url = process.stdout.readline().strip().removeprefix("listening on ")
+        body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
+        request = urllib.request.Request(f"{url}/score", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            assert json.load(reply)["verdicts"][0]["status"] == "ok"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert f"OPENAI_BASE_URL={url}/v1" in said
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--host", "0.0.0.0", "--model", "m"),
+        ("--port", "70000", "--model", "m"),
+    ],
+)
+def test_what_cannot_be_served_is_said_before_anything_starts(
+    tmp_path: object, options: tuple[str, ...]
+) -> None:
+    with started(tmp_path, "--base-url", "http://127.0.0.1:1/v1", *options) as process:
+        said, error = process.communicate(timeout=20)
+    assert (process.returncode, said) == (2, "")
+    assert error.strip()

@@ -1,0 +1,162 @@
+"""What strangers and broken clients get: nothing, in bounded time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from service_client import CHAT, KEY, QUESTION, Client, ScriptedClient, scripted, served
+from wire_server import Exchange, answer, good_body, reply
+
+from plaudit.service import server as service_server
+
+
+async def dialogue(url: str, data: bytes) -> bytes:
+    """Everything that the server says to these bytes, until it closes the connection."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def test_no_header_of_a_client_goes_upstream() -> None:
+    sent = {
+        "Authorization": "Bearer sk-of-the-client-1234",
+        "Cookie": "session=1",
+        "Proxy-Authorization": "Basic eDp5",
+        "X-Api-Key": "sk-of-the-client-1234",
+        "X-Forwarded-For": "10.0.0.1",
+        "TE": "trailers",
+    }
+
+    async def test(client: ScriptedClient) -> None:
+        url = f"{client.url}/v1/chat/completions"
+        async with client.session.post(url, json=QUESTION, headers=sent) as response:
+            assert response.status == 200
+        (request,) = client.endpoint.requests
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert not {name.lower() for name in sent} - {"authorization"} & request.headers.keys()
+        assert "sk-of-the-client-1234" not in str(request.headers)
+
+    scripted(test, reply("7"))
+
+
+def test_no_header_of_the_endpoint_comes_down() -> None:
+    async def forward(exchange: Exchange) -> None:
+        upstream = {
+            "Set-Cookie": "a=1",
+            "Keep-Alive": "timeout=5",
+            "Proxy-Authenticate": "Basic",
+            "X-Own": KEY,
+        }
+        await exchange.answer(200, good_body(exchange.request, "7"), upstream)
+
+    async def test(client: ScriptedClient) -> None:
+        async with client.session.post(f"{client.url}/v1/chat/completions", json=QUESTION) as response:
+            assert response.status == 200
+            assert not {"Set-Cookie", "Keep-Alive", "Proxy-Authenticate", "X-Own"} & response.headers.keys()
+
+    scripted(test, forward)
+
+
+def test_a_request_head_that_trickles_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_server, "HEAD_WITHIN", 0.05)
+
+    async def test(client: Client) -> None:
+        assert await dialogue(client.url, b"POST /score HTTP/1.1\r\nHost: 127") == b""
+
+    served(test)
+
+
+def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_server, "MOST_CONNECTIONS", 1)
+
+    async def test(client: Client) -> None:
+        assert (await client.get("/health"))[0] == 200  # its connection is kept alive
+        try:
+            said = await dialogue(client.url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        except ConnectionError:
+            said = b""
+        assert said == b""
+        assert (await client.get("/health"))[0] == 200
+
+    served(test)
+
+
+def test_requests_that_wait_are_bounded_and_turned_away_with_leave_to_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service_server, "MOST_WAITING", 1)
+
+    async def endless(exchange: Exchange) -> None:
+        await exchange.until_client_leaves()
+
+    async def test(client: ScriptedClient) -> None:
+        asked = client.asking(CHAT)
+        await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
+        async with client.session.get(f"{client.url}/v1/models") as response:
+            assert (response.status, response.headers["x-should-retry"]) == (503, "true")
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+    scripted(test, endless)
+
+
+@pytest.mark.parametrize("depth", [10, 500, 900, 990, 1000, 5000, 100_000])
+def test_json_of_any_depth_is_passed_on_or_refused(depth: int) -> None:
+    async def test(client: Client) -> None:
+        nested = b'{"model": "m", "temperature": 0, "x": ' + b"[" * depth + b"]" * depth + b"}"
+        status, _, body = await client.post("/v1/chat/completions", nested)
+        assert status == 200 or (status == 400 and json.loads(body)["error"]["message"])
+
+    served(test)
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/v1/%00", "/run/../v1/x"]
+)
+def test_no_path_leads_to_a_file(path: str) -> None:
+    async def test(client: Client) -> None:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        said = await dialogue(client.url, head.encode())
+        assert said.startswith((b"HTTP/1.1 404", b"HTTP/1.1 400"))
+        assert b"root:" not in said
+
+    served(test)
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(client: Client) -> None:
+        head = (
+            b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Connection: close\r\nContent-Length: 9999999999\r\n\r\n"
+        )
+        host, port = client.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head)
+        assert b" 413 " in await reader.readline()
+        writer.close()
+
+    served(test)
+
+
+def test_what_is_wrong_is_logged_in_one_line_without_a_word_of_the_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", logger="plaudit")
+
+    async def test(client: ScriptedClient) -> None:
+        private = {**QUESTION, "messages": [{"role": "user", "content": "a-private-text"}]}
+        assert (await client.asking(private))[0] == 400
+        assert (await client.asking({"samples": [{"prompt": "a-private-text"}]}, "/score"))[0] == 400
+
+    scripted(test, answer(400, {"error": {"message": "cannot take: a-private-text"}}))
+    lines = [record.getMessage() for record in caplog.records if "answered 400" in record.getMessage()]
+    assert len(lines) == 2
+    assert "a-private-text" not in caplog.text and KEY not in caplog.text
