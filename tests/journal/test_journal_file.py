@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from journals import judged, read, write
 from plaudit.errors import JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.segments import TITLE, segments_of
+from plaudit.types import ChatRequest, Message
 
 
 def scores(path: Path) -> list[object]:
@@ -23,6 +25,28 @@ def test_what_goes_in_comes_out(tmp_path: Path) -> None:
     write(tmp_path / "j", [judged(n, score=float(n)) for n in range(1300)])
     assert scores(tmp_path / "j") == [float(n) for n in range(1300)]
     assert read(tmp_path / "j")[1299]["response"] == "answer 1299"
+
+
+def test_what_is_stored_as_a_reference_is_whole_again(tmp_path: Path) -> None:
+    prompt, response = "a long question " * 9, "a long answer " * 9
+    one = judged(prompt=prompt, response=response)
+    reason = "a reason of more than forty characters, as judges give them"
+    content = f"before {prompt} between {response} after"
+    exchange = one.exchanges[0]._replace(reply=f'{{"reason": "{reason}"}}')
+    system: Message = {"role": "system", "content": "judge " * 9}
+    one = one._replace(
+        verdict=replace(one.verdict, reason=reason),
+        request=ChatRequest((system, {"role": "user", "content": content})),
+        exchanges=(exchange, exchange),
+    )
+    turns = ({"role": "user", "content": "a turn of a conversation " * 3},)
+    write(tmp_path / "j", [one, one, judged(prompt=turns)])
+    first, second, third = read(tmp_path / "j")
+    assert {**first, "id": 0, "seq": 0, "time": 0} == {**second, "id": 0, "seq": 0, "time": 0}
+    assert (first["prompt"], first["response"], first["reason"]) == (prompt, response, reason)
+    assert first["request"][1] == {"role": "user", "content": content}  # type: ignore[index]
+    assert [one["reply"] for one in first["exchanges"]] == [exchange.reply] * 2  # type: ignore[attr-defined]
+    assert third["prompt"] == list(turns)
 
 
 def test_a_torn_tail_is_left_out_and_named_and_cut_by_the_next_writer(tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
     plain = get_args(hint)[0] if isinstance(hint, UnionType) else hint
     shape = _shape(plain, facts.get("type"))
     if facts.get("is_argument"):
+        if shape.pop("multiple", False):
+            shape.update(nargs=-1, required=True)
         argument_ = _Argument([name], metavar=facts["metavar"], **shape)
         argument_.text = facts["help"]
         return argument_

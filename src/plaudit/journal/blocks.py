@@ -32,6 +32,7 @@ from plaudit.types import (
     Message,
     RawRequest,
     Request,
+    Usage,
 )
 
 try:
@@ -285,7 +286,7 @@ RESPONSE, PROMPT, REASON = -1, -2, -3
 _LONG = 40
 """Characters from which on a text is worth a reference."""
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
-_decoder = msgspec.msgpack.Decoder(tuple[list[str], list[Text]])
+_decoder = msgspec.msgpack.Decoder(tuple[list[str], list[list[Any]]])
 
 
 def encode_texts(texts: list[Text]) -> bytes:
@@ -303,12 +304,10 @@ def encode_texts(texts: list[Text]) -> bytes:
 def read_texts(data: bytes) -> list[Text]:
     """The texts of a block of verdicts, in the order of its rows."""
     try:
-        shared, texts = _decoder.decode(data)
-        for text in texts:
-            _join(text, shared)
-    except (msgspec.DecodeError, IndexError, TypeError) as error:
+        shared, records = _decoder.decode(data)
+        return [_whole(Text(*record), shared) for record in records]
+    except (msgspec.DecodeError, IndexError, TypeError, ValueError) as error:
         raise JournalError(f"a block is damaged: {error}") from None
-    return texts
 
 
 def _cut(text: Text, shared: _Names) -> None:
@@ -340,21 +339,27 @@ def _pieces(content: Any, response: str, prompt: str, shared: _Names) -> Any:
     return shared[content]
 
 
-def _join(text: Text, shared: list[str]) -> None:
+def _whole(text: Text, shared: list[str]) -> Text:
     """Put the texts back in place of the references."""
     if isinstance(text.prompt, int):
         text.prompt = shared[text.prompt]
 
-    def whole(pieces: Any) -> Any:
+    def joined(pieces: Any) -> Any:
         if isinstance(pieces, int):
             if pieces >= 0:
                 return shared[pieces]
             return text.response if pieces == RESPONSE else text.prompt if pieces == PROMPT else text.reason
-        return "".join(map(whole, pieces)) if isinstance(pieces, list | tuple) else pieces
+        return "".join(map(joined, pieces)) if isinstance(pieces, list) else pieces
 
     if isinstance(text.request, list):
-        text.request = [{"role": role, "content": whole(content)} for role, content in text.request]
-    text.exchanges = [one._replace(reply=whole(one.reply)) for one in text.exchanges]
+        text.request = [{"role": role, "content": joined(content)} for role, content in text.request]
+    packed: list[Any] = text.exchanges
+    text.exchanges = [
+        Exchange._make((endpoint, joined(reply), *facts, Usage(**usage)))
+        for endpoint, reply, *facts, usage in packed
+    ]
+    text.serves = tuple(text.serves)
+    return text
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

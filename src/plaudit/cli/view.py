@@ -1,0 +1,109 @@
+"""`plaudit view`: journals in a browser, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import webbrowser
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from aiohttp import web
+
+from plaudit.cli.console import Console
+from plaudit.cli.options import argument, command, option
+from plaudit.errors import ConfigError
+from plaudit.journal.index import JournalIndex
+from plaudit.page.routes import ROOT, Page
+from plaudit.service.access import Access, Refusal
+
+HELP = (
+    "Show journals in a browser.\n\n"
+    "What the reward does step by step, what is lost, what it costs, and every verdict with its request and "
+    "its reply. "
+    "A journal that is being written is shown live. The page is served on this machine only, and fetches "
+    "nothing from elsewhere."
+)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """What `plaudit view` takes."""
+
+    journals: tuple[str, ...] = argument("JOURNAL...", "Files that --journal named.")
+    port: int = option(
+        default=8401, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
+    )
+    open_browser: bool = option("--open", default=False, text="Open the page in the browser.")
+
+
+@command(ViewOptions, text=HELP, epilog="Example:  plaudit view run.journal --open")
+def view(options: ViewOptions) -> int:
+    """Serve until a signal ends it."""
+    with JournalIndex(*(Path(path).expanduser() for path in options.journals)) as index:
+        for line in index.damage:
+            Console().print(f"warning: {line}")
+        asyncio.run(_serve(index, options))
+    return 0
+
+
+COMMAND = view
+
+
+def page_app(index: JournalIndex) -> web.Application:
+    """The page by itself, for this machine."""
+    access = Access()
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+        head = request.headers
+        refusal = access.refusal(
+            request.method,
+            hosts=head.getall("Host", []),
+            origin=head.get("Origin", ""),
+            fetch_site=head.get("Sec-Fetch-Site", ""),
+        )
+        if refusal is None and request.method not in ("GET", "HEAD"):
+            refusal = Refusal(405, "use GET")
+        if refusal is not None:
+            return web.json_response({"error": refusal.message}, status=refusal.status)
+        try:
+            return await handler(request)
+        except ConfigError as error:
+            return web.json_response({"error": str(error)}, status=400)
+
+    async def start(_: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": ROOT})
+
+    app = web.Application(middlewares=[checked])
+    app.router.add_get("/", start)
+    Page(index).add_routes(app)
+    return app
+
+
+async def _serve(index: JournalIndex, options: ViewOptions) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    runner = web.AppRunner(page_app(index), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, "127.0.0.1", options.port).start()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise ConfigError(
+                f"cannot listen on port {options.port}: {why}; choose another with --port, or --port 0 for "
+                "any free one"
+            ) from error
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}{ROOT}"
+        print(f"listening on {url}", flush=True)
+        if options.open_browser:
+            await asyncio.to_thread(webbrowser.open, url)
+        await stopped.wait()
+    finally:
+        await runner.cleanup()

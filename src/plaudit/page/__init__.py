@@ -1,0 +1,1 @@
+"""The page: what a journal shows, in a browser."""
