@@ -268,12 +268,22 @@ def test_a_door_that_is_shut_again_at_once_was_hardly_open() -> None:
         assert breaker.short_openings == openings
         sent_at = probe(breaker, now=now)
         breaker.on_success(sent_at=sent_at)
-        now = sent_at + 1.0
+        now = sent_at + 0.5
         assert fail(breaker, sent_at=now - TRIP, accepted=0)
     breaker.on_success(sent_at=probe(breaker, now=now))
     for _ in range(100):
         breaker.on_send(now=now + 1.0)
     assert fail(breaker, sent_at=now + 2.0, accepted=0)
+    assert breaker.short_openings == 0
+
+
+def test_a_door_that_was_open_for_seconds_was_open_however_few_calls_there_were() -> None:
+    breaker, now = shut(), 0.0
+    for _ in range(3):
+        sent_at = probe(breaker, now=now)
+        breaker.on_success(sent_at=sent_at)
+        now = sent_at + 5.0
+        assert fail(breaker, sent_at=now - TRIP, accepted=0)
     assert breaker.short_openings == 0
 
 

@@ -344,7 +344,7 @@ def test_the_users_ceiling_stops_the_growth() -> None:
 
 def test_a_storm_of_timeouts_cuts_again_and_again_but_never_to_nothing() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
-    limit.on_success(now=0.5, sent_at=0.0, in_flight=1)
+    limit.on_success(now=0.5, sent_at=0.0, in_flight=64)
     heights = [limit.limit]
     for storm in range(40):
         for _ in range(limit.limit):

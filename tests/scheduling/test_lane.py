@@ -36,10 +36,12 @@ def send(lane: Lane, *, at: float) -> Flight:
     return flight
 
 
-def answer(lane: Lane, *, at: float) -> None:
-    flight = send(lane, at=at)
-    del lane.flights[flight.id]
-    lane.on_reply(Reply("7"), flight, now=at + 0.5)
+def answer(lane: Lane, *, at: float, of: int) -> None:
+    """One of so many calls at once is answered, and the others are gone."""
+    flights = [send(lane, at=at) for _ in range(of)]
+    del lane.flights[flights[0].id]
+    lane.on_reply(Reply("7"), flights[0], now=at + 0.5)
+    lane.flights.clear()
 
 
 def test_a_lane_that_is_full_under_a_pace_waits_for_a_reply_and_not_for_its_limit() -> None:
@@ -120,7 +122,7 @@ def test_a_call_that_later_ones_have_overtaken_hung_alone_and_says_nothing_about
 
 def test_a_timeout_of_the_last_call_is_put_down_to_what_was_under_way_when_it_left() -> None:
     lane = lane_of()
-    answer(lane, at=-1.0)
+    answer(lane, at=-1.0, of=40)
     flights = [send(lane, at=0.0) for _ in range(40)]
     for flight in flights[:-1]:
         del lane.flights[flight.id]
@@ -130,7 +132,7 @@ def test_a_timeout_of_the_last_call_is_put_down_to_what_was_under_way_when_it_le
 
 def test_what_a_timeout_cut_is_given_back_where_the_endpoint_was_away() -> None:
     lane = lane_of()
-    answer(lane, at=-1.0)
+    answer(lane, at=-1.0, of=80)
     lane.limit.turn_from_rate(now=0.0, in_flight=80)
     flights = [send(lane, at=0.0) for _ in range(80)]
     lane.on_timeout(flights[0], now=120.0)
@@ -155,6 +157,31 @@ def test_where_no_call_of_many_was_ever_answered_far_fewer_are_sent_and_the_sear
             lane.on_reply(Reply("7"), flight, now=second + 0.5)
             lane.grow(now=second + 0.5)
     assert lane.limit.limit > 8
+
+
+def test_a_pace_under_which_far_more_calls_wait_than_were_ever_answered_at_once_is_given_up() -> None:
+    lane = lane_of()
+    answer(lane, at=0.0, of=10)
+    lane.begin_pace(20.0, now=1.0)
+    for n in range(200):
+        send(lane, at=1.0 + n / 20)
+    lane.on_timeout(lane.flights[1], now=121.0)
+    assert lane.pace.rate is None
+    assert lane.limit.limit == 10
+
+
+def test_a_pace_lets_no_more_calls_wait_than_a_rate_explains() -> None:
+    lane = lane_of()
+    for n in range(40):
+        answer(lane, at=float(n), of=1)  # half a second each
+    lane.begin_pace(20.0, now=50.0)
+    now = 50.0
+    while (ready := lane.ready_at(some_call(), now=now)) < math.inf:
+        now = max(now, ready)
+        if ready <= now:
+            send(lane, at=now)
+        assert now < 100.0
+    assert 20 <= lane.in_flight < 500
 
 
 def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:

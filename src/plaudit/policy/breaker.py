@@ -15,8 +15,8 @@ OUTLIVED = 1.5
 """A call that has been under way so many times as long as bad ones take was let in."""
 MOMENT = 0.002
 """Seconds by which our own clock may be late."""
-FEW = 8
-"""Calls let in between two shut doors: with fewer, the door was hardly open."""
+FEW, SHORT = 8, 1.0
+"""Calls let in between two shut doors, and seconds: with fewer and less, the door was hardly open."""
 TRUTHS = 2
 """How often in a row an endpoint must have said right when it would be back, to be believed from then on."""
 CHANCE = 0.02
@@ -231,7 +231,7 @@ class Breaker:
     # -- the door -----------------------------------------------------------------------------------------
 
     def _shut(self, now: float, retry_after: float | None) -> None:
-        is_short = self._let_in is not None and self._let_in < FEW
+        is_short = self._let_in is not None and self._let_in < FEW and now - self._probe_sent < SHORT
         self.short_openings = self.short_openings + 1 if is_short else 0
         self.state = BreakerState.OPEN
         self.shut_at = now

@@ -30,6 +30,8 @@ ALONE = 16
 """Calls between two refusals from which on a single one may have any cause."""
 SLOW = 1.35
 """How many times as long calls may take on a higher level before the best is looked for below it."""
+FAR_MORE = 1.5
+"""How many times as many calls as it was seen to answer may be why it answers none."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
 
@@ -97,12 +99,11 @@ class ConcurrencyLimit:
         """The limit before the first of the cuts that nothing has confirmed since."""
         self.is_in_doubt = False
         """Whether it is open what several refusals at once mean."""
-        self.first_refused = 0
-        self._in_burst = 0
-        self._replies_since_cut = 0
-        self._replies = 0
-        self._confirmations = 0
-        self._height = -1
+        self.first_refused = self._in_burst = 0
+        self._replies_since_cut = self._replies = 0
+        self.proven = 0
+        """The most calls under way when one of them was answered."""
+        self._confirmations, self._height = 0, -1
         self._anchor: tuple[int, int, float] | None = None
         """Where the last sure refusal was: calls accepted, replies until then, and when."""
         self._rounds_to_doubt = 4.0
@@ -128,6 +129,7 @@ class ConcurrencyLimit:
         """A call came back with a reply of so many tokens; `in_flight` still counts it."""
         self._replies_since_cut += 1
         self._replies += 1
+        self.proven = max(self.proven, in_flight)
         if self._previous is not None:
             self._previous.on_success(now=now, sent_at=sent_at, tokens=tokens)
         if self._level is not None:
@@ -265,8 +267,8 @@ class ConcurrencyLimit:
         if self.rate is not None or now - self.cut_at < 1.0:
             return  # or one of many that left together
         self.cut_at = now
-        if not self._replies:  # it never answered with so many at once: that may be why
-            self._set(max(1, min(self.limit, in_flight) // 8), "timeout")
+        if in_flight > FAR_MORE * self.proven:  # it never answered with so many at once: that may be why
+            self._set(max(1, self.proven or min(self.limit, in_flight) // 8), "timeout")
             self._level = Level(target=self.limit, base=self.limit, began=now, is_blind=True)
             self._before = self._belief()
             return

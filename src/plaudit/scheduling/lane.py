@@ -11,7 +11,7 @@ from plaudit.policy.balance import Load
 from plaudit.policy.breaker import MOMENT, OUTLIVED, Breaker, BreakerConfig, BreakerState
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
-from plaudit.policy.limit import ConcurrencyLimit, LimitConfig
+from plaudit.policy.limit import FAR_MORE, ConcurrencyLimit, LimitConfig
 from plaudit.policy.pace import Pace, rate_hint
 from plaudit.policy.quota import Quota
 from plaudit.policy.weather import Weather
@@ -90,6 +90,10 @@ class Lane:
         self.latencies = LatencyHistogram()
         self._typical: float | None = None
         self._slow: float | None = None
+        self._calm: float | None = None
+        """The same when it was least."""
+        self._under_way_before = 0
+        """Calls under way when the pace began, and those that left at once then."""
         self.hung_age: float | None = None
         """Seconds after which a call under way hangs."""
         self.rate_hint: float | None = None
@@ -241,8 +245,12 @@ class Lane:
 
         One that later calls have overtaken hung by itself: that says nothing about the load.
         """
-        if flight.sent_at >= self._newest_answered:
-            self.limit.on_timeout(now=now, in_flight=max(self.in_flight, flight.height))
+        if flight.sent_at < self._newest_answered:
+            return
+        under_way = max(self.in_flight, flight.height)
+        if self.pace.rate is not None and under_way > FAR_MORE * self.limit.proven > 0:
+            self._end_pace(now)  # no rate is behind calls that are queued for so long
+        self.limit.on_timeout(now=now, in_flight=under_way)
 
     def _on_bad(
         self,
@@ -287,11 +295,26 @@ class Lane:
             self.weather.forget()  # there may be another capacity now, and what was little load be much
         self.limit.resume(now=now, in_flight=self.in_flight, bad_time=self.breaker.bad_time)
 
+    @property
+    def _room_under_pace(self) -> float:
+        """Calls at once that a rate can bring about: with more, the calls are queued, and it is no rate."""
+        if self._calm is None or self.pace.rate is None:
+            return NEVER
+        return max(self._under_way_before, 3.0 * self.pace.rate * self._calm + 4.0)
+
     def begin_pace(self, rate: float, *, now: float, burst: int = 0) -> None:
         """Limit the rate from now on, after so many calls at once, and no longer the number of calls."""
+        self._under_way_before = len(self.flights) + burst
         self.limit.turn_to_rate(rate)
         self.pace.begin(now=now, rate=rate, burst=burst)
         self.weather.forget()
+
+    def _end_pace(self, now: float) -> None:
+        """Limit the number of calls again, since it is not their rate that is limited."""
+        self._is_hint_wrong = True
+        self.pace.end()
+        self.weather.forget()
+        self.limit.turn_from_rate(now=now, in_flight=len(self.flights))
 
     @property
     def burst(self) -> int:
@@ -318,6 +341,8 @@ class Lane:
         count = len(self.latencies)
         if count % 16 == 0 or count in (1, 2, 4, 8, MIN_CALLS):
             self._slow = self.latencies.quantile(0.9)
+            if self._calm is None or count <= MIN_CALLS or (self._slow or 0.0) < self._calm:
+                self._calm = self._slow
             self.hung_age = hung_age(self.latencies, under_way=len(self.flights))
 
     def ready_at(self, call: Call, *, now: float) -> float:
@@ -329,12 +354,11 @@ class Lane:
             self._reopen(now)
         if len(self.flights) >= self.limit.limit:
             return NEVER
+        if self.pace.rate is not None and len(self.flights) >= self._room_under_pace:
+            return NEVER
         ready = self.pace.ready_at(now=now)
         if self.pace.is_none:
-            self._is_hint_wrong = True
-            self.pace.end()
-            self.weather.forget()
-            self.limit.turn_from_rate(now=now, in_flight=len(self.flights))
+            self._end_pace(now)
             return self.ready_at(call, now=now)
         return max(ready, self._quota_ready_at(call, now))
 
