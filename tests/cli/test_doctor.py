@@ -64,7 +64,7 @@ def test_the_key_is_shown_masked_and_never_whole(
     ("arguments", "wrong"),
     [
         (["--base-url", "http://127.0.0.1:9/v1"], "reach"),
-        (["--base-url", "https://api.example.invalid/v1"], "key"),
+        (["--base-url", "https://plaudit-test.openai.azure.com/v1"], "key"),
         (["--base-url", "nonsense"], "settings"),
         (["--local-model", "missing.gguf"], "embedded"),
         (["--cache", "."], "cache"),

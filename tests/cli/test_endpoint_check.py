@@ -47,7 +47,8 @@ def test_a_key_is_named_by_its_variable() -> None:
 
 def test_no_key_is_wrong_only_where_one_is_needed() -> None:
     assert check_key(settings(), (LOCAL,)).state == "ok"
-    check = check_key(settings(), (LOCAL, DISTANT))
+    assert check_key(settings(), (LOCAL, DISTANT)).state == "note"
+    check = check_key(settings(), (LOCAL, Endpoint("https://api.openai.com/v1")))
     assert check.state == "wrong"
     assert "export OPENAI_API_KEY" in check.text
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from complaints import about
 from simulated_judge import Simulator
 from tiny_model import write_tiny_model
 
@@ -41,6 +42,15 @@ def test_a_mistake_in_the_judge_is_found_before_the_endpoint_is_asked(
 def test_an_endpoint_and_a_local_model_exclude_each_other() -> None:
     both = settings(base_url=["http://127.0.0.1:9/v1"], local_model="m.gguf")
     with pytest.raises(ConfigError, match="leave one out"), open_endpoints(both):
+        raise AssertionError("nothing should be opened")
+
+
+def test_a_model_without_a_server_never_means_the_small_one_on_this_machine() -> None:
+    keyed = resolve({"model": "gpt-5"}, environment={"OPENAI_API_KEY": "sk-1"}, table={})
+    with (
+        pytest.raises(ConfigError, check=about("model", "gpt-5", "--base-url https://api.openai.com/v1")),
+        open_endpoints(keyed),
+    ):
         raise AssertionError("nothing should be opened")
 
 

@@ -114,6 +114,17 @@ def test_an_error_names_the_flag_that_was_typed(facts: dict[str, Any], start: st
     assert str(caught.value).startswith(start)
 
 
+@pytest.mark.parametrize("second", [["--model", "b"], ["--model=b"]])
+def test_an_option_given_twice_with_two_values_is_an_error(second: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="--model is given as a and as b"):
+        command_named("score").main(["in", "--model", "a", *second, "-o", "out"], standalone_mode=False)
+
+
+def test_an_option_may_be_repeated_with_the_same_value() -> None:
+    with pytest.raises(ConfigError, match="no file"):
+        command_named("score").main(["in", "--rpm", "5", "--rpm", "5", "-o", "out"], standalone_mode=False)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     assert (command_named(name).help or "").startswith(COMMANDS[name])

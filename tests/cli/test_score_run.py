@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -189,6 +190,22 @@ def test_raise_names_the_first_failure_after_saving(tmp_path: Path, out: Path) -
     assert len(read(out)) == 3
 
 
+def test_a_text_that_the_judge_does_not_read_whole_is_reported(tmp_path: Path, out: Path) -> None:
+    source = write(tmp_path / "in.jsonl", "1", "0" * 200_001, "2")
+    summary = tmp_path / "summary.json"
+    done = run(Job(source, str(out), settings(), summary=str(summary)))
+    assert done.status == 0
+    assert json.loads(summary.read_bytes())["cut"] == 1
+    assert "more than 200,000 characters" in done.said
+
+
+def test_quiet_hides_warnings_too(tmp_path: Path, out: Path) -> None:
+    engine = FakeEngine(on_submit=lambda: logging.getLogger("plaudit").warning("slow"))
+    job = Job(write(tmp_path / "in.jsonl", "1"), str(out), settings())
+    assert "slow" in run(job, engine).said
+    assert run(replace(job, quiet=True), engine).said == ""
+
+
 def test_quiet_says_nothing_when_all_is_well(tmp_path: Path, out: Path) -> None:
     assert run(Job(write(tmp_path / "in.jsonl", "1"), str(out), settings(), quiet=True)).said == ""
 
@@ -198,7 +215,7 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
     run(Job(write(tmp_path / "in.jsonl", "1", "3", "!"), str(out), settings(), summary=str(summary)))
     numbers = json.loads(summary.read_text())
     assert " ".join(numbers) == (
-        "lines scored failed skipped seconds rate by_status by_source errors calls retries hedges "
+        "lines scored failed skipped cut seconds rate by_status by_source errors calls retries hedges "
         "rate_limited "
         "latency_p50_s latency_p95_s prompt_tokens completion_tokens cached_tokens "
         "reasoning_tokens cost score_mean score_std model output "

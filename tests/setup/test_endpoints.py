@@ -32,11 +32,12 @@ from plaudit.testing import run
 
 
 class Server(ThreadingHTTPServer):
-    """Answers every GET with one status and one body, and remembers the keys it saw."""
+    """Answers every GET with one status and one body, or only its routes, and remembers the keys it saw."""
 
     status = 200
     body = b"{}"
     encoding = "identity"
+    routes: dict[str, Any] | None = None
 
     def __init__(self) -> None:
         self.keys: list[str | None] = []
@@ -58,6 +59,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.keys.append(self.headers.get("Authorization"))
         self.server.paths.append(self.path)
+        if self.server.routes is not None:
+            found = self.server.routes.get(self.path)
+            self.server.say(found, status=404 if found is None else 200)
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(self.server.body)))
         self.send_header("Content-Encoding", self.server.encoding)
@@ -113,12 +117,18 @@ def test_settings_become_endpoints_with_key_and_price() -> None:
         ({"PLAUDIT_API_KEY_ENV": "MY_KEY", "MY_KEY": " "}, "export MY_KEY="),
     ],
 )
-def test_a_public_host_without_a_key_is_refused_with_the_remedy(
-    environment: dict[str, str], words: str
-) -> None:
-    settings = settings_for(PLAUDIT_BASE_URL="https://api.example.com/v1", **environment)
-    with pytest.raises(ConfigError, check=about("api_key_env", "api.example.com", words)):
+def test_a_service_without_a_key_is_refused_with_the_remedy(environment: dict[str, str], words: str) -> None:
+    settings = settings_for(PLAUDIT_BASE_URL="https://api.openai.com/v1", **environment)
+    with pytest.raises(ConfigError, check=about("api_key_env", "api.openai.com", words)):
         require_keys(endpoints_of(settings), settings)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://judge.example.com:8000/v1", "http://8.8.8.8/v1", "http://openai.com/v1"]
+)
+def test_a_server_is_not_refused_for_its_name(url: str) -> None:
+    settings = settings_for(PLAUDIT_BASE_URL=url)
+    require_keys(endpoints_of(settings), settings)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +145,7 @@ def test_a_public_host_without_a_key_is_refused_with_the_remedy(
         ("http://8.8.8.8/v1", False),
     ],
 )
-def test_a_key_is_needed_only_outside_one_s_own_network(url: str, expected: bool) -> None:
+def test_hosts_of_one_s_own_network_are_known(url: str, expected: bool) -> None:
     assert is_local(url) is expected
 
 
@@ -149,6 +159,24 @@ def test_the_only_model_of_ollama_is_taken(server: Server) -> None:
     server.say({"models": [{"name": "llama3.2:1b"}]})
     endpoint = Endpoint(server.url.removesuffix("/v1"), kind="ollama")
     assert with_models((endpoint,), Settings())[0].model == "llama3.2:1b"
+
+
+def test_ollama_on_another_port_is_recognised_by_asking(server: Server) -> None:
+    server.routes = {"/api/tags": {"models": [{"name": "llama3.2:1b"}]}}
+    settings = settings_for(PLAUDIT_BASE_URL=server.url.removesuffix("/v1"))
+    (endpoint,) = with_models(endpoints_of(settings), settings)
+    assert (endpoint.kind, endpoint.model, endpoint.url) == (
+        "ollama",
+        "llama3.2:1b",
+        server.url.removesuffix("/v1"),
+    )
+
+
+def test_another_server_on_ollama_s_port_is_recognised_by_asking(server: Server) -> None:
+    server.routes = {"/v1/models": {"data": [{"id": "qwen"}]}}
+    endpoint = Endpoint(server.url.removesuffix("/v1"), kind="ollama")
+    (found,) = with_models((endpoint,), Settings())
+    assert (found.kind, found.model, found.url) == ("openai", "qwen", server.url)
 
 
 def test_a_model_that_is_named_is_not_asked_for(server: Server) -> None:

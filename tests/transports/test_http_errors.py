@@ -54,6 +54,14 @@ def test_a_missing_key_is_said_to_be_missing() -> None:
 
 
 @pytest.mark.parametrize(
+    "words", ["[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "[SSL] record layer failure"]
+)
+def test_https_on_a_port_that_speaks_http_is_named(words: str) -> None:
+    error = unreachable(Endpoint("https://localhost:8000/v1"), words)
+    assert "write http://localhost:8000/v1" in str(error)
+
+
+@pytest.mark.parametrize(
     ("status", "body"),
     [(400, said("API key not valid. Please pass a valid API key.")), (400, said("no", "invalid_api_key"))],
 )

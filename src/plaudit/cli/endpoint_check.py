@@ -18,7 +18,7 @@ from plaudit.cli.options import as_flag
 from plaudit.config import OLLAMA_PORT, Endpoint, Secret, without_password
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
-from plaudit.setup.endpoints import is_local, missing_key, refused_key
+from plaudit.setup.endpoints import is_local, missing_key, needs_key, refused_key
 from plaudit.setup.model_list import (
     ASK_LIMIT,
     decoded,
@@ -229,8 +229,11 @@ def check_key(settings: Settings, endpoints: tuple[Endpoint, ...]) -> CheckResul
     """Whether there is a key, where one is needed, and whether it travels in clear."""
     distant = [endpoint for endpoint in endpoints if not is_local(endpoint.url)]
     if settings.api_key is None:
+        for endpoint in distant:
+            if needs_key(endpoint.url):
+                return CheckResult("key", "wrong", _said(missing_key(endpoint, settings)))
         if distant:
-            return CheckResult("key", "wrong", _said(missing_key(distant[0], settings)))
+            return CheckResult("key", "note", "none set; these servers may want none")
         return CheckResult("key", "ok", "none set, none needed on this network")
     text = f"{masked(settings.api_key)} from {settings.origin('api_key')}"
     in_clear = [endpoint.url for endpoint in distant if endpoint.url.startswith("http://")]

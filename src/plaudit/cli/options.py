@@ -77,6 +77,12 @@ class Running(Debugging):
 class Command(click.Command):
     """A command whose help shows its arguments, and its options by section."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for found in self.get_params(ctx):
+            if isinstance(found, _Option) and not (found.is_flag or found.multiple or found.nargs != 1):
+                _refuse_two_values(found, args, ctx)
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
@@ -96,6 +102,19 @@ class _Option(click.Option):
 
 class _Argument(click.Argument):
     text = ""
+
+
+def _refuse_two_values(option_: click.Option, args: Sequence[str], ctx: click.Context) -> None:
+    """An option that takes one value is given it once: by itself click takes the last."""
+    given = [
+        word.partition("=")[2] if "=" in word else following
+        for word, following in zip(args, [*args[1:], ""], strict=False)
+        if word.partition("=")[0] in option_.opts
+    ]
+    if len(set(given)) > 1:
+        flag = max(option_.opts, key=len)
+        hint = "; several endpoints share one model" if flag == "--model" else ""
+        raise click.UsageError(f"{flag} is given as {' and as '.join(given)}; give it once{hint}.", ctx)
 
 
 def command(

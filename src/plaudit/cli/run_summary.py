@@ -3,6 +3,7 @@
 The keys of `--summary FILE.json`:
     lines, scored, failed    lines read that could be scored; those with a verdict; those without
     skipped                  lines left out by --skip-bad
+    cut                      lines whose text is longer than the judge reads
     seconds, rate            wall time; verdicts a second
     by_status, by_source     counts: ok, empty, failed, ...; call, cache, shared, rule
     errors                   [{cause, message, count}], the commonest first, ten at most
@@ -39,6 +40,9 @@ class RunSummary:
     models: tuple[str, ...]
     output: str | None
     exit_status: int
+    cut: int = 0
+    max_chars: int = 0
+    """Characters of a text that the judge reads."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers under stable keys."""
@@ -48,6 +52,7 @@ class RunSummary:
             "scored": summary.samples - summary.failures,
             "failed": summary.failures,
             "skipped": self.skipped,
+            "cut": self.cut,
             "seconds": round(summary.seconds, 3),
             "rate": round(_rate(summary), 3),
             "by_status": dict(summary.by_status),
@@ -86,6 +91,11 @@ class RunSummary:
         ]
         if self.skipped:
             lines.append(f"  skipped   {self.skipped:,} bad lines")
+        if self.cut:
+            lines.append(
+                f"  cut       {self.cut:,} lines have a text of more than {self.max_chars:,} characters: "
+                "the judge reads its beginning and its end (max_chars in a judge's file)"
+            )
         if summary.failures or set(summary.by_status) - {"ok"}:
             lines.append(f"  status    {_counts(summary.by_status)}")
         if set(summary.by_source) - {"call"}:

@@ -23,6 +23,7 @@ from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
 from plaudit.judges.base import Judge, Panel, compares
 from plaudit.judges.check import Demanding
+from plaudit.judges.fence import MAX_CHARS, is_cut
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
@@ -206,6 +207,7 @@ class ScoreRun:
         self._read = RowReader(options.fields)
         self._kept: KeptLines | None = None
         self._tally = Tally()
+        self._cut = 0
         self._started = time.monotonic()
 
     def __call__(self) -> int:
@@ -218,7 +220,13 @@ class ScoreRun:
             ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
             seconds = time.monotonic() - self._started
             report = RunSummary(
-                self._tally.summary(seconds), self._bad.count, ended.models, ended.output, ended.status
+                self._tally.summary(seconds),
+                self._bad.count,
+                ended.models,
+                ended.output,
+                ended.status,
+                self._cut,
+                getattr(judge, "max_chars", MAX_CHARS),
             )
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
@@ -307,6 +315,8 @@ class ScoreRun:
     def _submit(
         self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: Sequence[Sample]
     ) -> PendingBatch:
+        most = getattr(judge, "max_chars", MAX_CHARS)
+        self._cut += sum(is_cut(sample, most) for sample in samples)
         deadline = self._settings.deadline
         if deadline is None:
             return engine.submit(samples, judge, deadline=None)
@@ -353,7 +363,8 @@ class ScoreRun:
         handler = ConsoleHandler(self._console)
         before = logger.level, logger.propagate
         logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG if self._options.debug else logging.WARNING)
+        usual = logging.ERROR if self._options.quiet else logging.WARNING
+        logger.setLevel(logging.DEBUG if self._options.debug else usual)
         logger.propagate = False
         try:
             yield handler.causes

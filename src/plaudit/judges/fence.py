@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from plaudit.errors import ConfigError
 from plaudit.judges.clean import CUT, TURN, clean, is_plain
-from plaudit.types import Message
+from plaudit.types import Message, Sample
 
 MAX_CHARS = 200_000
 """Characters shown of one block unless a judge says otherwise: about 50,000 tokens."""
@@ -73,6 +73,12 @@ def shown(label: str, content: Content, max_chars: int = MAX_CHARS) -> tuple[str
         text = f"{text[:head]}\n{CUT}{missing:,} characters left out>\n{text[tail:]}"
     cleaned = clean(text)
     return cleaned.text, _note(missing, cleaned.tokens, cleaned.invisible)
+
+
+def is_cut(sample: Sample, max_chars: int = MAX_CHARS) -> bool:
+    """Whether a judge that shows so many characters of each content leaves some of this sample out."""
+    prompt = sample.prompt if isinstance(sample.prompt, str) else "".join(m["content"] for m in sample.prompt)
+    return max(len(prompt), len(sample.response), len(sample.reference or "")) > max_chars
 
 
 # Letters alone: no digit of a code can be taken for a score. Capitals: rare in prose, so looking for the

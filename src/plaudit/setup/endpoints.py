@@ -15,6 +15,13 @@ from plaudit.settings import Settings, endpoints_of
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_MODEL = "gpt-4o-mini"
 """Where the judge is when only a key is given."""
+PROVIDERS = (
+    "api.openai.com", "openai.azure.com", "api.anthropic.com", "openrouter.ai",
+    "generativelanguage.googleapis.com",
+    "api.groq.com", "api.mistral.ai", "api.deepseek.com", "api.together.xyz", "api.fireworks.ai", "api.x.ai",
+    "api.deepinfra.com", "api.cerebras.ai", "api.perplexity.ai", "integrate.api.nvidia.com",
+)  # fmt: skip
+"""Hosts that are known to answer nothing without a key; any other server is asked, and may want none."""
 
 
 def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tuple[Endpoint, ...]:
@@ -42,9 +49,9 @@ def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tup
 
 
 def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
-    """Raise ConfigError where a key is needed and there is none."""
+    """Raise ConfigError where a key is known to be needed and there is none."""
     for endpoint in endpoints:
-        if endpoint.key is None and not is_local(endpoint.url):
+        if endpoint.key is None and needs_key(endpoint.url):
             raise missing_key(endpoint, settings)
 
 
@@ -55,10 +62,10 @@ def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[En
     """
     if all(endpoint.model for endpoint in endpoints):
         return endpoints
-    from plaudit.setup.model_list import only_model  # loads an HTTP client, which most runs do without
+    from plaudit.setup.model_list import with_only_model  # loads an HTTP client, which most runs do without
 
     def with_model(endpoint: Endpoint) -> Endpoint:
-        return endpoint if endpoint.model else replace(endpoint, model=only_model(endpoint, settings))
+        return endpoint if endpoint.model else with_only_model(endpoint, settings)
 
     if not _is_on_event_loop():
         return tuple(map(with_model, endpoints))
@@ -72,6 +79,12 @@ def _is_on_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def needs_key(url: str) -> bool:
+    """Whether a host is a service that is known to answer nothing without a key."""
+    host = urlsplit(url).hostname or ""
+    return any(host == known or host.endswith(f".{known}") for known in PROVIDERS)
 
 
 def is_local(url: str) -> bool:

