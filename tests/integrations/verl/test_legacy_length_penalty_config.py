@@ -116,7 +116,7 @@ def test_a_key_in_the_trainers_configuration_is_advised_against(caplog: pytest.L
 
 def test_no_key_says_how_to_set_it() -> None:
     with pytest.raises(ConfigError, check=about("api_key_env")):
-        LengthPenaltyConfig(api_endpoint="https://judge.example/v1").open_engine(load({}), None)
+        LengthPenaltyConfig(api_endpoint="https://api.openai.com/v1").open_engine(load({}), None)
 
 
 def test_no_endpoint_says_how_to_set_it() -> None:

@@ -78,7 +78,7 @@ def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.Monkey
         ({}, "base_url", "reward.plaudit.base_url"),
         ({"base_url": URL, "rpm": 0}, "rpm", "reward.plaudit.rpm=0"),
         (
-            {"base_url": "https://api.example.com/v1", "model": "m"},
+            {"base_url": "https://api.openai.com/v1", "model": "m"},
             "api_key_env",
             "reward.plaudit.api_key_env",
         ),
