@@ -18,6 +18,7 @@ from plaudit.caches import default_path
 from plaudit.cli.console import printable
 from plaudit.cli.endpoint_check import CheckResult, check_endpoint, check_key, examine
 from plaudit.cli.options import Debugging, Given, as_flag, command, option
+from plaudit.cli.verl_check import check_verl
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
@@ -32,6 +33,7 @@ HELP = (
 )
 EPILOG = (
     "Example:  plaudit doctor --base-url http://localhost:8000/v1\n\n"
+    "Before a training:  plaudit doctor --verl config.yaml\n\n"
     "Exit status:  0 all is well, 1 something is wrong."
 )
 PACKAGES = {
@@ -50,6 +52,11 @@ class DoctorOptions(Debugging):
     """What `plaudit doctor` takes beside the settings."""
 
     as_json: bool = option("--json", default=False, text="Write JSON, for scripts.")
+    verl: Path | None = option(
+        default=None,
+        metavar="CONFIG.yaml",
+        text="Check the judge of a verl configuration, without verl and without a GPU.",
+    )
 
 
 @command(
@@ -60,7 +67,7 @@ class DoctorOptions(Debugging):
 )
 def doctor(options: DoctorOptions, given: Given) -> int:
     """Examine, and show."""
-    settings, sections = _examine(given)
+    settings, sections = _examine(given, options.verl)
     rows = settings_table(settings) if settings else []
     wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
     if options.as_json:
@@ -160,12 +167,15 @@ def check_embedded(settings: Settings) -> CheckResult:
     )
 
 
-def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, Sections]:
+def _examine(arguments: Mapping[str, Any], verl: Path | None) -> tuple[Settings | None, Sections]:
     """All checks, by place."""
     sections: Sections = {}
     try:
-        settings = load(arguments)
-        endpoints = endpoints_of(settings)
+        if verl is None:
+            settings = load(arguments)
+            endpoints = endpoints_of(settings)
+        else:
+            settings, endpoints, sections[str(verl)] = check_verl(verl)
     except ConfigError as error:
         return None, {"settings": [CheckResult("settings", "wrong", str(error.named(as_flag)))]}
     if endpoints:
@@ -174,7 +184,7 @@ def _examine(arguments: Mapping[str, Any]) -> tuple[Settings | None, Sections]:
         found = asyncio.run(examine(endpoint))
         sections[endpoint.url] = [*check_endpoint(found, settings), *check_remembered(found.endpoint)]
     here = [*check_variables(os.environ), check_cache(settings), *check_packages()]
-    sections["this machine"] = here if endpoints else [check_embedded(settings), *here]
+    sections["this machine"] = here if endpoints or verl else [check_embedded(settings), *here]
     return settings, sections
 
 

@@ -18,7 +18,7 @@ from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, Rewa
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
-from plaudit.settings import SAMPLING, Settings, engine_config, load
+from plaudit.settings import SAMPLING, Settings, endpoints_of, engine_config, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
@@ -104,6 +104,13 @@ def config_for(settings: RewardSettings, plain: Settings) -> EngineConfig:
     """What the engine is opened with, wherever it runs."""
     given = tuple(_endpoint(table, plain) for table in settings.endpoints)
     return engine_config(plain, endpoints=judge_endpoints(plain, given))
+
+
+@spelling(as_key)
+def endpoints_for(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:
+    """The servers that the settings name, as they stand: nothing is asked."""
+    given = tuple(_endpoint(table, plain) for table in settings.endpoints)
+    return given or endpoints_of(plain)
 
 
 class LocalEngine:

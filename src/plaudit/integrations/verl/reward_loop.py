@@ -16,7 +16,6 @@ import asyncio
 import ctypes
 import functools
 import logging
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -30,15 +29,18 @@ from plaudit.integrations.verl.reward_engine import (
     open_reward_engine,
     resolve,
 )
-from plaudit.integrations.verl.reward_settings import RewardSettings, at, settings_from
+from plaudit.integrations.verl.reward_settings import (
+    RewardSettings,
+    at,
+    is_chosen,
+    settings_from,
+    workers_needed,
+)
 from plaudit.integrations.verl.row_reward import RowReward
 from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.types import Sample
 
 log = logging.getLogger("plaudit")
-
-ROOM = 900
-"""Rows a worker takes at once, with something to spare: Ray's default for asynchronous actors is 1,000."""
 
 try:
     from verl.experimental.reward_loop.reward_loop import RewardLoopManager
@@ -117,7 +119,7 @@ def _check_before_generating(manager: type[Any]) -> None:
 
     @functools.wraps(start)
     def checked_start(self: Any) -> None:
-        if not _is_ours(self.config):
+        if not is_chosen(self.config):
             start(self)
             return
         import ray
@@ -164,28 +166,20 @@ def _raise_in(thread: int, why: str) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
-def _is_ours(config: Any) -> bool:
-    chosen = at(at(config, "reward"), "reward_manager")
-    path = str(at(at(chosen, "module"), "path") or "")
-    return at(chosen, "name") == "plaudit" or path.startswith("pkg://plaudit.")
-
-
 _check_before_generating(RewardLoopManager)
 
 
 def _check_room(config: Any, settings: RewardSettings) -> None:
     """Warn where rows may wait for others of their group that cannot get into a worker."""
-    prompts, workers = at(at(config, "data"), "train_batch_size"), at(at(config, "reward"), "num_workers")
-    rows = int(prompts or 0) * (settings.group_size or 1)
-    if rows > ROOM * int(workers or 1) and (settings.group_size or 1) > 1:
+    if (needed := workers_needed(config, settings)) is not None:
         log.warning(
             "reward.num_workers=%s is little for data.train_batch_size=%s x %s rows: Ray lets 1,000 into a "
             "worker at once, and rows that wait for their group take the room of those they wait for; set it "
             "to %d",
-            workers,
-            prompts,
+            at(at(config, "reward"), "num_workers"),
+            at(at(config, "data"), "train_batch_size"),
             settings.group_size,
-            math.ceil(rows / ROOM),
+            needed,
         )
 
 

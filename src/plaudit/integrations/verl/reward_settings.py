@@ -13,6 +13,7 @@ What is left out comes from the environment (OPENAI_API_KEY, PLAUDIT_RPM, ...), 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -26,6 +27,8 @@ from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
 
 PLACE = "reward.plaudit"
+ROOM = 900
+"""Rows a worker takes at once, with something to spare: Ray's default for asynchronous actors is 1,000."""
 PENALTIES: dict[str, type[Penalty]] = {
     "length": LengthPenalty,
     "overlong": SoftOverlong,
@@ -216,6 +219,25 @@ def settings_from(config: Any) -> RewardSettings:
         rollouts=int(at(rollout, "n") or 1),
         val_rollouts=int(at(at(rollout, "val_kwargs"), "n") or 1),
     )
+
+
+def is_chosen(config: Any) -> bool:
+    """Whether a verl configuration names plaudit's reward manager."""
+    chosen = at(at(config, "reward"), "reward_manager")
+    path = str(at(at(chosen, "module"), "path") or "")
+    return at(chosen, "name") == "plaudit" or path.startswith("pkg://plaudit.")
+
+
+def workers_needed(config: Any, settings: RewardSettings) -> int | None:
+    """What `reward.num_workers` should be where it is too small; None where it is enough.
+
+    Ray lets 1,000 rows into a worker at once, and rows that wait for their group take the room of those that
+    they wait for.
+    """
+    prompts, workers = at(at(config, "data"), "train_batch_size"), at(at(config, "reward"), "num_workers")
+    group = settings.group_size or 1
+    rows = int(prompts or 0) * group
+    return math.ceil(rows / ROOM) if rows > ROOM * int(workers or 1) and group > 1 else None
 
 
 def at(node: Any, key: str) -> Any:

@@ -1,0 +1,111 @@
+"""A verl configuration, checked before the training: the keys of plaudit, the judge, the groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plaudit.cli.endpoint_check import CheckResult
+from plaudit.config import Endpoint
+from plaudit.errors import ConfigError
+from plaudit.integrations.verl.reward_engine import endpoints_for, judge_for, resolve
+from plaudit.integrations.verl.reward_settings import (
+    PLACE,
+    RewardSettings,
+    at,
+    is_chosen,
+    settings_from,
+    workers_needed,
+)
+from plaudit.judges.base import compares
+from plaudit.settings import Settings
+
+MANAGER = "reward.reward_manager"
+
+
+def check_verl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckResult]]:
+    """What a configuration says of the judge: settings, endpoints as yet unasked, and what is wrong with it.
+
+    Raises:
+        ConfigError: It cannot be read, or a key of `reward.plaudit` makes no sense.
+    """
+    config = _read(path)
+    settings = settings_from(config)
+    plain = resolve(settings)
+    judge = judge_for(settings, plain)
+    group = settings.group_size or 1
+    checks = [
+        _manager(config),
+        CheckResult("judge", "ok", f"{type(judge).__name__}, coefficient {settings.coefficient:g}"),
+    ]
+    if compares(judge) and group < 2:
+        checks.append(
+            CheckResult(
+                "group",
+                "wrong",
+                "this judge compares responses to one prompt, and there is one; set "
+                "actor_rollout_ref.rollout.n=8, say",
+            )
+        )
+    else:
+        checks.append(CheckResult("group", "ok", f"{group} responses to a prompt"))
+    if (needed := workers_needed(config, settings)) is not None:
+        checks.append(
+            CheckResult("workers", "wrong", f"too few for this batch; set reward.num_workers={needed}")
+        )
+    checks += _budget(settings, plain)
+    endpoints = endpoints_for(settings, plain)
+    if not endpoints:
+        checks.append(
+            CheckResult("endpoint", "wrong", f"there is none; set {PLACE}.base_url=http://host:8000/v1")
+        )
+    return plain, endpoints, checks
+
+
+def _manager(config: Any) -> CheckResult:
+    if is_chosen(config):
+        return CheckResult("manager", "ok", "plaudit's")
+    return CheckResult(
+        "manager",
+        "wrong",
+        f"{MANAGER} is another, so {PLACE} is not read; set {MANAGER}.name=plaudit (verl 0.9) or "
+        f"{MANAGER}.source=importlib, .name=RewardManager and .module.path=pkg://plaudit.integrations.verl",
+    )
+
+
+def _budget(settings: RewardSettings, plain: Settings) -> list[CheckResult]:
+    prices = [table.price for table in settings.endpoints] or [plain.price]
+    if plain.budget is None or all(prices):
+        return []
+    return [CheckResult("budget", "wrong", f"{PLACE}.budget needs {PLACE}.price, USD for a million tokens")]
+
+
+def _read(path: Path) -> Any:
+    """The file as verl would read it; with interpolations resolved where OmegaConf is installed."""
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", setting="verl", value=str(path)) from None
+    try:
+        from omegaconf import OmegaConf
+    except ImportError:
+        pass
+    else:
+        return OmegaConf.create(text)
+    try:
+        config = msgspec.yaml.decode(text)
+    except ImportError:
+        raise ConfigError(
+            'is YAML, which needs PyYAML; run: pip install "plaudit[yaml]"', setting="verl", value=str(path)
+        ) from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"is not YAML: {error}", setting="verl", value=str(path)) from None
+    if at(config, "reward") is None or not isinstance(config, dict):
+        raise ConfigError(
+            f"has no section reward; give the whole configuration, as verl prints it, or one with {PLACE}",
+            setting="verl",
+            value=str(path),
+        )
+    return config
