@@ -154,7 +154,7 @@ def test_an_action_out_of_range_begins_nothing_and_the_next_reset_goes_on(
     practice: SimulatedMutation, batched: BatchedQueryMutationEnv, chosen: list[int], env_id: list[int] | None
 ) -> None:
     batched.reset(seed=1)
-    with pytest.raises(ConfigError, match="there is no"):
+    with pytest.raises(ConfigError):
         batched.send(chosen, env_id)
     with pytest.raises(ConfigError, match="0 environments are under way"):
         batched.recv()
