@@ -23,6 +23,7 @@ from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import as_judge, check_samples
 from plaudit.observers.named import load_observers
+from plaudit.observers.progress import batch_progress
 from plaudit.pending import Pending
 from plaudit.rows import Rows, as_samples
 from plaudit.scheduling.batch import Batch
@@ -50,7 +51,12 @@ class BaseEngine(ABC):
         """
 
     def score(
-        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        progress: bool | None = None,
     ) -> list[Verdict]:
         """Judge samples and wait for all their verdicts, in order. Ctrl-C cancels the rest.
 
@@ -58,10 +64,13 @@ class BaseEngine(ABC):
             samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
             judge: The judge; a text is a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
+            progress: Whether stderr shows how far it is after the first second; None: on a terminal and in a
+                notebook. In a log, a line every ten seconds.
         """
         pending = self.submit(samples, judge, deadline=deadline)
         try:
-            return pending.result()
+            with batch_progress(lambda: pending.remaining, len(pending), is_shown=progress):
+                return pending.result()
         except BaseException:
             pending.cancel()
             raise

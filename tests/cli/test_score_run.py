@@ -18,6 +18,7 @@ from complaints import about
 
 from plaudit.cli.console import Console
 from plaudit.cli.input import KEPT_BYTES
+from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.score import ScoreOptions, ScoreRun
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
@@ -368,3 +369,9 @@ def test_skipped_lines_of_a_large_file_are_counted_though_it_is_read_twice(tmp_p
     assert run(Job(str(source), str(out), settings(), skip_bad=True, summary=str(summary))).status == 0
     numbers = json.loads(summary.read_text())
     assert (numbers["scored"], numbers["skipped"]) == (2, 1)
+
+
+def test_the_rate_counts_verdicts_and_not_what_was_cancelled() -> None:
+    numbers = Summary(samples=100, seconds=10.0, by_status={"failed": 90, "ok": 10})
+    report = RunSummary(numbers, 0, ("m",), None, 130)
+    assert report.as_json()["rate"] == 1.0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
+import types
 
+import pytest
 from until import until
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, LimitChanged, VerdictsReady
 from plaudit.observers.message_stream import ERASE, messages
-from plaudit.observers.progress import Meter, Progress, StatusLine, bar
+from plaudit.observers.progress import Meter, Progress, StatusLine, bar, batch_progress
 from plaudit.types import Source, Status, Usage, Verdict
 
 OK = Verdict(score=1.0, status=Status.OK)
@@ -104,11 +107,57 @@ def test_a_message_stands_above_the_line_and_not_inside_it() -> None:
     assert terminal.getvalue() == f"{ERASE}1/2{ERASE}warning: slow\n{ERASE}2/2"
 
 
-def test_nothing_is_shown_where_there_is_no_terminal() -> None:
-    terminal = Terminal(is_terminal=False)
-    with Progress(total=2, stream=terminal, delay=0.0) as progress:
+def test_a_log_gets_whole_lines_now_and_then() -> None:
+    log = Terminal(is_terminal=False)
+    with Progress(total=2, stream=log, delay=0.0, log_every=0.001) as progress:
         progress(ready(0.0, OK))
-    assert terminal.getvalue() == ""
+        until(lambda: log.getvalue().count("\n") >= 2)
+    first, second, *_ = log.getvalue().splitlines()
+    assert "1/2" in first and "1/2" in second
+    assert "\r" not in log.getvalue()
+
+
+def test_a_log_gets_nothing_in_the_first_ten_seconds() -> None:
+    log = Terminal(is_terminal=False)
+    with Progress(total=2, stream=log, delay=0.0) as progress:
+        progress(ready(0.0, OK))
+    assert log.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "is_shown", "expected"),
+    [
+        (True, None, True),
+        (False, None, False),
+        (False, True, True),
+        (True, False, False),
+    ],
+)
+def test_unless_asked_for_only_terminals_show_it(
+    is_terminal: bool, is_shown: bool | None, expected: bool
+) -> None:
+    line = StatusLine(lambda: "x", stream=Terminal(is_terminal=is_terminal), is_shown=is_shown)
+    assert line.is_shown is expected
+
+
+def test_a_notebook_redraws_one_line_and_keeps_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = Terminal(is_terminal=False)
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setattr(sys, "stderr", output)
+    done = iter(["3/10", "9/10", *["10/10"] * 100])
+    with StatusLine(lambda: next(done), delay=0.0):
+        until(lambda: "10/10" in output.getvalue())
+    assert output.getvalue().startswith("\r3/10\r9/10\r10/10")
+    assert output.getvalue().endswith("10/10\n")
+    assert "\x1b" not in output.getvalue()
+
+
+def test_the_progress_of_a_batch_counts_what_is_done() -> None:
+    log = Terminal(is_terminal=False)
+    shown = batch_progress(lambda: 3, 10, is_shown=True)
+    assert shown.is_shown
+    assert "7/10" in shown.line()
+    assert log.getvalue() == ""
 
 
 def test_the_bar_fills_up_and_never_runs_over() -> None:

@@ -179,7 +179,7 @@ class _AskedJudge:
             Progress(total=len(samples), is_shown=not self.is_quiet) as progress,
             engine_for(settings, self.ready.endpoints, [Log(), progress]) as engine,
         ):
-            verdicts = engine.score(samples, self.judge)
+            verdicts = engine.score(samples, self.judge, progress=False)
         if trouble := self.ready.trouble():
             Console().print(f"plaudit: {trouble}")
         if not any(verdict.is_valid for verdict in verdicts):

@@ -122,7 +122,7 @@ class RunSummary:
 
 
 def _rate(summary: Summary) -> float:
-    return summary.samples / summary.seconds if summary.seconds > 0 else 0.0
+    return (summary.samples - summary.failures) / summary.seconds if summary.seconds > 0 else 0.0
 
 
 def _counts(counts: Any) -> str:

@@ -204,7 +204,7 @@ class _Shown:
         self._is_shown = is_shown
         self._console = Console()
         self._handler = ConsoleHandler(self._console)
-        self._line = StatusLine(self._text, is_shown=is_shown)
+        self._line = StatusLine(self._text, is_shown=None if is_shown else False)
         self._began = time.monotonic()
         self._first: int | None = None
         self._steps = 0

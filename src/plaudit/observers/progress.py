@@ -1,14 +1,17 @@
-"""One live line on a terminal: how far, how fast, how much in flight, what it cost.
+"""How far, how fast, how much in flight, what it cost: a live line on a terminal or in a notebook, and
+elsewhere (Slurm, Docker, nohup) a plain line every ten seconds.
 
     with Progress(total=1024) as progress, Engine(url, model="m", observers=[progress]) as engine: ...
 
-Nothing is shown in the first second, nor where the output is not a terminal.
+Nothing is shown in the first second; in a log, not in the first ten.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Self, TextIO
@@ -23,6 +26,8 @@ STEP = 0.1
 """Seconds between two points of the rate's window: bounds its memory, not its use."""
 REDRAW = 0.2
 """Seconds between two drawings of the line."""
+IN_A_LOG = 10.0
+"""Seconds between two lines where they stay."""
 BAR = 24
 """Characters of the bar."""
 
@@ -104,7 +109,10 @@ class Meter:
 
 
 class StatusLine:
-    """A line at the bottom of a terminal, drawn anew several times a second while its `with` block runs."""
+    """A line at the bottom of a terminal, drawn anew several times a second while its `with` block runs.
+
+    In a notebook it is redrawn in place; where the stream is neither, a line is added every ten seconds.
+    """
 
     def __init__(
         self,
@@ -112,19 +120,25 @@ class StatusLine:
         *,
         stream: TextIO | MessageStream | None = None,
         delay: float = 1.0,
-        is_shown: bool = True,
+        log_every: float = IN_A_LOG,
+        is_shown: bool | None = True,
     ) -> None:
         """
         Args:
             line: Called for each drawing, on a thread of this object's own.
-            stream: Where to draw; stderr by default. Nothing is drawn where it is no terminal.
+            stream: Where to draw; stderr by default.
             delay: Seconds before the first drawing, so that a short run shows nothing.
-            is_shown: Whether anything is drawn at all.
+            log_every: Seconds between two lines where the stream is neither a terminal nor a notebook.
+            is_shown: Whether anything is drawn at all; None: only on a terminal and in a notebook.
         """
-        self._line = line
+        self.line = line
         self._stream = messages(stream)
         self._delay = delay
-        self.is_shown = is_shown and self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._log_every = log_every
+        self._is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_notebook = stream is None and in_notebook()
+        is_live = self._is_terminal or self._is_notebook
+        self.is_shown = is_live if is_shown is None else is_shown
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="plaudit-progress", daemon=True)
 
@@ -139,11 +153,32 @@ class StatusLine:
             self._thread.join()
 
     def _draw(self) -> None:
+        if self._is_notebook:
+            self._draw_in_notebook()
+        elif self._is_terminal:
+            self._draw_on_terminal()
+        else:
+            while not self._closed.wait(self._log_every):
+                self._stream.write(f"plaudit: {self.line()}\n")
+                self._stream.flush()
+
+    def _draw_on_terminal(self) -> None:
         wait = self._delay
         while not self._closed.wait(wait):
-            self._stream.show_status(self._line()[: self._stream.columns() - 1])
+            self._stream.show_status(self.line()[: self._stream.columns() - 1])
             wait = REDRAW
         self._stream.show_status("")
+
+    def _draw_in_notebook(self) -> None:
+        """Notebooks know the carriage return, and no other command of a terminal."""
+        wait, width = self._delay, 0
+        while not self._closed.wait(wait):
+            line = self.line()
+            self._stream.write("\r" + line.ljust(width))
+            self._stream.flush()
+            wait, width = REDRAW, len(line)
+        if width:
+            self._stream.write("\r" + self.line().ljust(width) + "\n")
 
 
 class Progress(StatusLine):
@@ -155,21 +190,40 @@ class Progress(StatusLine):
         total: int | None = None,
         stream: TextIO | MessageStream | None = None,
         delay: float = 1.0,
-        is_shown: bool = True,
+        log_every: float = IN_A_LOG,
+        is_shown: bool | None = True,
     ) -> None:
         """
         Args:
             total: How many verdicts there will be; what was submitted so far where it is not known.
-            stream, delay, is_shown: As for a StatusLine.
+            stream, delay, log_every, is_shown: As for a StatusLine.
         """
         self._meter = Meter(total)
-        super().__init__(self._text, stream=stream, delay=delay, is_shown=is_shown)
+        super().__init__(self._text, stream=stream, delay=delay, log_every=log_every, is_shown=is_shown)
 
     def __call__(self, event: Event) -> None:
         self._meter(event)
 
     def _text(self) -> str:
         return f"{bar(self._meter.done, self._meter.total)} {self._meter.line()}"
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules
+
+
+def batch_progress(remaining: Callable[[], int], total: int, *, is_shown: bool | None = None) -> StatusLine:
+    """The progress of one batch, by how many of its samples have no verdict yet."""
+    started = time.monotonic()
+
+    def line() -> str:
+        done = total - remaining()
+        rate = done / max(time.monotonic() - started, 1e-9)
+        left = f"  {_clock((total - done) / rate)} left" if 0 < done < total else ""
+        return f"{bar(done, total)} {done:,}/{total:,}  {rate:,.1f}/s{left}"
+
+    return StatusLine(line, is_shown=is_shown)
 
 
 def bar(done: int, total: int) -> str:
