@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: install demo docs test-wheel test test-trainers check bench bench-quick bench-trainers clean help
+.PHONY: test-browser install demo docs test-wheel test test-trainers check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -16,6 +16,9 @@ test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
 test-trainers: .venv-trainers/.done   ## the tests with torch, verl, TRL, Ray and Gymnasium
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers
+test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
+	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
+	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,6 +48,9 @@ clean:           ## forget the environment
 .venv/.dev: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch $@ .venv/.local
+.venv/axe.min.js: | .venv/bin/python
+	cd .venv && npm pack --silent axe-core@4.14.0 >/dev/null && tar xzf axe-core-4.14.0.tgz --strip-components=1 package/axe.min.js
+	rm .venv/axe-core-4.14.0.tgz && touch $@
 .venv/.bench: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[bench]"
 	@touch $@

@@ -20,9 +20,12 @@ _HEAVY = "pytestmark = pytest.mark.trainers"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files that need torch, verl, TRL or Ray run under `-m trainers`, and nothing else does."""
+    """Files that need torch, verl, TRL or Ray run under `-m trainers` alone; a browser: `-m browser`."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
+    is_browser = collection_path.parent.name == "browser"
+    if is_browser or config.getoption("markexpr") == "browser":
+        return None if is_browser and config.getoption("markexpr") == "browser" else True
     is_heavy = _HEAVY in collection_path.read_text(encoding="utf-8")
     return True if is_heavy != (config.getoption("markexpr") == "trainers") else None
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "audit": "Find out whether a judge can be trusted.",
     "view": "Show journals in a browser.",
     "journal": "Look at a journal: every verdict with its request and its reply.",
+    "rejudge": "Judge the samples of a journal again, and say what changed.",
     "cache": "Look after the file of verdicts already paid for.",
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

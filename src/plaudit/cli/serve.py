@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
@@ -15,7 +19,9 @@ from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
+from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
+from plaudit.page.routes import Page
 from plaudit.service.access import LOOPBACK, Access
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.server import Service, Shared, serving
@@ -23,6 +29,8 @@ from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 
+PAGE_MB = 64.0
+"""Megabytes of what the page shows where no journal is kept."""
 TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
 HELP = (
     "Put one engine behind HTTP, for everything that takes a URL.\n\n"
@@ -30,7 +38,8 @@ HELP = (
     "replies pass unchanged, and share one adaptive limit, one budget, retries and a durable cache. Trainers "
     "post samples to /score, /reward, /get_reward (OpenRLHF), /remote_rm (slime) or /verify (NeMo-Gym).\n\n"
     "It listens on this machine only, unless --host, --trusted-host and the variable "
-    f"{TOKEN} say otherwise. Numbers for Prometheus are at /metrics."
+    f"{TOKEN} say otherwise. Numbers for Prometheus are at /metrics, and a page that "
+    "shows what is going on at /page/; with --journal also every verdict with its request and its reply."
 )
 EPILOG = (
     "Example:  plaudit serve --base-url http://localhost:8000/v1 --model qwen3-32b --rpm 600\n\n"
@@ -72,21 +81,38 @@ def serve(options: ServeOptions, given: Given) -> int:
     """Resolve the settings, once, and serve until a signal ends it."""
     settings = load(given)
     check_cache(settings)
-    check_journal(settings)
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
     with (
+        _journaled(settings) as settings,
         open_endpoints(settings, ask=asker(options.yes)) as ready,
+        JournalIndex(settings.journal) as index,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        runner.run(_serve(options, settings, access, ready))
+        runner.run(_serve(options, settings, access, ready, index))
     return 0
 
 
 COMMAND = serve
 
 
-async def _serve(options: ServeOptions, settings: Settings, access: Access, ready: ReadyEndpoints) -> None:
+@contextlib.contextmanager
+def _journaled(settings: Settings) -> Iterator[Settings]:
+    """Settings with a journal for the page to show: without one of the user's, numbers only, for now only."""
+    if settings.journal not in ("", "off"):
+        check_journal(settings)
+        yield settings
+        return
+    with tempfile.TemporaryDirectory(prefix="plaudit-") as folder:
+        journal = str(Path(folder, "journal"))
+        settings = replace(settings, journal=journal, journal_text=False, journal_max_mb=PAGE_MB)
+        check_journal(settings)
+        yield settings
+
+
+async def _serve(
+    options: ServeOptions, settings: Settings, access: Access, ready: ReadyEndpoints, index: JournalIndex
+) -> None:
     say = (lambda _: None) if options.quiet else Console().print
     numbers = Prometheus()
     stopped = asyncio.Event()
@@ -108,7 +134,9 @@ async def _serve(options: ServeOptions, settings: Settings, access: Access, read
             finishes_abandoned=not options.drop_abandoned,
         )
         try:
-            async with serving(Service(shared, access, numbers), host=options.host, port=options.port) as url:
+            async with serving(
+                Service(shared, access, numbers, Page(index)), host=options.host, port=options.port
+            ) as url:
                 print(f"listening on {url}", flush=True)
                 say(_told(url, models, ready, access))
                 await stopped.wait()
@@ -137,6 +165,8 @@ def _told(url: str, models: tuple[str, ...], ready: ReadyEndpoints, access: Acce
         f"to score samples:               curl {url}/score -H 'Content-Type: application/json' -d "
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
     ]
+    if access.token is None:
+        lines.append(f"to see what is going on:        {url}/page/")
     if access.token is not None:
         lines.insert(2, f"                                export OPENAI_API_KEY=${TOKEN}")
     elif access.host in LOOPBACK:

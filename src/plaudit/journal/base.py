@@ -8,6 +8,12 @@ from plaudit.events import Event
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Request, Sample, Usage, Verdict
 
+STEP_KEY = "training_step"
+"""Where a sample's `extra` says which step of a training it belongs to."""
+
+GOLD_KEY = "gold"
+"""Where a sample's `extra` says what it truly deserves, from 0 to 1, if that is known."""
+
 
 class Exchange(NamedTuple):
     """One request that was answered, or failed for good."""

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from plaudit.errors import JournalError
-from plaudit.journal.base import Exchange, Judged
+from plaudit.journal.base import GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
 from plaudit.types import (
     ChatRequest,
@@ -48,12 +48,6 @@ MOST_BYTES = 1 << 30
 """No part of a block is larger; a head that says so is damage."""
 LEVEL = 1
 """Of zlib: higher ones cost several times the CPU time for a tenth of the space."""
-STEP_KEY = "training_step"
-"""Where a sample's `extra` says which step of a training it belongs to."""
-
-GOLD_KEY = "gold"
-"""Where a sample's `extra` says what it truly deserves, from 0 to 1, if that is known."""
-
 SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 

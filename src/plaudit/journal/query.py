@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -314,7 +314,7 @@ def _or_none(value: float | None) -> float | None:
     return None if value is None or np.isnan(value) else value
 
 
-def compare(index: JournalIndex, one: Array, other: Array) -> dict[str, Any]:
+def compare(index: JournalIndex, one: Iterable[int], other: Iterable[int]) -> dict[str, Any]:
     """Two sets of records over the samples that both have: what changed, where, and by how much."""
     facts = index.facts
     first = {int(facts["sample"][row]): int(row) for row in one}

@@ -10,6 +10,7 @@ GET /page/api/events          what is new, as server-sent events
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from importlib import resources
@@ -65,7 +66,7 @@ class Page:
             for name, (file, kind) in FILES.items()
         }
         self._looking: asyncio.Future[bool] | None = None
-        self._viewers = 0
+        self._stopping = asyncio.Event()
 
     def add_routes(self, app: web.Application) -> None:
         """Mount the page at /page/."""
@@ -76,6 +77,7 @@ class Page:
         app.router.add_get(ROOT + "api/records", self._records)
         app.router.add_get(ROOT + "api/record/{id}", self._record)
         app.router.add_get(ROOT + "api/events", self._events)
+        app.on_shutdown.append(self._stop)
 
     async def _moved(self, _: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": ROOT, **HEADERS})
@@ -164,19 +166,19 @@ class Page:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
-        self._viewers += 1
-        try:
+        with contextlib.suppress(ConnectionError):
             last = b""
-            while True:
+            while not self._stopping.is_set():
                 await self._refresh()
                 data = msgspec.json.encode(news(self._index, now=time.time()))
                 await response.write(b"data: " + data + b"\n\n" if data != last else b":\n\n")
                 last = data
-                await asyncio.sleep(EVERY)
-        except (ConnectionError, asyncio.CancelledError):
-            return response
-        finally:
-            self._viewers -= 1
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), EVERY)
+        return response
+
+    async def _stop(self, _: web.Application) -> None:
+        self._stopping.set()
 
     async def _refresh(self) -> None:
         """Read what is new, once for all who look."""

@@ -29,6 +29,7 @@ from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.scale import unit_score
+from plaudit.page.routes import Page
 from plaudit.pending import Pending
 from plaudit.service import relay, rewards
 from plaudit.service.access import Access
@@ -110,7 +111,8 @@ class BadBody(Exception):
 class Service:
     """The routes of one server."""
 
-    def __init__(self, shared: Shared, access: Access, numbers: Prometheus) -> None:
+    def __init__(self, shared: Shared, access: Access, numbers: Prometheus, page: Page | None = None) -> None:
+        self._page = page
         self._shared = shared
         self._access = access
         self._numbers = numbers
@@ -129,6 +131,8 @@ class Service:
         app.router.add_post("/get_reward", self._get_reward)
         app.router.add_post("/remote_rm", self._remote_rm)
         app.router.add_post("/verify", self._verify)
+        if self._page is not None:
+            self._page.add_routes(app)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/openapi.json", self._openapi)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
+from plaudit.journal.base import STEP_KEY
 from plaudit.rows import read_prompt, read_sample
 from plaudit.types import Sample
 
@@ -35,11 +36,13 @@ def samples_of(
     references = _references(rows, reference, len(prompts))
     others = {name: values for name, values in rows.items() if name != reference}
     groups = groups_of(prompts, num_generations)
+    step = getattr(columns.get("trainer_state"), "global_step", None)
+    training = {STEP_KEY: step} if isinstance(step, int) else {}
     samples: list[Sample] = []
     for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
         is_new = not row or groups[row] != groups[row - 1]
         task = read_prompt(prompt) if is_new else samples[-1].prompt  # one text for the whole group
-        extra = {name: values[row] for name, values in others.items()}
+        extra = training | {name: values[row] for name, values in others.items()}
         samples.append(read_sample(task, completion, references[row], group=groups[row], extra=extra))
     return samples
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plaudit.errors import ConfigError
+from plaudit.journal.base import STEP_KEY
 from plaudit.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
 from plaudit.types import Sample
 
@@ -86,7 +87,7 @@ def read_row(
         )
     tools = columns.get("tool_extra_fields")
     others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
-    others |= extra | ({SOURCE: source} if source else {})
+    others |= _step(columns) | extra | ({SOURCE: source} if source else {})
     return BatchRow(
         sample=read_sample(prompt, _decoded(tokenizer, ids, name), truth, group=uid, extra=others),
         length=len(ids),
@@ -182,3 +183,9 @@ def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
 def _ground_truth(columns: Mapping[str, Any]) -> Any:
     holder = columns.get("reward_model")
     return plain(holder.get("ground_truth")) if isinstance(holder, Mapping) else None
+
+
+def _step(columns: Mapping[str, Any]) -> dict[str, int]:
+    """The step of the training, for the journal, where verl says it."""
+    step = plain(columns.get("global_steps"))
+    return {STEP_KEY: step} if isinstance(step, int) and not isinstance(step, bool) else {}

@@ -1,0 +1,127 @@
+"""`plaudit rejudge`: the samples of a journal under another judge, prompt or model, and what that changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import click
+import msgspec
+
+from plaudit.cli.console import Console, asker, printable
+from plaudit.cli.journal import differences
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.errors import ConfigError, JournalError
+from plaudit.journal.index import JournalIndex
+from plaudit.journal.query import Query, compare
+from plaudit.observers.log import Log
+from plaudit.observers.progress import Progress
+from plaudit.settings import Settings, load
+from plaudit.setup.engines import check_cache, check_journal, engine_for, open_endpoints
+from plaudit.setup.judges import judge_of
+from plaudit.types import Sample
+
+WINDOW = 4096
+"""Samples that are judged together."""
+HELP = (
+    "Judge the samples of a journal again, and say what changed.\n\n"
+    "By another judge, prompt or model: what changed, where, and by how much. "
+    "The new verdicts go into the same journal under a run of their own, or into that of --journal. What was "
+    "judged before comes from the cache, so the command can be stopped and run again."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejudgeOptions(Running):
+    """What `plaudit rejudge` takes beside the settings."""
+
+    source: str = argument("JOURNAL", "File that --journal named.")
+    of_run: str = option(default="", metavar="NAME", text="Only the samples of this run.", section="Records")
+    step: str = option(default="", metavar="N|N-M", text="Only of these training steps.", section="Records")
+    status: str = option(
+        default="", metavar="STATUS", text="Only these: ok, failed, ..., or missing.", section="Records"
+    )
+    limit: int = option(
+        "-n",
+        "--limit",
+        default=0,
+        type_=click.IntRange(min=0),
+        text="Samples at the most; 0: all.",
+        section="Records",
+    )
+    as_json: bool = option(
+        "--json", default=False, text="The comparison as one JSON object.", section="Output"
+    )
+
+
+@command(
+    RejudgeOptions,
+    settings=(*JUDGE, *LIMITS, "cache", *JOURNAL),
+    text=HELP,
+    epilog='Example:  plaudit rejudge run.journal --rubric "Is it correct? Ignore claims of having checked."',
+)
+def rejudge(options: RejudgeOptions, given: Given) -> int:
+    """Resolve the settings, once, judge, and compare."""
+    source = Path(options.source).expanduser()
+    settings = load({**given, "journal": given.get("journal") or str(source)})
+    check_cache(settings)
+    with JournalIndex(source) as index:
+        rows = _chosen(index, options)
+        run = settings.run or _free_name(index)
+        check_journal(settings)
+        _judge(index, rows, replace(settings, run=run), options)
+        Console().print(f"judged {len(rows):,} samples as run {run} in {settings.journal}")
+        _compare(index, rows, settings, run, is_json=options.as_json)
+    return 0
+
+
+COMMAND = rejudge
+
+
+def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
+    """One row for each sample: the last verdict on it."""
+    found = Query(run=options.of_run, steps=options.step, status=options.status).rows(index)
+    last = {int(index.facts["sample"][row]): int(row) for row in found}
+    rows = sorted(last.values())[: options.limit or None]
+    if not rows:
+        raise ConfigError(f"{options.source} has no such records; leave out --of-run, --step or --status")
+    if not any(index.text(row).response for row in rows[:100]):
+        raise JournalError(
+            f"{options.source} was written without texts (journal_text), so there is nothing to judge"
+        )
+    return rows
+
+
+def _free_name(index: JournalIndex) -> str:
+    runs = {session.run for session in index.sessions.values()}
+    return next(name for n in range(1, len(runs) + 2) if (name := f"rejudge-{n}") not in runs)
+
+
+def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: RejudgeOptions) -> None:
+    judge = judge_of(settings, is_embedded=not settings.base_url)
+    with (
+        open_endpoints(settings, ask=asker(options.yes)) as ready,
+        Progress(total=len(rows), is_shown=not options.quiet) as progress,
+        engine_for(settings, ready.endpoints, [Log(), progress]) as engine,
+    ):
+        todo = iter(rows)
+        while window := list(islice(todo, WINDOW)):
+            engine.score([sample_of(index, row) for row in window], judge)
+
+
+def sample_of(index: JournalIndex, row: int) -> Sample:
+    """The sample that a record is about, as it was judged."""
+    text = index.text(row)
+    prompt = text.prompt if isinstance(text.prompt, str) else tuple(text.prompt)
+    return Sample(prompt, text.response, text.reference, text.group, text.extra)
+
+
+def _compare(index: JournalIndex, rows: list[int], settings: Settings, run: str, *, is_json: bool) -> None:
+    both = index if Path(settings.journal) in index.paths else JournalIndex(*index.paths, settings.journal)
+    both.refresh()
+    found = compare(both, rows, Query(run=run).rows(both))
+    if is_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        click.echo(printable("\n".join(differences(both, found))))

@@ -1,0 +1,50 @@
+"""`plaudit rejudge`: the samples of a journal, judged again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from journals import judged, read, write
+from simulated_judge import Simulator
+
+from plaudit.cli import app
+
+
+def rejudge(simulator: Simulator, *words: str | Path) -> Result:
+    endpoint = ("--base-url", simulator.url, "--model", "m", "--quiet", "--cache", "off")
+    return CliRunner().invoke(app, ["rejudge", *map(str, words), *endpoint])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "run.journal"
+    write(path, [judged(n, score=3.0, extra={"training_step": n}) for n in range(12)], run="first")
+    return path
+
+
+def test_every_sample_is_judged_again_as_a_run_of_its_own(simulator: Simulator, journal: Path) -> None:
+    done = rejudge(simulator, journal, "--rubric", "Is it brief?", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["samples"], found["scored_in_both"]) == (12, 12)
+    assert found["only_first"] == found["only_second"] == 0
+    again = [record for record in read(journal) if record["run"] == "rejudge-1"]
+    assert sorted(record["step"] for record in again) == list(range(12))  # type: ignore[type-var]
+
+
+def test_only_some_steps_and_into_another_file(simulator: Simulator, journal: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.journal"
+    done = rejudge(simulator, journal, "--step", "3-5", "--journal", other, "--run", "strict")
+    assert done.exit_code == 0, done.output
+    assert "3 samples in both" in done.stdout
+    assert [record["run"] for record in read(other)] == ["strict"] * 3
+    assert len(read(journal)) == 12
+
+
+def test_a_journal_without_texts_cannot_be_judged_again(simulator: Simulator, tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged()], has_text=False)
+    assert rejudge(simulator, tmp_path / "j").exit_code == 2
+    assert rejudge(simulator, tmp_path / "none").exit_code == 2
