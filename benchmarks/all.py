@@ -35,6 +35,7 @@ FULL = (
     ("two_runs.py",),
     ("simulator.py",),
     ("peers.py",),
+    ("serve.py",),
     ("likelihood.py",),
     ("fuzz_parser.py", "--replies", "20000"),
     ("hostile_texts.py",),

@@ -103,10 +103,11 @@ def could_give(judge: object) -> CouldGive | None:
 
 def check_samples(judge: object, samples: Iterable[tuple[int, Sample]]) -> None:
     """Ask a judge that has demands whether these numbered samples meet them; ConfigError names the first."""
-    if not isinstance(judge, Demanding):
+    check = getattr(judge, "check", None)  # not isinstance: a protocol costs 20 µs, for every batch of one
+    if check is None:
         return
     for number, sample in samples:
         try:
-            judge.check(sample)
+            check(sample)
         except ConfigError as error:
             raise error.at(f"sample {number}") from None

@@ -37,11 +37,17 @@ class Hedging:
             age = lane.hedge_age
             if age is None:
                 continue
-            for flight in [flight for flight in lane.flights.values() if _may_have_twin(flight.call)]:
+            oldest = next(iter(lane.flights.values()), None)
+            if oldest is None or oldest.sent_at + age > now:  # most of the time: the rest are younger
+                wake = wake if oldest is None else min(wake, oldest.sent_at + age)
+                continue
+            for flight in list(lane.flights.values()):
                 due = flight.sent_at + age
                 if due > now:
                     wake = min(wake, due)
                     break  # flights stand in the order of sending: the rest are younger
+                if not _may_have_twin(flight.call):
+                    continue
                 if not self._twin(flight, self._others(lane), now):
                     wake = min(wake, now + AGAIN)
                     break

@@ -1,0 +1,266 @@
+"""What `plaudit serve` adds to a request, beside a bare pass-through and LiteLLM's proxy.
+
+python benchmarks/serve.py                                 # 64 and 512 clients
+python benchmarks/serve.py --litellm /path/to/venv/bin/litellm
+
+One process each for the upstream (a fixed latency), for what is measured and for the clients. The added
+latency is that through the server less that of the upstream asked directly by the same clients in the same
+run. CPU is that of the measured process, over the requests. Each request is a question of its own, so that
+no cache and no coalescing helps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import quantiles
+
+import psutil
+from aiohttp import ClientSession, TCPConnector, web
+from table import show
+
+from plaudit._loop_thread import new_event_loop
+from plaudit.config import Endpoint
+from plaudit.transports.httptools_client import HttptoolsClient
+
+LATENCY = 0.05
+"""Seconds that the upstream takes."""
+REPLY = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": '{"reason": "right and brief", "score": 8}'},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 400, "completion_tokens": 20, "total_tokens": 420},
+    }
+).encode()
+TEXT = "A response of some length that a judge is asked about. " * 40
+
+
+# -- processes ----------------------------------------------------------------------------------------------
+
+
+def upstream() -> None:
+    """An endpoint with one answer, after a fixed time."""
+
+    async def chat(request: web.Request) -> web.Response:
+        await request.read()
+        await asyncio.sleep(LATENCY)
+        return web.Response(body=REPLY, content_type="application/json")
+
+    _serve(chat)
+
+
+def bare(url: str) -> None:
+    """A pass-through: aiohttp's server, aiohttp's client, nothing else."""
+    session: ClientSession | None = None
+
+    async def chat(request: web.Request) -> web.Response:
+        nonlocal session
+        session = session or ClientSession(connector=TCPConnector(limit=0))
+        body = await request.read()
+        async with session.post(
+            f"{url}/chat/completions", data=body, headers={"Content-Type": "application/json"}
+        ) as reply:
+            return web.Response(body=await reply.read(), status=reply.status, content_type="application/json")
+
+    _serve(chat)
+
+
+def _serve(chat: object) -> None:
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/v1/chat/completions", chat)  # type: ignore[arg-type]
+
+    async def main() -> None:
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
+        print(f"listening on http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+        await asyncio.Event().wait()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main())
+
+
+@contextmanager
+def process(*command: str, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
+    """A server in a process of its own: its URL, from the line that says it, and the process."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    assert child.stdout is not None
+    try:
+        for line in child.stdout:
+            if "listening on " in line:
+                yield line.partition("listening on ")[2].strip() + "/v1", psutil.Process(child.pid)
+                break
+    finally:
+        child.terminate()
+        child.wait()
+
+
+@contextmanager
+def litellm(command: str, url: str, folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """LiteLLM's proxy, as it is installed, with one model and nothing switched on."""
+    config = folder / "litellm.yaml"
+    config.write_text(
+        "model_list:\n  - model_name: m\n"
+        f"    litellm_params: {{model: openai/m, api_base: '{url}', api_key: x}}\n"
+    )
+    child = subprocess.Popen(
+        [command, "--config", str(config), "--port", "8411", "--host", "127.0.0.1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        asyncio.run(_until_ready("http://127.0.0.1:8411/health/liveliness"))
+        yield "http://127.0.0.1:8411/v1", psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait()
+
+
+async def _until_ready(url: str) -> None:
+    async with ClientSession() as session:
+        for _ in range(600):
+            try:
+                async with session.get(url) as reply:
+                    if reply.status == 200:
+                        return
+            except OSError:
+                pass
+            await asyncio.sleep(0.2)
+    raise SystemExit(f"{url} did not come up")
+
+
+# -- clients ------------------------------------------------------------------------------------------------
+
+
+async def ask(url: str, *, clients: int, seconds: float, tag: str) -> tuple[list[float], int]:
+    """Clients that ask one thing after another for so long: their latencies, and how many failed."""
+    http = HttptoolsClient(Endpoint(url, model="m", api_key="x"))
+    latencies: list[float] = []
+    failed = 0
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+
+    async def client(number: int) -> None:
+        nonlocal failed
+        count = 0
+        await asyncio.sleep(LATENCY * number / clients)
+        while loop.time() < end:
+            count += 1
+            content = f"{tag} {number} {count} {TEXT}"
+            body = {"model": "m", "temperature": 0, "messages": [{"role": "user", "content": content}]}
+            began = loop.time()
+            answer = await http.post("/chat/completions", json.dumps(body).encode())
+            latencies.append(loop.time() - began)
+            failed += answer.status != 200
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+    await http.close()
+    return latencies, failed
+
+
+def measured(
+    url: str, server: psutil.Process | None, *, clients: int, seconds: float, tag: str
+) -> tuple[list[float], int, float]:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(ask(url, clients=clients, seconds=1.0, tag=f"{tag} warm"))
+        before = cpu_of(server)
+        latencies, failed = runner.run(
+            ask(url, clients=clients, seconds=seconds, tag=f"{tag} {time.time_ns()}")
+        )
+    return latencies, failed, (cpu_of(server) - before) / len(latencies)
+
+
+def cpu_of(server: psutil.Process | None) -> float:
+    if server is None:
+        return 0.0
+    family = [server, *server.children(recursive=True)]
+    return sum(sum(one.cpu_times()[:2]) for one in family)
+
+
+def overhead(args: argparse.Namespace) -> None:
+    here = [sys.executable, __file__]
+    rows = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        target, _ = stack.enter_context(process(*here, "upstream"))
+        serve = [
+            sys.executable,
+            "-m",
+            "plaudit",
+            "serve",
+            "--port",
+            "0",
+            "--base-url",
+            target,
+            "--model",
+            "m",
+            "--quiet",
+        ]
+        home = {"PLAUDIT_HOME": str(folder), "OPENAI_API_KEY": "x"}
+        servers: dict[str, tuple[str, psutil.Process | None]] = {
+            "upstream alone": (target, None),
+            "bare pass-through": stack.enter_context(process(*here, "bare", "--url", target)),
+            "plaudit serve": stack.enter_context(process(*serve, **home)),
+            "plaudit serve, no cache": stack.enter_context(process(*serve, "--cache", "off", **home)),
+        }
+        if args.litellm:
+            servers["LiteLLM's proxy"] = stack.enter_context(litellm(args.litellm, target, folder))
+        for clients in args.clients:
+            direct: list[float] = []
+            for name, (url, server) in servers.items():
+                latencies, failed, cpu = measured(
+                    url, server, clients=clients, seconds=args.seconds, tag=name
+                )
+                cuts = quantiles(latencies, n=100)
+                direct = direct or [cuts[49], cuts[98]]
+                rows.append(
+                    (
+                        name,
+                        str(clients),
+                        f"{len(latencies) / args.seconds:,.0f}",
+                        f"{(cuts[49] - direct[0]) * 1e3:.1f}",
+                        f"{(cuts[98] - direct[1]) * 1e3:.1f}",
+                        f"{cpu * 1e6:,.0f}",
+                        str(failed),
+                    )
+                )
+    header = ("server", "clients", "requests/s", "added p50 ms", "added p99 ms", "CPU µs a request", "failed")
+    show("What a server adds to a request of 2 kB", header, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", nargs="?", default="overhead", choices=("overhead", "upstream", "bare"))
+    parser.add_argument("--url", default="")
+    parser.add_argument("--litellm", default="")
+    parser.add_argument("--clients", type=int, nargs="+", default=[64, 512])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    args = parser.parse_args()
+    if args.what == "upstream":
+        upstream()
+    elif args.what == "bare":
+        bare(args.url)
+    else:
+        overhead(args)
+
+
+if __name__ == "__main__":
+    main()
