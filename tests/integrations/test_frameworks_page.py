@@ -11,6 +11,7 @@ import plaudit
 SRC = Path(plaudit.__file__).parent / "integrations"
 PAGE = SRC.parents[2] / "docs" / "frameworks.md"
 FRAMEWORKS = {"openrlhf", "slime", "verifiers", "swift", "areal", "skyrl", "open_instruct"}
+FRAMEWORKS |= {"art", "nemo_gym", "openenv", "atropos", "tinker_cookbook"}
 
 
 def names_in(module: str) -> set[str]:

@@ -1,0 +1,56 @@
+"""Atropos: scores for a ScoredDataGroup, from the last turn of its `messages`.
+
+    from plaudit.integrations.atropos import score_group
+
+    async def collect_trajectories(self, item):
+        ...
+        group["messages"] = [[*prompt, {"role": "assistant", "content": text}] for text in texts]
+        return await score_group(group, reference=item["answer"]), []
+
+A group has to keep its size, or Atropos holds it back. So a row without a verdict stays with the mean of its
+group and the override `set_advantage_to_zero`. Where fewer than two are judged the result is None, and
+Atropos skips the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from plaudit.errors import ConfigError
+from plaudit.integrations.scored import Scored, sample_of
+from plaudit.judges.base import Judge, Panel
+
+NO_ADVANTAGE = {"set_advantage_to_zero": True}
+
+
+def group_scorer(
+    judge: Judge | Panel | None = None, **options: Any
+) -> Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]:
+    """A `score_group` with this judge; `options` are those of plaudit.Engine."""
+    scored = Scored(judge, **options)
+
+    async def score_group(group: dict[str, Any], reference: Any = None) -> dict[str, Any] | None:
+        """The group with `scores` and `overrides`; None where fewer than two of its rows were judged."""
+        rows = group.get("messages")
+        if not rows or len(rows) != len(group["tokens"]):
+            raise ConfigError(
+                f"has {len(rows or ())} conversations for {len(group['tokens'])} rows of tokens; give the "
+                "turns of each row, the response last",
+                setting="messages",
+            )
+        samples = [sample_of(turns[:-1], turns[-1]["content"], reference, group="group") for turns in rows]
+        scores = await scored.arewards(samples)
+        if sum(score.valid for score in scores) < min(2, len(rows)):
+            return None
+        before = group.get("overrides") or [{} for _ in rows]
+        overrides = [
+            known if score.valid else {**known, **NO_ADVANTAGE}
+            for known, score in zip(before, scores, strict=True)
+        ]
+        return {**group, "scores": [float(score) for score in scores], "overrides": overrides}
+
+    return score_group
+
+
+score_group = group_scorer()

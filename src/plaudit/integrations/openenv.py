@@ -1,0 +1,60 @@
+"""OpenEnv: a judge as a Rubric, alone or beside others in a WeightedSum, Gate or Sequential.
+
+    class MyEnvironment(Environment):
+        def __init__(self) -> None:
+            super().__init__(rubric=JudgedRubric(Rubric("Is it correct and brief?"), read=read))
+
+        async def step_async(self, action, timeout_s=None, **kwargs):
+            observation = ...
+            observation.reward = await self._apply_rubric_async(action, observation)
+
+    def read(action, observation):               # what the judge sees
+        return sample_of(observation.question, action.answer, observation.solution)
+
+A missing verdict raises NoVerdict: catch it, and leave `observation.reward` None, which OpenEnv has for steps
+without a reward. LLMJudge, which OpenEnv ships, gives 0.0 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from openenv.core.rubrics import Rubric
+
+from plaudit.integrations.scored import Scored, sample_of
+from plaudit.judges.base import Judge, Panel
+from plaudit.types import Sample
+
+Read = Callable[[Any, Any], Sample]
+
+
+def read_step(action: Any, observation: Any) -> Sample:
+    """A step whose `observation.metadata` has `prompt` (and `reference`), and whose action is its fields."""
+    known = observation.metadata
+    fields = action.model_dump(exclude={"metadata"}, exclude_none=True)
+    response = (
+        next(iter(fields.values())) if len(fields) == 1 else action.model_dump_json(include=set(fields))
+    )
+    others = {name: value for name, value in known.items() if name not in ("prompt", "reference")}
+    return sample_of(known.get("prompt"), str(response), known.get("reference"), extra=others)
+
+
+class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
+    """A rubric whose score, from 0 to 1, is a judge's. Environments of one process share one engine."""
+
+    def __init__(self, judge: Judge | Panel | None = None, *, read: Read = read_step, **options: Any) -> None:
+        """Open nothing yet.
+
+        Args:
+            judge: By default what the settings name.
+            read: What the judge sees of an action and the observation after it.
+            options: Those of plaudit.Engine.
+        """
+        super().__init__()
+        self._scored = Scored(judge, **options)
+        self._read = read
+
+    async def forward(self, action: Any, observation: Any) -> float:
+        """The score of a step. Raises NoVerdict where there is none."""
+        return await self._scored.areward(self._read(action, observation))
