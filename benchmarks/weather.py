@@ -37,11 +37,11 @@ from workload import JUDGE, MODEL, SAMPLES, requests_of, samples
 
 from plaudit import Endpoint, Engine, Sample, Verdict
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling import remembered
+from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
-from plaudit.scheduling.remembered import Learned
+from plaudit.scheduling.learned_limits import Learned
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Drawn, Scenario, SimulatedTransport, costs_of, draw, ideal_makespan
 from plaudit.testing import run
@@ -116,7 +116,7 @@ class Measured:
 
 def stored_by(lane: Lane) -> Learned | None:
     """What a run would leave behind for the next."""
-    return remembered.learned_of(lane, now=time.time())
+    return learned_limits.learned_of(lane, now=time.time())
 
 
 def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:

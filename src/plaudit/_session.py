@@ -23,7 +23,7 @@ from plaudit.errors import JournalError
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling import remembered
+from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
@@ -132,7 +132,7 @@ class _Work:
         """The scorer, made on the session's own loop."""
         with contextlib.suppress(OSError):  # where the home cannot be made, nothing is kept there
             make_private_folder(self._plan.limits_file.parent)
-        known = remembered.load(self._plan.limits_file, now=time.time())
+        known = learned_limits.load(self._plan.limits_file, now=time.time())
         config = _within_files(self._plan.config)
         self._lanes = [
             self._lane(endpoint, transport, known.get(endpoint.name), config.max_concurrent)
@@ -162,7 +162,7 @@ class _Work:
         self,
         endpoint: Endpoint,
         transport: Transport,
-        known: remembered.Learned | None,
+        known: learned_limits.Learned | None,
         ceiling: int | None,
     ) -> Lane:
         start = None
@@ -180,9 +180,9 @@ class _Work:
     def _remember(self) -> None:
         self._remembered_at = asyncio.get_running_loop().time()
         now = time.time()
-        learned = {lane.name: remembered.learned_of(lane, now=now) for lane in self._lanes}
+        learned = {lane.name: learned_limits.learned_of(lane, now=now) for lane in self._lanes}
         news = {name: entry for name, entry in learned.items() if entry is not None}
-        remembered.save(self._plan.limits_file, news, now=now)
+        learned_limits.save(self._plan.limits_file, news, now=now)
 
     def _emit(self, event: Event) -> None:
         for observer in self._observers:

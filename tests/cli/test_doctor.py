@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from simulated_judge import FAST, Simulator, simulated
 
 from plaudit.cli import app
-from plaudit.scheduling.remembered import Learned, save
+from plaudit.scheduling.learned_limits import Learned, save
 from plaudit.simulator import Scenario
 
 

@@ -12,7 +12,7 @@ from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import OutOfFiles, SendAgain
 from plaudit.events import BreakerChanged
 from plaudit.policy.retry import RetryPolicy
-from plaudit.scheduling.outcome import MAX_RESENDS
+from plaudit.scheduling.call import MAX_RESENDS
 from plaudit.testing import run
 from plaudit.types import Reply
 

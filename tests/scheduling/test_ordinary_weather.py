@@ -11,7 +11,7 @@ from simulation import score_batches
 
 from plaudit.events import CallFinished
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling.remembered import Learned, learned_of, load, save
+from plaudit.scheduling.learned_limits import Learned, learned_of, load, save
 from plaudit.simulator import (
     Fault,
     Latency,

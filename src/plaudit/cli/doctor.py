@@ -22,7 +22,7 @@ from plaudit.cli.verl_check import check_verl
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError
 from plaudit.local.model import SMOLLM2
-from plaudit.scheduling import remembered
+from plaudit.scheduling import learned_limits
 from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variables
 from plaudit.setup.json_lines import encode
 
@@ -99,7 +99,7 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
 def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
     """The limit that earlier runs have learned: the next one starts there."""
     now = time.time()
-    learned = remembered.load(home() / "limits.json", now=now).get(endpoint.name)
+    learned = learned_limits.load(home() / "limits.json", now=now).get(endpoint.name)
     if learned is None:
         return []
     what = (

@@ -10,9 +10,8 @@ from plaudit.policy.arrival import Heard
 from plaudit.policy.balance import is_worth_it, least_loaded
 from plaudit.policy.budget import Spending, charge, counted
 from plaudit.policy.quota import Quota
-from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.call import FILES_WAIT, Call, Outcome, heard_of, is_free
 from plaudit.scheduling.lane import NEVER, Lane
-from plaudit.scheduling.outcome import FILES_WAIT, heard_of, is_free
 from plaudit.types import Reply
 
 

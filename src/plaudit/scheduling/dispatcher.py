@@ -39,13 +39,11 @@ from plaudit.policy.breaker import BreakerState
 from plaudit.policy.fingerprint import jitter
 from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
-from plaudit.scheduling.call import Call, Outcome
+from plaudit.scheduling.alarm import Alarm
+from plaudit.scheduling.call import Call, Outcome, kind_of, resend_wait
 from plaudit.scheduling.hedging import Hedging
 from plaudit.scheduling.lane import NEVER, Flight, Lane
 from plaudit.scheduling.listening import Listening
-from plaudit.scheduling.outcome import kind_of, resend_wait
-from plaudit.scheduling.overdue import Overdue
-from plaudit.scheduling.waiting import WaitingRoom
 from plaudit.types import RawRequest, Reply, Usage
 
 log = logging.getLogger("plaudit")
@@ -82,14 +80,14 @@ class Dispatcher:
         self._hedging = Hedging(
             self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
         )
-        self._waiting = WaitingRoom(self._come_back)
+        self._retry_queue = RetryQueue(self._come_back)
         self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
         self._emit = emit
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
         self._wake: asyncio.TimerHandle | None = None
         self._wake_due = NEVER
-        self._overdue = Overdue(self.lanes, timeout=self.config.timeout)
+        self._timeouts = Timeouts(self.lanes, timeout=self.config.timeout)
         self._flight_ids = 0
         self._is_closed = False
         self.has_more_room = False
@@ -101,7 +99,7 @@ class Dispatcher:
     @property
     def backlog(self) -> int:
         """Calls that wait to leave, for the first time or again."""
-        return len(self.queue) + len(self._waiting)
+        return len(self.queue) + len(self._retry_queue)
 
     @property
     def _are_all_lost(self) -> bool:
@@ -186,11 +184,11 @@ class Dispatcher:
     async def close(self) -> None:
         """Stop everything: what has not come back gets EngineClosed. Leaves no task behind."""
         self._is_closed = True
-        self._overdue.close()
+        self._timeouts.close()
         if self._wake is not None:
             self._wake.cancel()
         flights = [flight for lane in self.lanes for flight in lane.flights.values()]
-        left = [*self.queue, *self._waiting.clear(), *(flight.call for flight in flights)]
+        left = [*self.queue, *self._retry_queue.clear(), *(flight.call for flight in flights)]
         self.queue.clear()
         for flight in flights:
             self._cut_off(flight)
@@ -222,7 +220,7 @@ class Dispatcher:
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight))
-        self._overdue.watch()
+        self._timeouts.watch()
 
     async def _fly(self, flight: Flight) -> None:
         flight.has_begun = True
@@ -388,7 +386,7 @@ class Dispatcher:
 
     def _later(self, call: Call, wait: float) -> None:
         if not (call.finished or self._is_flying(call)):
-            self._waiting.put(call, seconds=wait)
+            self._retry_queue.put(call, seconds=wait)
 
     def _come_back(self, call: Call) -> None:
         """Let a call that has waited leave next, or last while an endpoint is down.
@@ -419,7 +417,7 @@ class Dispatcher:
         self._tell(EndpointLost(now, lane.name, str(error), error.cause))
         if not self._are_all_lost:
             return
-        waiting = [*self.queue, *self._waiting.clear()]
+        waiting = [*self.queue, *self._retry_queue.clear()]
         self.queue.clear()
         for call in waiting:
             self._finish(call, error)
@@ -472,3 +470,66 @@ class Dispatcher:
     def _tell(self, event: Event) -> None:
         if self._emit is not None:
             self._emit(event)
+
+
+class RetryQueue:
+    """Calls that wait for their next attempt: each has a timer, and holds no permit meanwhile."""
+
+    def __init__(self, back: Callable[[Call], None]) -> None:
+        self._back = back
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[Call, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def put(self, call: Call, *, seconds: float) -> None:
+        """Keep a call for so long. One that waits already keeps its time."""
+        if call not in self._timers:
+            self._timers[call] = self._loop.call_later(seconds, self._leave, call)
+
+    def clear(self) -> list[Call]:
+        """Stop all timers; the answer is the calls that waited."""
+        for timer in self._timers.values():
+            timer.cancel()
+        calls = list(self._timers)
+        self._timers.clear()
+        return calls
+
+    def _leave(self, call: Call) -> None:
+        del self._timers[call]
+        self._back(call)
+
+
+class Timeouts:
+    """Cancels flights that are older than `timeout` seconds, and marks them, by one timer for all of them."""
+
+    def __init__(self, lanes: Sequence[Lane], *, timeout: float) -> None:
+        self._lanes = lanes
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._timer: Alarm | None = None
+
+    def watch(self) -> None:
+        """A call has left."""
+        if self._timer is None and self._timeout < NEVER:
+            self._timer = Alarm(self._timeout, self._look)
+
+    def close(self) -> None:
+        """End no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        due = NEVER
+        for lane in self._lanes:
+            for flight in lane.flights.values():  # in the order of sending
+                if flight.sent_at + self._timeout > now or not flight.has_begun:
+                    due = min(due, flight.sent_at + self._timeout)
+                    break
+                if flight.task is not None and not flight.is_overdue:
+                    flight.is_overdue = True
+                    flight.task.cancel()
+        is_any = due < NEVER
+        self._timer = Alarm(max(due - now, 0.0), self._look) if is_any else None

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from plaudit.errors import PlauditError
 from plaudit.policy.arrival import Heard
 from plaudit.scheduling.admission import Admission
-from plaudit.scheduling.call import Call
+from plaudit.scheduling.call import Call, heard_of
 from plaudit.scheduling.lane import Flight, Lane
-from plaudit.scheduling.outcome import heard_of
 from plaudit.types import Reply
 
 

@@ -14,7 +14,7 @@ from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import RateLimited, TransportFailed
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.lane import Lane
-from plaudit.scheduling.remembered import MAX_AGE, Learned, learned_of, load, save
+from plaudit.scheduling.learned_limits import MAX_AGE, Learned, learned_of, load, save
 from plaudit.simulator import Rate, Reject, Scenario, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import Reply
