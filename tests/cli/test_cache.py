@@ -17,7 +17,9 @@ from click.testing import CliRunner, Result
 from plaudit.caches import SqliteCache
 from plaudit.cli import app
 from plaudit.cli.cache import seconds, size
+from plaudit.scheduling.record import encode
 from plaudit.testing.cache_contract import digest
+from plaudit.types import Status, Usage, Verdict
 
 DAY = 86400.0
 
@@ -65,6 +67,20 @@ def test_stats_shows_the_default_file(file: Path) -> None:
     assert "1970-01-21" in result.stdout
 
 
+def test_stats_knows_what_was_paid(home: Path) -> None:
+    async def fill() -> None:
+        cache = SqliteCache(home / "verdicts.sqlite")
+        paid = Verdict(7.0, Status.OK, usage=Usage(prompt_tokens=100, completion_tokens=20, cost=0.25))
+        free = Verdict(7.0, Status.OK, usage=Usage(prompt_tokens=1, completion_tokens=2))
+        await cache.put_many([(digest(n), encode(one)) for n, one in enumerate([paid, paid, free])])
+        await cache.close()
+
+    asyncio.run(fill())
+    found = json.loads(plaudit_cache("stats", "--json").stdout)
+    assert (found["prompt_tokens"], found["completion_tokens"], found["paid"]) == (201, 42, 0.5)
+    assert "$0.5000" in plaudit_cache("stats").stdout
+
+
 def test_stats_for_scripts_has_stable_keys(file: Path) -> None:
     found = json.loads(plaudit_cache("stats", "--json", "--cache", str(file)).stdout)
     on_disk = found.pop("file_bytes")
@@ -75,6 +91,9 @@ def test_stats_for_scripts_has_stable_keys(file: Path) -> None:
         "oldest": "1970-01-01T00:00:00+00:00",
         "newest": "1970-01-21T00:00:00+00:00",
         "schema_version": 1,
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+        "paid": 0.0,
     }
     assert on_disk >= 4096
 

@@ -26,7 +26,7 @@ from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, 
 from plaudit.judges.base import Judge, Panel
 from plaudit.settings import Settings, resolve
 from plaudit.setup.engines import ReadyEndpoints
-from plaudit.types import Cause, Sample, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Status, Usage, Verdict
 
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", model="m")
 LOST = "401 from http://127.0.0.1:1/v1: set OPENAI_API_KEY"
@@ -200,6 +200,32 @@ def test_a_text_that_the_judge_does_not_read_whole_is_reported(tmp_path: Path, o
     assert "more than 200,000 characters" in done.said
 
 
+def test_the_summary_shows_the_spread_the_worst_and_the_best(tmp_path: Path, out: Path) -> None:
+    source = write(tmp_path / "in.jsonl", *(str(number) for number in range(11)))
+    said = run(Job(source, str(out), settings())).said
+    assert "worst     0, line 1: 0" in said
+    assert "best      10, line 11: 10" in said
+    assert said.count("#") > 20
+
+
+def test_a_few_lines_need_no_histogram(tmp_path: Path, out: Path) -> None:
+    said = run(Job(write(tmp_path / "in.jsonl", "1", "2"), str(out), settings())).said
+    assert "#" not in said and "worst" not in said
+
+
+def test_the_summary_says_what_the_cache_saved(tmp_path: Path, out: Path) -> None:
+    def cached(sample: Sample) -> Verdict:
+        return Verdict(1.0, Status.OK, source=Source.CACHE, usage=Usage(1000, 100, 0.0))
+
+    summary = tmp_path / "summary.json"
+    job = Job(
+        write(tmp_path / "in.jsonl", "1", "2"), str(out), settings(price=(1.0, 10.0)), summary=str(summary)
+    )
+    said = run(job, FakeEngine(cached)).said
+    assert "saved 2 calls, 2,000 tokens in, 200 out, $0.0040" in said
+    assert json.loads(summary.read_bytes())["saved"]["cost"] == pytest.approx(0.004)
+
+
 def test_quiet_hides_warnings_too(tmp_path: Path, out: Path) -> None:
     engine = FakeEngine(on_submit=lambda: logging.getLogger("plaudit").warning("slow"))
     job = Job(write(tmp_path / "in.jsonl", "1"), str(out), settings())
@@ -219,8 +245,8 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
         "lines scored failed skipped cut seconds rate by_status by_source errors calls retries hedges "
         "rate_limited "
         "latency_p50_s latency_p95_s prompt_tokens completion_tokens cached_tokens "
-        "reasoning_tokens cost score_mean score_std model output "
-        "exit_status endpoints"
+        "reasoning_tokens cost score_mean score_std "
+        "histogram saved model output exit_status endpoints"
     )
     assert numbers["lines"] == 3
     assert numbers["failed"] == 1

@@ -310,6 +310,11 @@ class CacheStats:
     file_bytes: int
     """What the file and its write-ahead log take on disk."""
     schema_version: int
+    prompt_tokens: int = 0
+    """What the verdicts took when they were judged, as far as they say so; likewise the next two."""
+    completion_tokens: int = 0
+    paid: float = 0.0
+    """US dollars, for verdicts from endpoints whose price was known."""
 
 
 def stats(connection: sqlite3.Connection, path: Path) -> CacheStats:
@@ -318,8 +323,14 @@ def stats(connection: sqlite3.Connection, path: Path) -> CacheStats:
         "SELECT count(*), coalesce(sum(length(value) + ?), 0), min(created), max(created) FROM verdicts",
         (ENTRY_BYTES,),
     ).fetchone()
+    paid = connection.execute(
+        "SELECT coalesce(sum(text ->> '$.usage.prompt_tokens'), 0), "
+        "coalesce(sum(text ->> '$.usage.completion_tokens'), 0), coalesce(sum(text ->> '$.paid'), 0.0) "
+        "FROM (SELECT CAST(value AS TEXT) AS text FROM verdicts) WHERE json_valid(text)"
+    ).fetchone()
     files = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
-    return CacheStats(entries, size, oldest, newest, sum(file.stat().st_size for file in files), VERSION)
+    on_disk = sum(file.stat().st_size for file in files)
+    return CacheStats(entries, size, oldest, newest, on_disk, VERSION, *paid)
 
 
 def prune(

@@ -16,6 +16,7 @@ from plaudit.errors import PlauditError
 
 COMMANDS = {
     "score": "Give every line of a file a score from a judge.",
+    "report": "Make a page of a scored file.",
     "serve": "Put one engine behind HTTP, for everything that takes a URL.",
     "doctor": "Look at everything a run depends on, and say what is wrong.",
     "simulate": "Start a simulated judge, with the speed, limits and faults of your choice.",

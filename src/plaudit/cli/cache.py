@@ -62,7 +62,7 @@ class StatsOptions(CacheOptions):
 
 @command(StatsOptions, epilog="Example:  plaudit cache stats --json")
 def stats(options: StatsOptions) -> None:
-    """Say how many verdicts there are, how big the file is, how old they are."""
+    """Say how many verdicts there are, how big the file is, how old they are, and what was paid for them."""
     path = _existing(options.cache)
     found = _run(path, lambda file: file.stats())
     if options.as_json:
@@ -182,6 +182,8 @@ def _table(found: CacheStats) -> list[str]:
         ("on disk", f"{found.file_bytes / 1e6:,.1f} MB"),
         ("oldest", _when(found.oldest) or "-"),
         ("newest", _when(found.newest) or "-"),
+        ("tokens", f"{found.prompt_tokens:,} in, {found.completion_tokens:,} out"),
+        ("paid", f"${found.paid:,.4f}" if found.paid else "unknown: no price was given (--price IN OUT)"),
         ("layout", str(found.schema_version)),
     )
     return [f"  {name:12}{value}" for name, value in rows]

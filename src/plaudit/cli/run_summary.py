@@ -13,6 +13,8 @@ The keys of `--summary FILE.json`:
     cached_tokens, reasoning_tokens      of these, where they count them
     cost                     US dollars; null where no price is known
     score_mean, score_std    of the lines with a verdict; null where there is none
+    histogram                [[from, to, lines]], between round numbers
+    saved                    what the cache had: {lines, prompt_tokens, completion_tokens, cost}
     model                    those that judged, separated by commas
     output                   the file written, or null
     exit_status              as the command ends
@@ -21,14 +23,46 @@ The keys of `--summary FILE.json`:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from plaudit.events import EndpointSummary, Summary
-from plaudit.types import Cause
+from plaudit.report.score_digest import ScoreDigest
+from plaudit.types import Cause, Usage
 
-SETTLED = ("ok", "empty")
+FEW = 10
+"""Lines below which the summary shows no histogram and no examples."""
+BAR = 32
+"""Characters of the longest bar."""
+SHORT = 48
+"""Characters of a text that an example shows."""
+
+
+@dataclass(slots=True)
+class Saved:
+    """What verdicts from the cache would have cost."""
+
+    lines: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where no price is known."""
+
+    def add(self, usage: Usage, price: tuple[float, float] | None) -> None:
+        """Count one verdict; the price is for a million tokens, of the prompt and of the completion."""
+        self.lines += 1
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        if price is not None:
+            cost = (usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]) / 1e6
+            self.cost = (self.cost or 0.0) + cost
+
+    def __str__(self) -> str:
+        tokens = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+        cost = "" if self.cost is None else f", ${self.cost:,.4f}"
+        return f"saved {self.lines:,} calls, {tokens}{cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +77,8 @@ class RunSummary:
     cut: int = 0
     max_chars: int = 0
     """Characters of a text that the judge reads."""
+    digest: ScoreDigest = field(default_factory=ScoreDigest)
+    saved: Saved = field(default_factory=Saved)
 
     def as_json(self) -> dict[str, Any]:
         """The numbers under stable keys."""
@@ -73,6 +109,8 @@ class RunSummary:
             "cost": summary.cost,
             "score_mean": summary.score_mean,
             "score_std": summary.score_std,
+            "histogram": self.digest.histogram(),
+            "saved": asdict(self.saved),
             "model": ", ".join(self.models),
             "output": self.output,
             "exit_status": self.exit_status,
@@ -102,6 +140,7 @@ class RunSummary:
             lines.append(f"  source    {_counts(summary.by_source)}")
         if summary.score_mean is not None and summary.score_std is not None:
             lines.append(f"  score     mean {summary.score_mean:.4g}, deviation {summary.score_std:.3g}")
+        lines += _spread(self.digest)
         if summary.calls:
             lines.append(f"  calls     {_calls(summary)}")
         if summary.prompt_tokens or summary.completion_tokens:
@@ -112,6 +151,8 @@ class RunSummary:
                 f"  tokens    {summary.prompt_tokens:,} in{cached}, "
                 f"{summary.completion_tokens:,} out{thought}{cost}"
             )
+        if self.saved.lines:
+            lines.append(f"  cache     {self.saved}")
         lines += [f"  endpoint  {text}" for text in map(_trouble, summary.endpoints) if text]
         lines += [
             f"  {one.count:,} x {one.cause}: {one.error}"
@@ -119,6 +160,30 @@ class RunSummary:
             if one.cause is not Cause.DEADLINE and one.cause not in already_shown
         ]
         return lines
+
+
+def _spread(digest: ScoreDigest) -> list[str]:
+    """The histogram, and the lines at both ends; nothing for a few lines, which can be read themselves."""
+    if len(digest.scores) < FEW:
+        return []
+    bins = digest.histogram()
+    most = max(count for _, _, count in bins)
+    lines = [
+        f"    {f'{low:g} to {high:g}':>12}  {'#' * math.ceil(BAR * count / most):{BAR}}  {count:,}"
+        for low, high, count in bins
+    ]
+    for name, examples in (("worst", digest.worst), ("best", digest.best)):
+        lines += [
+            f"  {name:8}  {one.score:g}, line {one.number}: {_short(one.response)}"
+            + (f" ({_short(one.reason)})" if one.reason else "")
+            for one in examples
+        ]
+    return lines
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
 def _rate(summary: Summary) -> float:

@@ -16,7 +16,7 @@ from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
-from plaudit.cli.run_summary import RunSummary
+from plaudit.cli.run_summary import RunSummary, Saved
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
@@ -27,16 +27,19 @@ from plaudit.judges.fence import MAX_CHARS, is_cut
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
+from plaudit.report.score_digest import Example, ScoreDigest
 from plaudit.rows import RowReader
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
-from plaudit.setup.json_lines import BadLine, encode
+from plaudit.setup.json_lines import BadLine, Line, encode
 from plaudit.setup.judges import judge_of
 from plaudit.setup.tables import Convert, format_of, named_format, writer
-from plaudit.types import Cause, Sample, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
+EXCERPT = 200
+"""Characters kept of a response that may be shown as an example."""
 TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
 
 
@@ -208,6 +211,8 @@ class ScoreRun:
         self._kept: KeptLines | None = None
         self._tally = Tally()
         self._cut = 0
+        self._digest = ScoreDigest()
+        self._saved = Saved()
         self._started = time.monotonic()
 
     def __call__(self) -> int:
@@ -227,6 +232,8 @@ class ScoreRun:
                 ended.status,
                 self._cut,
                 getattr(judge, "max_chars", MAX_CHARS),
+                self._digest,
+                self._saved,
             )
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
@@ -294,7 +301,7 @@ class ScoreRun:
                     source=source,
                     sink=sink,
                     submit=functools.partial(self._submit, engine, judge, progress),
-                    settle=self._on_failure.settle,
+                    settle=self._settle,
                     on_bad=self._meet_bad_line,
                     wake=stop.wake,
                     should_stop=lambda: stop.signal is not None,
@@ -327,6 +334,15 @@ class ScoreRun:
         for observer in (self._tally, progress):
             observer(VerdictsReady(0.0, 0, tuple(late.result())))
         return late
+
+    def _settle(self, line: Line, verdict: Verdict) -> Verdict:
+        if verdict.score is not None:
+            self._digest.add(
+                Example(verdict.score, line.number, line.sample.response[:EXCERPT], verdict.reason)
+            )
+            if verdict.source is Source.CACHE:
+                self._saved.add(verdict.usage, self._settings.price)
+        return self._on_failure.settle(line, verdict)
 
     def _meet_bad_line(self, line: BadLine) -> None:
         self._bad.add(line)

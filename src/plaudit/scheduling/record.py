@@ -30,6 +30,7 @@ class _Record(msgspec.Struct, omit_defaults=True):
     reason: str = ""
     model: str = ""
     took_s: float = 0.0
+    paid: float = 0.0  # US dollars, for the statistics of the file
     parts: dict[str, float] = {}
 
 
@@ -51,6 +52,7 @@ def encode(verdict: Verdict) -> bytes:
         reason=verdict.reason,
         model=verdict.model,
         took_s=round(verdict.latency_s, 4),
+        paid=usage.cost or 0.0,
         parts=dict(verdict.parts),
     )
     try:
