@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from plaudit.cli import app
+from plaudit.simulator import PRESETS
 
 
 @contextmanager
@@ -107,3 +108,11 @@ def test_bad_usage_gets_one_line_and_status_2(options: list[str], message: str) 
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_the_list_has_a_sentence_for_every_scenario() -> None:
+    result = CliRunner().invoke(app, ["simulate", "--list"])
+    assert result.exit_code == 0
+    rows = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+    assert [name for name, _ in rows] == list(PRESETS)
+    assert all(sentence.endswith(".") for _, sentence in rows)

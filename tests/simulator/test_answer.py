@@ -16,7 +16,7 @@ from plaudit.mutation.batch_functions import rewriting
 from plaudit.mutation.completion import Text
 from plaudit.mutation.operators import builtin_operators
 from plaudit.simulator import Fault, Scenario
-from plaudit.simulator.answer import answer
+from plaudit.simulator.answer import REASONS, answer
 from plaudit.simulator.ask import Ask, ask_of
 from plaudit.simulator.chance import fault_of, output_tokens, uniform
 from plaudit.types import ChatRequest
@@ -39,6 +39,12 @@ def test_without_a_schema_the_score_is_from_0_to_10() -> None:
     scores = [text_for(None, str(number))["score"] for number in range(300)]
     assert set(scores) == set(range(11))
     assert list(text_for(None)) == ["reason", "score"]
+
+
+def test_a_reason_goes_with_its_score() -> None:
+    found = [text_for(None, str(number)) for number in range(300)]
+    places = [(one["score"], REASONS.index(one["reason"])) for one in found]
+    assert all(place == min(score // 2, 4) for score, place in places)
 
 
 @QUICK

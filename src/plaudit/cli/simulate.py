@@ -15,6 +15,7 @@ from plaudit.cli.options import command, option
 from plaudit.errors import ConfigError
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
 from plaudit.simulator.http_server import serving
+from plaudit.simulator.presets import DESCRIPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class SimulateOptions:
         metavar="PRESET|FILE",
         text=f"One of {', '.join(PRESETS)}; or a .toml or .json file.",
     )
+    list_scenarios: bool = option("--list", default=False, text="Say what each scenario does, and stop.")
     host: str = option(default="127.0.0.1", text="Address to listen on.")
     port: int = option(
         default=8010, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
@@ -49,12 +51,16 @@ class SimulateOptions:
 def simulate(options: SimulateOptions) -> None:
     """Start a simulated judge, with the speed, limits and faults of your choice.
 
-    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats.
+    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats. Its
+    scores are drawn by chance, the same for the same text; its reasons go with its scores.
 
     Example:  plaudit simulate --scenario rejecting --port 8010 --speed 20
 
     Then:     plaudit score in.jsonl -o out.jsonl --base-url http://127.0.0.1:8010/v1 --model simulated
     """
+    if options.list_scenarios:
+        click.echo("\n".join(f"{name:14}{DESCRIPTIONS[name]}" for name in PRESETS))
+        return
     chosen = load_scenario(options.scenario)
     if options.seed is not None:
         chosen = chosen.replace(seed=options.seed)

@@ -19,12 +19,13 @@ REFUSAL = "I'm sorry, but I can't judge this one."
 BABBLE = "What a lovely answer! There is a lot one could say about it, and I would rather not be pinned down."
 THOUGHT = "Let me look at the task first, then at the response, and compare the two."
 REASONS = (
-    "It answers the question and wastes no words.",
-    "It is correct as far as it goes, but leaves out a step.",
-    "It addresses the question only in part.",
     "It states something that the question rules out.",
+    "It addresses the question only in part.",
+    "It is correct as far as it goes, but leaves out a step.",
     "It is clear and complete.",
+    "It answers the question and wastes no words.",
 )
+"""From the lowest scores to the highest."""
 MAX_PATH = 200
 """Characters of a path into a schema, past which it is taken to refer to itself without end."""
 MAX_ITEMS = 16
@@ -170,7 +171,11 @@ class _Writer:
     def _object(self, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> dict[str, Any]:
         properties = schema.get("properties")
         parts = properties.items() if isinstance(properties, Mapping) else ()
-        return {name: self._value(part, f"{path}.{name}", root) for name, part in parts}
+        value = {name: self._value(part, f"{path}.{name}", root) for name, part in parts}
+        score = value.get("score")
+        if isinstance(value.get("reason"), str) and isinstance(score, int | float):
+            value["reason"] = _reason(score, dict(parts)["score"])
+        return value
 
     def _chosen(self, choice: str, options: Any, path: str, root: Mapping[str, Any]) -> Any:
         if choice == "const":
@@ -201,6 +206,13 @@ def _number(schema: Mapping[str, Any], chance: float) -> int | float:
         return round(low + (high - low) * chance, 2)
     first, last = math.ceil(low), math.floor(high)
     return first + int(chance * (last - first + 1))
+
+
+def _reason(score: float, bounds: Mapping[str, Any]) -> str:
+    """Words that go with a score."""
+    low, high = _bound(bounds, "minimum", 0), _bound(bounds, "maximum", 10)
+    height = (score - low) / (high - low) if high > low else 0.5
+    return REASONS[min(int(height * len(REASONS)), len(REASONS) - 1)]
 
 
 def _number_choice(score: float, schema: Mapping[str, Any], chance: float, count: int) -> TokenChoice:

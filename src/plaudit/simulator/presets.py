@@ -55,6 +55,25 @@ PRESETS: dict[str, Scenario] = {
 }
 
 
+DESCRIPTIONS: dict[str, str] = {
+    "instant": "Answers at once, however many calls come: for tests.",
+    "rejecting": "Takes 64 calls at once, and answers 429 to any more.",
+    "queue": "Works on 16 calls at once, and lets the others wait without a word.",
+    "rate-headers": "Takes 20 requests a second, and says so in its headers.",
+    "rate-bare": "Takes 20 requests a second, and says nothing about it.",
+    "rpm": "Takes 600 requests a minute, then answers 429 with Retry-After until the minute is over.",
+    "knee": "Gets slower for all when more than 128 calls run at once.",
+    "vllm": "Gains nothing from more than 256 calls at once, and loses nothing either.",
+    "falling": "Takes 128 calls at once, and after 8 seconds only 48.",
+    "shared": "Takes 128 calls at once, of which others use half, ten seconds in twenty.",
+    "straggler": "Now and then a call takes 25 times as long as the others.",
+    "outage": "Answers 503 from the 5th to the 10th second.",
+    "flaky": "One call in eight fails: 500, 503, a reset, half an answer, HTML.",
+    "ollama": "Works on one call at a time, with room for 512 to wait, like Ollama as it is installed.",
+}
+"""What each preset does, in a sentence."""
+
+
 def load_scenario(source: str | Path) -> Scenario:
     """The preset of this name, or the scenario in this .toml or .json file."""
     path = Path(source)
