@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
@@ -23,7 +24,8 @@ class RLVRWorkflow:
         reply = await engine.agenerate(None)
         prompt, completion = map(self.tokenizer.decode, (reply.input_tokens, reply.output_tokens))
         ids = reply.input_tokens, reply.output_tokens
-        return {"rewards": [await self.async_reward_fn(prompt, completion, *ids, **data)]}
+        reward = await self.async_reward_fn(prompt, completion, *ids, **data)
+        return {"rewards": [reward], "loss_mask": np.array([[0] + [1] * reply.output_len])}
 
 
 documented("areal.workflow.rlvr", RLVRWorkflow=RLVRWorkflow)
@@ -80,8 +82,22 @@ def test_the_reward_of_an_episode_comes_from_the_judge() -> None:
     assert "im_end" not in judge.asked[0]
 
 
-def test_an_episode_without_a_verdict_is_rejected() -> None:
-    assert episode(workflow(JUDGE, **Choosy().options), "lost") is None
+def test_an_episode_without_a_verdict_is_out_of_the_loss_and_its_group_keeps_its_size() -> None:
+    made = workflow(JUDGE, **Choosy().options)(
+        gconfig=Gconfig(), tokenizer=Tokenizer(), get_input_ids_fn=lambda *_: [ord("?")]
+    )
+    data = {"messages": [{"role": "user", "content": "Why?"}]}
+
+    async def group() -> Any:
+        return await asyncio.gather(
+            *(made.arun_episode(Policy(answer), dict(data)) for answer in ("worth 2", "worth 4", "lost"))
+        )
+
+    episodes = asyncio.run(group())
+    assert [bool(one["loss_mask"].any()) for one in episodes] == [True, True, False]
+    rewards = [float(one["rewards"][0]) for one in episodes]
+    assert rewards[:2] == pytest.approx([0.2, 0.4])
+    assert 0.2 <= rewards[2] <= 0.4
 
 
 def test_the_workflows_of_a_process_share_one_engine() -> None:

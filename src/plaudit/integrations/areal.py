@@ -7,21 +7,26 @@
 
 A plain `reward_fn` runs in a pool of few processes with 15 s for each call, and a timeout becomes 0. Here the
 judge is awaited in the workflow itself: as many calls under way as the endpoint bears, and no such limit.
-An episode whose verdict is missing is rejected (None), as AReaL wants it; its group goes on without it.
+An episode whose verdict is missing is out of the loss (`loss_mask` 0), and its reward is the mean of its
+group so far. It is not rejected (None): AReaL normalises rows by groups of a fixed size, so that one episode
+less would shift every group after it.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from areal.workflow.rlvr import RLVRWorkflow
 
-from plaudit.errors import ConfigError, NoVerdict
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.scoring import Score
 
 REFERENCE = "answer"
 """The column of the data set that holds the ground truth, by AReaL's custom."""
+_scores: ContextVar[list[Score]] = ContextVar("scores of this episode")
 
 
 class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
@@ -36,15 +41,19 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
         self.async_reward_fn = self._judged
 
     async def arun_episode(self, engine: Any, data: dict[str, Any]) -> Any:
-        try:
-            return await super().arun_episode(engine, data)
-        except NoVerdict:
-            return None
+        scores: list[Score] = []
+        _scores.set(scores)  # a workflow runs all episodes of a group at once
+        episode = await super().arun_episode(engine, data)
+        if episode is not None and not all(score.valid for score in scores):
+            episode["loss_mask"] = episode["loss_mask"] * 0
+        return episode
 
     async def _judged(self, prompt: str, completions: str, *_ids: list[int], **data: Any) -> float:
         turns, truth = data.pop("messages", None), data.pop(REFERENCE, None)
         sample = sample_of(turns or prompt, completions, truth, extra=data)
-        return await self.scored.areward(sample)
+        (score,) = await self.scored.arewards([sample])
+        _scores.get().append(score)
+        return float(score)
 
 
 def workflow(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedWorkflow]:
