@@ -189,12 +189,16 @@ def read_sample(
     Raises:
         ConfigError: The prompt or the response is neither text nor a conversation.
     """
+    columns = {name: plain(value) for name, value in (extra or {}).items()}
+    tools = columns.get("tools")
+    is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(
         read_prompt(prompt),
         read_response(response),
         read_reference(reference),
         None if group is None or group == "" else str(group),
-        {name: plain(value) for name, value in (extra or {}).items()},
+        columns,
+        tools=tools if is_list and tools else (),
     )
 
 
@@ -211,17 +215,16 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
     return tuple(_message(name, number, turn) for number, turn in enumerate(value, start=1)) or NO_TASK
 
 
-def read_response(value: Any) -> str:
-    """What was answered, as text. Of several turns (tools were called) each has its role before it."""
+def read_response(value: Any) -> str | tuple[Message, ...]:
+    """What was answered: text, or the turns of a trajectory; a single answer without tool calls is text."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"'response' is {kind_of(value)}, neither text nor a list of messages")
-    turns = list(value)
-    messages = [_message("response", number, turn) for number, turn in enumerate(turns, start=1)]
-    if len(messages) == 1 and not _has_calls(turns[0]):
+    messages = tuple(_message("response", number, turn) for number, turn in enumerate(value, start=1))
+    if len(messages) == 1 and "tool_calls" not in messages[0]:
         return messages[0]["content"]
-    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
+    return messages or ""
 
 
 def read_reference(value: Any) -> str | None:
@@ -280,15 +283,31 @@ def _message(name: str, number: int, turn: Any) -> Message:
         content = text_of(_field(turn, "content"))
     except ConfigError as error:
         raise ConfigError(f"message {number} of {name!r} has {error}") from None
-    if _has_calls(turn):
-        calls = plain(_field(turn, "tool_calls"))
-        content += f"\n[tool calls] {json.dumps(calls, ensure_ascii=False, default=str)}"
-    return {"role": str(role), "content": content}
+    message: Message = {"role": str(role), "content": content}
+    calls = plain(_field(turn, "tool_calls"))
+    if calls is not None and len(calls) > 0:
+        message["tool_calls"] = [_call(name, number, call) for call in calls]
+    if isinstance(asked := _field(turn, "tool_call_id"), str) and asked:
+        message["tool_call_id"] = asked
+    if isinstance(speaker := _field(turn, "name"), str) and speaker:
+        message["name"] = speaker
+    return message
 
 
-def _has_calls(turn: Any) -> bool:
-    calls = _field(turn, "tool_calls")
-    return calls is not None and len(calls) > 0
+def _call(name: str, number: int, call: Any) -> Mapping[str, Any]:
+    """A tool call as chat endpoints write it, from a mapping, an object, or JSON text."""
+    if isinstance(call, str):
+        try:
+            call = json.loads(call)
+        except ValueError:
+            call = None
+    function = _field(call, "function") if call is not None else None
+    function = call if function is None else function
+    called, arguments = _field(function, "name"), _field(function, "arguments")
+    if not isinstance(called, str):
+        raise ConfigError(f"message {number} of {name!r} has a tool call without a name")
+    made = {"type": "function", "function": {"name": called, "arguments": plain(arguments)}}
+    return {"id": str(_field(call, "id") or ""), **made}
 
 
 def _part(part: Any) -> str:

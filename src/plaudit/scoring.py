@@ -230,7 +230,7 @@ class Scoring:
             for row, sample in enumerate(samples)
             if self._has_rule(sample) and sample.reference is not None
         ]
-        pairs = [(samples[row].reference or "", samples[row].response) for row in rows]
+        pairs = [(samples[row].reference or "", samples[row].text) for row in rows]
         for row, value in zip(rows, shared_check().check(pairs) if rows else (), strict=True):
             if value is not None:
                 verdicts[row] = Verdict(value, Status.OK, source=Source.RULE)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class Message(TypedDict):
@@ -13,6 +14,11 @@ class Message(TypedDict):
 
     role: str
     content: str
+    tool_calls: NotRequired[Sequence[Mapping[str, Any]]]
+    """What the assistant calls, as `{"id": ..., "function": {"name": ..., "arguments": ...}}`."""
+    tool_call_id: NotRequired[str]
+    """Of a tool's result: the call that it answers."""
+    name: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +26,27 @@ class Sample:
     """One response to be judged, with what the judge may need to know about it."""
 
     prompt: str | Sequence[Message]
-    response: str
+    response: str | Sequence[Message]
+    """Text, or the turns of a trajectory: the assistant's, with its tool calls, and the tools' results."""
     reference: str | None = None
     group: str | None = None
     """Samples of one group answer the same prompt (a GRPO group, verl's `uid`)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    tools: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    """The tools that the assistant had, as chat endpoints take them."""
+
+    @property
+    def text(self) -> str:
+        """The response as one text; of a trajectory, its turns with their roles."""
+        if isinstance(self.response, str):
+            return self.response
+        return "\n\n".join(map(_turn_text, self.response))
+
+
+def _turn_text(turn: Message) -> str:
+    calls = turn.get("tool_calls")
+    said = f"\n[tool calls] {json.dumps(calls, ensure_ascii=False, default=str)}" if calls else ""
+    return f"[{turn['role']}]\n{turn.get('content') or ''}{said}"
 
 
 ROOM = 2048

@@ -34,7 +34,7 @@ class Judging:
     def score(self, samples: Sequence[Sample], judge: Judge | Panel) -> list[Verdict]:
         self.saw.extend(samples)
         scores = [self.judged(sample) for sample in samples]
-        return [Verdict(s, Status.OK if s is not None else Status.FAILED, sample.response)
+        return [Verdict(s, Status.OK if s is not None else Status.FAILED, sample.text)
                 for s, sample in zip(scores, samples, strict=True)]  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def judged(sample: Sample) -> Verdict:
     """A response that is a number gets it; `!` fails."""
     if sample.response == "!":
         return Verdict(score=None, status=Status.FAILED, error="503 five times")
-    return Verdict(score=float(sample.response), status=Status.OK, model="m", attempts=1)
+    return Verdict(score=float(sample.text), status=Status.OK, model="m", attempts=1)
 
 
 @dataclass

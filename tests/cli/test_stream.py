@@ -33,7 +33,7 @@ class FakePending:
         if self.is_stuck or not (self.is_done or self.is_cancelled):
             raise TimeoutError
         return [
-            Verdict(score=float(sample.response), status=Status.OK)
+            Verdict(score=float(sample.text), status=Status.OK)
             if index < self.finished
             else Verdict(score=None, status=Status.FAILED, error="cancelled")
             for index, sample in enumerate(self.samples)

@@ -31,7 +31,7 @@ class Kindness:
     scale: Any = (0, 10)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
-        return ChatRequest(({"role": "user", "content": sample.response},))
+        return ChatRequest(({"role": "user", "content": sample.text},))
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         return Verdict(float(reply.text), Status.OK)

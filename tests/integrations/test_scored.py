@@ -186,7 +186,7 @@ def test_the_end_of_a_text_is_no_part_of_it() -> None:
     assert sample_of("Why?", "<answer>4</answer>").response == "<answer>4</answer>"
     assert sample_of("Why?", "It scatters. \n").response == "It scatters. \n"
     assert sample_of("Why?", "</s>").response == sample_of("Why?", None).response == ""
-    assert sample_of("Why?", "a" + "\n" * 100_000 + "b").response.endswith("b")
+    assert sample_of("Why?", "a" + "\n" * 100_000 + "b").text.endswith("b")
     assert sample_of("Why?", "a" + "</s>\n" * 100_000).response == "a"
 
 

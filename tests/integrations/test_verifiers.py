@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,9 @@ import verifiers.v1 as vf
 from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 from verifiers.v1.errors import TaskError
+from verifiers.v1.graph import MessageNode
 
-from plaudit import Checklist, Reply
+from plaudit import Checklist, Reply, Rubric
 from plaudit.errors import ConfigError, NoVerdict
 from plaudit.integrations.verifiers import reward, rubric
 from plaudit.simulator import Fault
@@ -115,5 +117,32 @@ def test_a_judge_reads_the_task_s_other_fields_like_its_rubric() -> None:
     transport = Met()
     judged = reward(Checklist(), **transport.options)
     data = Rubricked(prompt="Why?", rubric=[{"criterion": "Is kind", "points": 3}, {"criterion": "Is short"}])
-    assert asyncio.run(judged(data, SimpleNamespace(last_reply="Because."))) == 0.75
+    assert asyncio.run(judged(data, SimpleNamespace(messages=[], last_reply="Because."))) == 0.75
     assert "c1: Is kind" in transport.asked[0]
+
+
+def test_a_trace_with_tools_is_judged_turn_by_turn() -> None:
+    class Shown(Choosy):
+        async def send(self, request: Any) -> Reply:
+            self.asked.append(request.messages[-1]["content"])
+            return Reply('{"reason": "right", "score": 10}')
+
+    messages = [
+        vf.UserMessage(content="What is 2 + 2?"),
+        vf.AssistantMessage(content="", tool_calls=[vf.ToolCall(id="c1", name="add", arguments="[2, 2]")]),
+        vf.ToolMessage(tool_call_id="c1", content="4"),
+        vf.AssistantMessage(content="It is 4."),
+    ]
+    transport = Shown()
+    judged = reward(Rubric("Is it right?"), **transport.options)
+    asked = task()
+    looped = trace(asked, "It is 4.").model_copy(update={
+        "nodes": [
+            MessageNode(message=one, parent=place - 1 if place else None, sampled=one.role == "assistant")
+            for place, one in enumerate(messages)
+        ]
+    })  # fmt: skip
+    assert asyncio.run(judged(asked.data, looped)) == 1.0
+    (text,) = transport.asked
+    assert re.search(r"<turn-[A-Z]+ assistant calls add, call 1>\n\[2, 2\]", text)
+    assert re.search(r"<turn-[A-Z]+ tool add, result of call 1>\n4\n", text)

@@ -128,7 +128,7 @@ def test_a_single_user_message_reads_like_plain_text() -> None:
         (b"6 x 7?", "bytes"),
         ([{"role": "user"}], "`role` and `content`"),
         (["6 x 7?"], "`role` and `content`"),
-        ([{"role": "user", "content": [{"type": "text"}]}], "list"),
+        ([{"role": "user", "content": 42}], "a number"),
     ],
 )
 def test_content_that_is_no_text_is_named(content: object, word: str) -> None:

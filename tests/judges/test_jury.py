@@ -38,7 +38,7 @@ class Plain(Judge):
         return self._scale
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
-        return ChatRequest(({"role": "user", "content": sample.response},))
+        return ChatRequest(({"role": "user", "content": sample.text},))
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         return Verdict(float(reply.text), Status.OK)

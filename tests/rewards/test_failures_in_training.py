@@ -46,7 +46,7 @@ class Flagging(Judge):
         return self.rubric.scale
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
-        if sample.response.endswith(": 7 of 11"):
+        if sample.text.endswith(": 7 of 11"):
             return Verdict(None, Status.FLAGGED, error="an attack")
         return self.rubric.render(sample)
 

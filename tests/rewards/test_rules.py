@@ -25,7 +25,7 @@ def test_a_rule_gives_numbers_or_truths() -> None:
 
 def test_a_rule_that_fails_on_one_sample_costs_only_that_one(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        assert RuleReward(lambda sample: int(sample.response)).values(ROWS) == [4.0, 5.0, None]
+        assert RuleReward(lambda sample: int(sample.text)).values(ROWS) == [4.0, 5.0, None]
     assert "rule" in caplog.text
 
 

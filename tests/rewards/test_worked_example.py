@@ -33,7 +33,7 @@ def test_the_worked_example() -> None:
     assert LengthPenalty().penalties(lengths, ["g"] * 6) == pytest.approx(penalties, abs=1e-12)
     reward = Reward(
         [
-            Component("rule", RuleReward(lambda sample: float(sample.response))),
+            Component("rule", RuleReward(lambda sample: float(sample.text))),
             Component("judge", weight=0.5),
             Component("length", LengthPenalty()),
         ]

@@ -42,7 +42,7 @@ class Marks(Judge):
         self.rendered += 1
         if not sample.response:
             return Verdict(0.0, Status.EMPTY, "nothing there", source=Source.RULE)
-        if sample.response.startswith("cannot render"):
+        if sample.text.startswith("cannot render"):
             raise ValueError("no such sample")
         return ChatRequest(({"role": "user", "content": f"{sample.prompt}|{sample.response}"},))
 

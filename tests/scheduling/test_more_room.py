@@ -93,7 +93,7 @@ def test_calls_that_wait_already_leave_with_more_room() -> None:
 def test_a_reply_of_one_word_or_of_a_fixed_length_is_not_asked_for_with_more_room() -> None:
     class Fixed(Marks):
         def render(self, sample: Sample) -> ChatRequest:
-            return ChatRequest(({"role": "user", "content": sample.response},), max_tokens=4, is_fixed=True)
+            return ChatRequest(({"role": "user", "content": sample.text},), max_tokens=4, is_fixed=True)
 
     async def scene() -> None:
         server = FakeServer(lambda _: Reply("", finish_reason="length"))

@@ -63,7 +63,7 @@ class Twice(Panel):
         if sample.response == "clear":
             assert not verdicts
             return Verdict(1.0, Status.EMPTY, "by rule", source=Source.RULE)
-        if sample.response.startswith("bug"):
+        if sample.text.startswith("bug"):
             raise KeyError("bug")
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         parts = {name: v.score for name, v in zip("ab", verdicts, strict=True) if v.score is not None}
@@ -87,7 +87,7 @@ class Together(Panel):
         (verdict,) = verdicts
         if verdict.score is None:
             return Verdict(None, verdict.status, error=verdict.error)
-        return Verdict(verdict.score + index, Status.OK, sample.response)
+        return Verdict(verdict.score + index, Status.OK, sample.text)
 
 
 def judged(

@@ -137,7 +137,7 @@ class Canaries:
         if verdict.score < self.pass_mark:
             return
         self.passed += 1
-        passed = CanaryPassed(str(sample.prompt), sample.response, family, verdict.score, self.pass_mark)
+        passed = CanaryPassed(str(sample.prompt), sample.text, family, verdict.score, self.pass_mark)
         log.warning("%s", passed)
         if self._alarm is not None:
             self._alarm(passed)

@@ -98,7 +98,9 @@ def sample_of(
         extra: The other columns of the row.
     """
     others = {**(extra or {}), **({} if source is None else {SOURCE: str(source)})}
-    sample = read_sample(prompt, without_end(read_response(response)), label, group=group, extra=others)
+    read = read_response(response)
+    read = without_end(read) if isinstance(read, str) else read
+    sample = read_sample(prompt, read, label, group=group, extra=others)
     if sample.group is not None:
         return sample
     digest = hashlib.sha256(repr(sample.prompt).encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,7 +11,7 @@ and the metric `judge_valid` says which share was judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
@@ -48,8 +48,12 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
         metadata = {"judge_valid": score.valid, "judge_status": score.status}
         return BaseTextEnvStepOutput(observations=[], reward=float(score), done=True, metadata=metadata)
 
-    def score(self, response: str) -> Score:
-        """The judge's score of this response, from 0 to 1; `valid` says whether it was judged."""
+    def score(self, response: str | Sequence[Mapping[str, Any]]) -> Score:
+        """The judge's score of this response, from 0 to 1; `valid` says whether it was judged.
+
+        Args:
+            response: Text, or the turns of the whole trajectory, the tools' results among them.
+        """
         sample = sample_of(self.prompt, response, self.reference, extra=self.extra)
         (self._last,) = self.scored.rewards([sample])
         return self._last

@@ -19,7 +19,6 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
-from plaudit.rows import text_of
 
 
 def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:
@@ -28,7 +27,7 @@ def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., 
 
     async def judged(task: Any, trace: Any) -> float:
         others = task.model_dump(mode="json", exclude={"prompt", "answer"}, exclude_none=True)
-        sample = sample_of(task.prompt_text, trace.last_reply, getattr(task, "answer", None), extra=others)
+        sample = sample_of(task.prompt_text, _turns(trace), getattr(task, "answer", None), extra=others)
         return await scored.areward(sample)
 
     return judged
@@ -47,7 +46,7 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
     ) -> list[float]:
         samples = [
             # They come a group at a time. `info` holds the other columns.
-            sample_of(prompt, _reply(completion), answer, group="group", extra=state.get("info"))
+            sample_of(prompt, completion, answer, group="group", extra=state.get("info"))
             for prompt, completion, answer, state in zip(prompts, completions, answers, states, strict=True)
         ]
         scores = await scored.arewards(samples)
@@ -58,12 +57,12 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
     return vf.Rubric(funcs=[judged], weights=[weight])
 
 
-def _reply(completion: Any) -> str:
-    """The last turn of a completion: what the model answered in the end."""
-    if completion is None or isinstance(completion, str) or not completion:
-        return completion or ""
-    last = completion[-1]
-    return text_of(last.get("content") if isinstance(last, dict) else last.content)
+def _turns(trace: Any) -> Any:
+    """What followed the prompt on the trace's final branch; of a single answer, its text."""
+    turns = list(trace.messages)
+    while turns and turns[0].role != "assistant":
+        turns.pop(0)
+    return turns if len(turns) > 1 or (turns and turns[0].tool_calls) else trace.last_reply
 
 
 judged = reward()

@@ -193,7 +193,7 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
     return (
         at,
         math.nan if verdict.score is None else verdict.score,
-        _digest(task, sample.response.encode(errors="replace")),
+        _digest(task, sample.text.encode(errors="replace")),
         int.from_bytes(task, "little"),
         _digest(task, (sample.group or "").encode(errors="replace"), b"group"),
         seq,
@@ -208,7 +208,7 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
         math.nan if usage.cost is None else usage.cost,
         usage.prompt_tokens,
         usage.completion_tokens,
-        len(sample.response),
+        len(sample.text),
         min(sum(exchange.sends for exchange in one.exchanges), 65535),
         min(verdict.attempts, 65535),
         one.is_late,
@@ -237,7 +237,7 @@ def text_of(one: Judged) -> Text:
     sample, verdict = one.sample, one.verdict
     return Text(
         sample.prompt,
-        sample.response,
+        sample.text,
         shown_request(one.request),
         list(one.exchanges),
         verdict.reason,

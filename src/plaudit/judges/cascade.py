@@ -24,18 +24,18 @@ Rule = Callable[[Sample], bool | float | Verdict | None]
 
 def exact_match(sample: Sample) -> bool | None:
     """Right where the answer is the reference to the letter, white space and a final full stop aside."""
-    return _same(without_reasoning(sample.response), sample.reference)
+    return _same(without_reasoning(sample.text), sample.reference)
 
 
 def final_line(sample: Sample) -> bool | None:
     """Right where the last line is the reference, `Answer:`, `Final answer:` or `####` before it aside."""
-    lines = without_reasoning(sample.response).rstrip().rsplit("\n", 1)
+    lines = without_reasoning(sample.text).rstrip().rsplit("\n", 1)
     return _same(_LABEL.sub("", lines[-1][-_SLACK:], count=1), sample.reference)
 
 
 def flag_attacks(sample: Sample) -> Verdict | None:
     """Flagged, without a score, where the response shows signs of an attack on the judge; see attack.py."""
-    signs = signs_of_attack(sample.response)
+    signs = signs_of_attack(sample.text)
     return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE) if signs else None
 
 

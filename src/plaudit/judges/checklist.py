@@ -13,6 +13,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.content import View
 from plaudit.judges.criteria import (
     Criterion,
     Total,
@@ -57,6 +58,8 @@ class _Criteria:
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int | None = field(default=None, kw_only=True)
     """Tokens the reply may have; by default 160 for each criterion, and no fewer than 2,048."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -137,7 +140,7 @@ class Checklist(_Criteria, Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The sum of what is met. Raises UnreadableVerdict unless every criterion has its one answer."""
         criteria = self.criteria_of(sample)
-        found = parse.single_object(reply, key=criteria[0].name, judged=sample.response)
+        found = parse.single_object(reply, key=criteria[0].name, judged=sample.text)
         known = {key for point in criteria for key in (point.name, reason_key(point))}
         if unknown := found.keys() - known:
             raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is no criterion")
@@ -181,6 +184,7 @@ class SplitChecklist(_Criteria, Panel):
             max_chars=self.max_chars,
             max_tokens=self.max_tokens,
             sampling=self.sampling,
+            view=self.view,
         )
         identity = (call.version, criteria, self.total, self.clip, self.levels, self.column, self.per_call)
         version = f"checklists-{sha256(repr(identity).encode()).hexdigest()[:16]}"
@@ -259,6 +263,7 @@ def _prompt_of(criteria: tuple[Criterion, ...], judge: Checklist) -> Prompt:
         max_tokens=max(ROOM, _TOKENS_EACH * len(criteria)) if judge.max_tokens is None else judge.max_tokens,
         show_thinking=judge.show_thinking,
         sampling=judge.sampling,
+        view=judge.view,
     )
 
 

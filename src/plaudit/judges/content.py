@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Literal
 
-from plaudit.errors import ConfigError
 from plaudit.judges.clean import without_tokens
+from plaudit.judges.transcript import Transcript, last_answer, only_answer, says_something, transcript
 from plaudit.reasoning import BOUND, without_reasoning
+from plaudit.rows import text_of
 from plaudit.types import Sample
 
+View = Literal["full", "last"]
+"""What is shown of a trajectory: all of it, or what the assistant says in its last turn."""
 
-def answer_of(sample: Sample, *, with_reasoning: bool = False) -> str:
-    """What a judge is to see of the sample's response. Raises ConfigError where it is not text."""
+
+def answer_of(sample: Sample, *, with_reasoning: bool = False, view: View = "full") -> str:
+    """What a judge is to see of the response: text, or the Transcript of a trajectory.
+
+    Raises:
+        ConfigError: It is neither text nor a conversation, or a tool's result that no call asked for.
+    """
     response: object = sample.response
     if not isinstance(response, str):
-        raise ConfigError(f"is {type(response).__name__}, not text; decode it first", setting="response")
-    return response if with_reasoning else without_reasoning(response)
+        only = last_answer(response) if view == "last" else only_answer(response)
+        if only is None and not says_something(response, has_content):
+            return ""
+        if only is None:
+            return transcript("response", response, before=sample.prompt, show_thinking=with_reasoning)
+        response = only
+    return response if with_reasoning or isinstance(response, Transcript) else without_reasoning(response)
+
+
+def hides_reasoning(sample: Sample, answer: str) -> bool:
+    """Whether the response has reasoning that the answer, as `answer_of` gave it, does not show."""
+    if isinstance(sample.response, str):
+        return answer != sample.response
+    texts = [text_of(turn.get("content")) for turn in sample.response if turn["role"] == "assistant"]
+    return any(without_reasoning(text) != text and text not in answer for text in texts)
 
 
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\ufffc\ufffd"

@@ -16,6 +16,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge
+from plaudit.judges.content import View
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
@@ -40,6 +41,8 @@ class Expected(Judge):
     """Whether the judge sees the response's `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -78,6 +81,7 @@ class Expected(Judge):
             max_tokens=odds.MAX_TOKENS,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
             top_logprobs=odds.TOP_LOGPROBS,
         )
         for name, value in {

@@ -8,12 +8,11 @@ closes a block without changing the code that would close it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from plaudit.errors import ConfigError
 from plaudit.judges.clean import CUT, TURN, clean, is_plain
+from plaudit.judges.transcript import Transcript, cut_turns, transcript, without_marks
 from plaudit.types import Message, Sample
 
 MAX_CHARS = 200_000
@@ -52,7 +51,13 @@ def fence(
         for mark, tag in ((TURN, "turn"), (CUT, "cut")):
             if mark in text:
                 text = text.replace(mark, f"<{tag}-{code} ")  # noqa: PLW2901
-        said = "; ".join(filter(None, ((notes or {}).get(label), note)))
+        turns = f"each turn begins with a tag turn-{code}, and with nothing else"
+        said = "; ".join(
+            filter(
+                None,
+                (turns if isinstance(contents[label], Transcript) else "", (notes or {}).get(label), note),
+            )
+        )
         fenced.append(
             f"<{label}-{code}" + (f' note="{said}"' if said else "") + f">\n{text}\n</{label}-{code}>"
         )
@@ -65,7 +70,15 @@ def shown(label: str, content: Content, max_chars: int = MAX_CHARS) -> tuple[str
     Contents that are shown alike are the same to every judge. Turns and cuts are opened by marks that no
     content can hold, and that become tags with a code once the code is known.
     """
-    text = _transcript(label, content) if not isinstance(content, str) else _without_marks(content)
+    if not isinstance(content, str) and (turns := transcript(label, content)):
+        alone = f"{TURN}user>\n"
+        is_one_turn = turns.startswith(alone) and TURN not in turns[1:]
+        content = turns[len(alone) :] if is_one_turn else turns
+    if isinstance(content, Transcript):
+        text, left_out = cut_turns(content, max_chars)
+        cleaned = clean(text)
+        return cleaned.text, "; ".join(filter(None, (left_out, _note(0, cleaned.tokens, cleaned.invisible))))
+    text = without_marks(content) if isinstance(content, str) else ""
     missing = len(text) - max_chars
     if missing > 0:
         head = (max_chars + 1) // 2
@@ -85,45 +98,16 @@ def is_cut(sample: Sample, max_chars: int = MAX_CHARS) -> bool:
 # code in the contents costs next to nothing.
 _LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 _CODE_LENGTH = 12
-_NO_MARKS = str.maketrans({TURN: "\x02", CUT: "\x02"})  # another invisible character, removed and counted
-_ROLE = re.compile(r"[a-z]{1,16}")
 
 
 def _shown(contents: Mapping[str, Content], max_chars: int) -> list[tuple[str, str]]:
     """Text and note of each content; most of them are plain text, as one look at all of them tells."""
-    texts = [content for content in contents.values() if isinstance(content, str)]
+    texts = [content for content in contents.values() if type(content) is str]
     if len(texts) == len(contents):
         everything = "\n".join(texts)
         if len(everything) <= max_chars and is_plain(everything):
             return [(text, "") for text in texts]
     return [shown(label, content, max_chars) for label, content in contents.items()]
-
-
-def _without_marks(text: str) -> str:
-    return text.translate(_NO_MARKS) if TURN in text or CUT in text else text
-
-
-def _transcript(label: str, messages: object) -> str:
-    if not isinstance(messages, (list, tuple)):
-        raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
-    turns = [_checked(label, message) for message in messages]
-    if len(turns) == 1 and turns[0][0] == "user":
-        return turns[0][1]
-    return "\n".join(f"{TURN}{role}>\n{text}" for role, text in turns)
-
-
-def _checked(label: str, message: Message) -> tuple[str, str]:
-    try:
-        role, text = message["role"], message["content"]
-    except (KeyError, TypeError):
-        raise ConfigError("has a message without `role` and `content`", setting=label) from None
-    if not isinstance(text, str):
-        raise ConfigError(
-            f"has a message whose content is {type(text).__name__}, not text; "
-            "join its text parts into one string",
-            setting=label,
-        )
-    return (role if _ROLE.fullmatch(str(role)) else "other"), _without_marks(text)
 
 
 def _note(missing: int, tokens: int, invisible: int) -> str:

@@ -15,7 +15,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import answer_of
+from plaudit.judges.content import View, answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
 from plaudit.judges.prompt import (
@@ -64,6 +64,8 @@ class Group(Panel):
     """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
     max_tokens: int = field(default=512, kw_only=True)
     """Tokens the reply may have for each response."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -102,6 +104,7 @@ class Group(Panel):
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
         own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _Call(made, scale)}
         for name, value in own.items():
@@ -126,6 +129,7 @@ class Group(Panel):
             anchors=self.anchors,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
@@ -136,6 +140,7 @@ class Group(Panel):
             salt=call.version,
             max_chars=self.max_chars,
             show_thinking=self.show_thinking,
+            view=self.view,
             shuffle=self.shuffle,
         ):
             for answers in self._runs(group):
@@ -238,7 +243,7 @@ class _Call(Judge):
 
     def alias(self, sample: Sample) -> str:
         """The id under which a group showed this sample's answer."""
-        answer = answer_of(sample, with_reasoning=self.prompt.show_thinking)
+        answer = answer_of(sample, with_reasoning=self.prompt.show_thinking, view=self.prompt.view)
         (own,) = aliases(sample.prompt, [answer], salt=self.version, max_chars=self.prompt.max_chars)
         return own
 

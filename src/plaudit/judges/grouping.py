@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
 from plaudit.judges.fence import MAX_CHARS, Content, shown
 from plaudit.types import Sample
 
@@ -45,6 +45,7 @@ def answer_groups(
     salt: str,
     max_chars: int = MAX_CHARS,
     show_thinking: bool = False,
+    view: View = "full",
     shuffle: bool = True,
 ) -> list[AnswerGroup]:
     """The groups of a batch. Raises ConfigError, naming the group, where there is nothing to compare."""
@@ -57,7 +58,7 @@ def answer_groups(
         groups.setdefault(sample.group, []).append(index)
     made = []
     for name, indices in groups.items():
-        distinct = _answers(name, indices, samples, max_chars, show_thinking=show_thinking)
+        distinct = _answers(name, indices, samples, max_chars, show_thinking=show_thinking, view=view)
         first = samples[indices[0]]
         task = _text(first.prompt, max_chars)
         ids = {answer: _id(salt, task, text) for text, (answer, *_) in distinct.items()}
@@ -89,7 +90,13 @@ def _id(salt: str, task: str, answer: str) -> str:
 
 
 def _answers(
-    name: str, indices: list[int], samples: Sequence[Sample], max_chars: int, *, show_thinking: bool
+    name: str,
+    indices: list[int],
+    samples: Sequence[Sample],
+    max_chars: int,
+    *,
+    show_thinking: bool,
+    view: View,
 ) -> dict[str, tuple[str, list[int], bool]]:
     """From each answer as it is shown to its words, its samples, and whether their reasoning is hidden."""
     if len(indices) < 2:
@@ -114,12 +121,13 @@ def _answers(
                     "samples of one group answer the same prompt",
                     setting=field,
                 )
-        answer = answer_of(sample, with_reasoning=show_thinking)
+        answer = answer_of(sample, with_reasoning=show_thinking, view=view)
         if has_content(answer):
             text, _ = shown("response", answer, max_chars)
             known, owners, is_hidden = distinct.setdefault(text, (answer, [], False))
             owners.append(index)
-            distinct[text] = min(known, answer), owners, is_hidden or answer != sample.response
+            is_hidden = is_hidden or (not show_thinking and hides_reasoning(sample, answer))
+            distinct[text] = min(known, answer), owners, is_hidden
     return distinct
 
 

@@ -13,6 +13,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
 from plaudit.judges.base import Judge
+from plaudit.judges.content import View
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -50,6 +51,8 @@ class Monitor(Judge):
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -74,6 +77,7 @@ class Monitor(Judge):
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
         object.__setattr__(self, "_prompt", made)
 
@@ -98,7 +102,7 @@ class Monitor(Judge):
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The suspicion and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
-        found = parse.single_object(reply, key="suspicion", judged=sample.response)
+        found = parse.single_object(reply, key="suspicion", judged=sample.text)
         suspicion = _STEPS.read(found["suspicion"]) / 10.0
         return Verdict(
             score=suspicion,

@@ -12,7 +12,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
 from plaudit.judges.prompt import (
@@ -58,6 +58,8 @@ class Pairwise(Panel):
     """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -91,6 +93,7 @@ class Pairwise(Panel):
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
         object.__setattr__(self, "_match", _Match(made))
 
@@ -157,7 +160,8 @@ class Pairwise(Panel):
             pair = (answer, sample.reference)
             ids = self._match.ids(sample.prompt, *pair)
             if ids[0] != ids[1]:  # shown alike, they tie
-                hidden = frozenset({answer} if answer != sample.response else ())
+                is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
+                hidden = frozenset({answer} if is_hidden else ())
                 yield from self._both_orders(Sample(sample.prompt, ""), pair, ids, hidden, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
@@ -166,6 +170,7 @@ class Pairwise(Panel):
             salt=self._match.version,
             max_chars=self.max_chars,
             show_thinking=self.show_thinking,
+            view=self.view,
         ):
             for one, other in self._pairs(list(group.answers)):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
@@ -195,7 +200,7 @@ class Pairwise(Panel):
             yield Question(self._match, replace(shown, response=pair[first], extra=extra), serves)
 
     def _answer(self, sample: Sample) -> str:
-        return answer_of(sample, with_reasoning=self.show_thinking)
+        return answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from plaudit.config import Sampling
 from plaudit.errors import ConfigError
-from plaudit.judges.content import answer_of, has_content, has_words
+from plaudit.judges.content import View, answer_of, has_content, has_words, hides_reasoning
 from plaudit.judges.fence import Content, fence
 from plaudit.judges.template import fill, prompt_file
+from plaudit.judges.transcript import tool_list
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
 
 AS_IT_IS = Sampling()
@@ -37,18 +38,21 @@ class Prompt:
     show_thinking: bool
     top_logprobs: int
     sampling: Sampling
+    view: View
 
     def ask(self, sample: Sample) -> ChatRequest | None:
         """The request about this sample; None where its response says nothing."""
-        answer = answer_of(sample, with_reasoning=self.show_thinking)
+        answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
         if not has_content(answer):
             return None
         contents: dict[str, Content] = {"task": sample.prompt}
         if sample.reference is not None:
             contents["reference"] = sample.reference
+        if sample.tools:
+            contents["tools"] = tool_list(sample.tools)
         contents["response"] = answer
-        hidden = () if answer == sample.response else ("response",)
-        return self.about(contents, hidden=hidden)
+        is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
+        return self.about(contents, hidden=("response",) if is_hidden else ())
 
     def about(
         self, contents: Mapping[str, Content], *, verdicts: int = 1, hidden: Iterable[str] = ()
@@ -75,6 +79,7 @@ def build_prompt(
     schema: Mapping[str, Any] | None = None,
     top_logprobs: int = 0,
     sampling: Sampling | None = None,
+    view: View = "full",
 ) -> Prompt:
     """Fill the prompts of a kind with the judge's words.
 
@@ -84,7 +89,11 @@ def build_prompt(
         if limit < 1:
             raise ConfigError("leaves nothing to judge; use 1 or more", setting=name, value=limit)
     system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
-    identity = (reading, system, after, schema, max_chars, show_thinking)
+    if view not in get_args(View):
+        raise ConfigError('should be "full" or "last"', setting="view", value=view)
+    identity: tuple[object, ...] = (reading, system, after, schema, max_chars, show_thinking)
+    if view != "full":
+        identity += (view,)
     try:
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
@@ -100,6 +109,7 @@ def build_prompt(
         show_thinking=show_thinking,
         top_logprobs=top_logprobs,
         sampling=sampling or AS_IT_IS,
+        view=view,
     )
 
 

@@ -8,7 +8,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
 from plaudit.judges.base import Judge
-from plaudit.judges.content import has_content
+from plaudit.judges.content import View, has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -41,6 +41,8 @@ class Reference(Judge):
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -57,6 +59,7 @@ class Reference(Judge):
             max_tokens=self.max_tokens,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
         object.__setattr__(self, "_prompt", made)
 
@@ -88,7 +91,7 @@ class Reference(Judge):
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """1 or 0 and the reason. Raises UnreadableVerdict or Declined where there is no clear answer."""
-        found = parse.single_object(reply, key="equivalent", judged=sample.response)
+        found = parse.single_object(reply, key="equivalent", judged=sample.text)
         is_equivalent = parse.truth(found, "equivalent")
         return Verdict(
             score=float(is_equivalent),

@@ -12,7 +12,7 @@ from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge
-from plaudit.judges.content import answer_of
+from plaudit.judges.content import View, answer_of
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -56,6 +56,8 @@ class Rubric(Judge):
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
     echo: bool = field(default=False, kw_only=True)
@@ -106,6 +108,7 @@ class Rubric(Judge):
             max_tokens=self.max_tokens + SOLVING_TOKENS * self.solve_first,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
         )
         for name, value in {
             "scale": (scale.low, scale.high),
@@ -123,7 +126,7 @@ class Rubric(Judge):
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
         if self.on_attack == "flag":
-            answer = answer_of(sample, with_reasoning=self.show_thinking)
+            answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
             if signs := signs_of_attack(answer):
                 return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
         return self._prompt.ask(sample) or nothing_to_judge(float(self._scale.low))
@@ -135,7 +138,7 @@ class Rubric(Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The score and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
         try:
-            found = parse.single_object(reply, key="score", judged=sample.response, scale=self.scale)
+            found = parse.single_object(reply, key="score", judged=sample.text, scale=self.scale)
         except parse.CopiedVerdict as error:
             if self.on_attack == "flag":
                 return Verdict(None, Status.FLAGGED, error=str(error), model=reply.model, usage=reply.usage)

@@ -13,6 +13,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import odds
 from plaudit.judges.base import Judge
+from plaudit.judges.content import View
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
@@ -36,6 +37,8 @@ class Yes(Judge):
     """Whether the judge sees the response's `<think>...</think>`."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
+    view: View = field(default="full", kw_only=True)
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
@@ -61,6 +64,7 @@ class Yes(Judge):
             max_tokens=odds.MAX_TOKENS,
             show_thinking=self.show_thinking,
             sampling=self.sampling,
+            view=self.view,
             top_logprobs=odds.TOP_LOGPROBS,
         )
         object.__setattr__(self, "scale", scale)

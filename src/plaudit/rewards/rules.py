@@ -96,7 +96,7 @@ class FormatReward:
         return _fits_tags(response, self.tags)
 
     def values(self, rows: Rows) -> list[float | None]:
-        return [float(self.fits(sample.response)) for sample in rows.samples]
+        return [float(self.fits(sample.text)) for sample in rows.samples]
 
 
 def _fits_pattern(text: str, parts: list[str]) -> bool:

@@ -419,10 +419,16 @@ def _chars(sample: Sample) -> int:
     """Roughly how much text a judge has to go through to render the sample."""
     shown = (sample.prompt, sample.response, *sample.extra.values())
     return sum(
-        len(text) if isinstance(text, str) else sum(len(part) for part in text if isinstance(part, str))
+        len(text) if isinstance(text, str) else sum(map(_part_chars, text))
         for text in shown
-        if isinstance(text, (str, tuple))
+        if isinstance(text, (str, tuple, list))
     )
+
+
+def _part_chars(part: object) -> int:
+    """Of a turn, what is said in it."""
+    text = part.get("content") if isinstance(part, Mapping) else part
+    return len(text) if isinstance(text, str) else 0
 
 
 def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:

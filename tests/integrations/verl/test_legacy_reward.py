@@ -68,7 +68,7 @@ def test_a_reward_is_rule_plus_coefficient_times_judge_minus_penalty() -> None:
         reference = middle[this.sample.group or ""]
         distance = abs(this.length - reference) / reference
         penalty = 0.5 * 0.8 * min(max((distance - 0.3) / (0.5 - 0.3), 0.0), 1.0)
-        rule = is_even(solution_str=this.sample.response)
+        rule = is_even(solution_str=this.sample.text)
         assert one.reward == pytest.approx(rule + 0.25 * score / 10 - penalty)
         assert one.info["plaudit/judge"] == pytest.approx(score / 10)
         assert one.info["plaudit/rule"] == rule

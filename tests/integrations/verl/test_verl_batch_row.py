@@ -119,3 +119,31 @@ def test_of_several_sequences_the_lengths_that_verl_says_hold() -> None:
 def test_a_row_of_an_agent_loop_with_sessions_can_be_left_out() -> None:
     assert read_row(item(session_id=3, tool_extra_fields={}), Words()).can_be_left_out
     assert not read_row(item(), Words()).can_be_left_out
+
+
+def test_what_tools_said_in_an_agent_loop_are_turns_of_their_own() -> None:
+    looped = item((5, 6, 70, 71, 8))
+    looped.batch["response_mask"] = np.array([1, 1, 0, 0, 1, 0, 0])
+    row = read_row(looped, Words())
+    assert row.sample.response == (
+        {"role": "assistant", "content": "t5 t6"},
+        {"role": "tool", "content": "t70 t71"},
+        {"role": "assistant", "content": "t8"},
+    )
+    assert row.solution == "t5 t6 t70 t71 t8", "as verl's rules get it"
+    assert row.length == 5
+
+
+def test_of_a_trajectory_in_several_sequences_all_turns_are_judged() -> None:
+    first, last = item((5, 6)), item((7,))
+    for one, mask in ((first, [1, 0, 0, 0]), (last, [1, 0, 0])):
+        one.batch["response_mask"] = np.array(mask)
+    row = read_row(last, Words(), earlier=[first])
+    assert [turn["content"] for turn in row.sample.response] == ["t5", "t6", "t7"]  # type: ignore[index]
+    assert row.solution == "t7"
+
+
+def test_a_response_without_tools_is_text() -> None:
+    plain = item((5, 6))
+    plain.batch["response_mask"] = np.array([1, 1, 0, 0])
+    assert read_row(plain, Words()).sample.response == "t5 t6"

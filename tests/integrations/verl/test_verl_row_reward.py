@@ -41,7 +41,7 @@ class FakeEngine:
     async def ascore(
         self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None = None
     ) -> list[Verdict]:
-        self.asked.append(tuple(sample.response for sample in samples))
+        self.asked.append(tuple(sample.text for sample in samples))
         self.judges.append(judge)
         await asyncio.sleep(self._takes)
         verdicts = []
@@ -63,9 +63,9 @@ class FakeEngine:
 def by_number(sample: Sample) -> Verdict:
     """The response is its score, or the error of a failed call."""
     try:
-        return Verdict(float(sample.response), Status.OK, "as it says")
+        return Verdict(float(sample.text), Status.OK, "as it says")
     except ValueError:
-        return Verdict(None, Status.FAILED, error=sample.response)
+        return Verdict(None, Status.FAILED, error=sample.text)
 
 
 async def right(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> float:

@@ -5,14 +5,15 @@ Nothing here imports verl or torch: a row is what `data[i]` gives, with `batch` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.journal.base import STEP_KEY
 from plaudit.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
-from plaudit.types import Sample
+from plaudit.types import Message, Sample
 
 HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})
 """Names of splits that nobody trains on, as data sets write them into `extra_info["split"]`."""
@@ -45,15 +46,28 @@ class BatchRow:
     """How messages call it."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """What the row should have and has not, by key: a message with the remedy."""
+    decoded: str | None = None
+    """The response's tokens as one text; None: the sample has it."""
+
+    @property
+    def solution(self) -> str:
+        """The response as verl's rules get it: of an agent loop, with what the tools said."""
+        return self.sample.text if self.decoded is None else self.decoded
 
 
 def read_row(
-    item: Any, tokenizer: Any, *, number: int | None = None, is_validation: bool | None = None
+    item: Any,
+    tokenizer: Any,
+    *,
+    number: int | None = None,
+    is_validation: bool | None = None,
+    earlier: Iterable[Any] = (),
 ) -> BatchRow:
     """Read one row. Raises ConfigError, naming the key, the row and the remedy, where there is no response.
 
     number          its place in the batch, for messages, where the caller knows it
     is_validation   what the trainer says, if it says something; else `extra_info["split"]` may
+    earlier         the sequences of the same trajectory before this one
     """
     columns: Mapping[str, Any] = item.non_tensor_batch
     info = columns.get("extra_info")
@@ -85,11 +99,13 @@ def read_row(
             f"raw_prompt: {name} has none, so the judge sees the task as decoded from its tokens, "
             "with the words of the chat template in it; set data.return_raw_chat=True"
         )
+    solution = _decoded(tokenizer, ids, name)
+    turns = [turn for one in (*earlier, item) for turn in _turns(one, tokenizer, name)]
     tools = columns.get("tool_extra_fields")
     others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
     others |= _step(columns) | extra | ({SOURCE: source} if source else {})
     return BatchRow(
-        sample=read_sample(prompt, _decoded(tokenizer, ids, name), truth, group=uid, extra=others),
+        sample=read_sample(prompt, turns if len(turns) > 1 else solution, truth, group=uid, extra=others),
         length=len(ids),
         data_source=source,
         ground_truth=truth,
@@ -103,6 +119,7 @@ def read_row(
         can_be_left_out=can_be_left_out(columns),
         name=name,
         missing=missing,
+        decoded=solution,
     )
 
 
@@ -145,6 +162,22 @@ def _response_ids(batch: Any, name: str, length: Any) -> list[int]:
     if length is not None:
         return responses[: int(length)].tolist()  # type: ignore[no-any-return]
     return responses[: int(mask[-width:].sum())].tolist()  # type: ignore[no-any-return]
+
+
+def _turns(item: Any, tokenizer: Any, name: str) -> list[Message]:
+    """A response turn by turn: what the model wrote (`response_mask` 1) and what tools answered (0)."""
+    ids = _response_ids(item.batch, name, item.non_tensor_batch.get("response_len"))
+    if "response_mask" not in item.batch.keys():  # noqa: SIM118 - as in _tensor
+        return [{"role": "assistant", "content": _decoded(tokenizer, ids, name)}]
+    mask = item.batch["response_mask"].tolist()
+    runs = groupby(zip(ids, mask, strict=False), key=lambda pair: bool(pair[1]))
+    return [
+        {
+            "role": "assistant" if is_own else "tool",
+            "content": _decoded(tokenizer, [token for token, _ in run], name),
+        }
+        for is_own, run in runs
+    ]
 
 
 def _prompt_ids(batch: Any, length: Any) -> list[int]:

@@ -96,10 +96,12 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         """
         if isinstance(data, EndQuery):
             return {"end": await self._judged.ended()}
-        item = data[len(data) - 1]  # of a trajectory in several sequences, the last one is rewarded
+        *earlier, item = (data[place] for place in range(len(data)))  # of a trajectory, the last is rewarded
         is_validation = (data.meta_info or {}).get("validate")  # not every version says it
         try:
-            row = await asyncio.to_thread(read_row, item, self.tokenizer, is_validation=is_validation)
+            row = await asyncio.to_thread(
+                read_row, item, self.tokenizer, is_validation=is_validation, earlier=earlier
+            )
             broken = ""
         except ConfigError as error:
             row, broken = _unread(item, is_validation), str(error)

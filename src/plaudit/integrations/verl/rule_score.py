@@ -59,7 +59,7 @@ class RuleScorer:
     async def _call(self, row: BatchRow) -> Any:
         arguments = {
             "data_source": row.data_source,
-            "solution_str": row.sample.response,
+            "solution_str": row.solution,
             "ground_truth": row.ground_truth,
             "extra_info": dict(row.extra_info),
             **self.extra,

@@ -180,7 +180,7 @@ class _ByFunction:
     def _call(self, rows: Sequence[BatchRow]) -> list[Ruling]:
         results = self._fn(
             data_sources=[row.data_source for row in rows],
-            solution_strs=[row.sample.response for row in rows],
+            solution_strs=[row.solution for row in rows],
             ground_truths=[row.ground_truth for row in rows],
             extra_infos=[
                 {"raw_prompt": _as_given(row.sample.prompt), "uid": row.sample.group, **row.extra_info}

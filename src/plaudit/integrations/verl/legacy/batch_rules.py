@@ -69,7 +69,7 @@ class BatchRules:
         try:
             result = self._fn(
                 data_source=row.data_source,
-                solution_str=row.sample.response,
+                solution_str=row.solution,
                 ground_truth=row.ground_truth,
                 extra_info=dict(row.extra_info),
             )

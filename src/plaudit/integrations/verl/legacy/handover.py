@@ -167,7 +167,7 @@ class Handover:
             if printed[row.data_source] < self._num_examine:
                 printed[row.data_source] += 1
                 print("[prompt]", _prompt_text(row))
-                print("[response]", row.sample.response)
+                print("[response]", row.solution)
                 print("[ground_truth]", row.ground_truth)
                 for name, value in one.info.items():
                     print(f"[{name}]", value)

@@ -1,0 +1,219 @@
+"""A conversation as a judge sees it: who said what, turn by turn, behind marks that no turn can hold.
+
+    <turn-KFAGBCOPLMHA assistant>
+    Let me run the tests.
+    <turn-KFAGBCOPLMHA assistant calls run_tests, call 1>
+    {"path": "tests"}
+    <turn-KFAGBCOPLMHA tool run_tests, result of call 1>
+    2 failed, 10 passed
+
+Calls are numbered, since the ids of servers are random: the same conversation is always the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from plaudit.errors import ConfigError
+from plaudit.judges.clean import CUT, TURN
+from plaudit.reasoning import without_reasoning
+from plaudit.rows import text_of
+
+_ROLE = re.compile(r"[a-z]{1,16}")
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_NO_MARKS = str.maketrans({TURN: "\x02", CUT: "\x02"})  # another invisible character, removed and counted
+_LONG_TURN = 4
+"""A turn that takes more than this part of the room is cut itself, so that the others can be shown."""
+
+
+class Transcript(str):
+    """Turns as one text, each behind a mark with its speaker. Only `transcript` makes one."""
+
+    __slots__ = ()
+
+
+def without_marks(text: str) -> str:
+    """A text of somebody else's, which can then hold no turn and no cut of ours."""
+    return text.translate(_NO_MARKS) if TURN in text or CUT in text else text
+
+
+def transcript(
+    label: str, messages: object, *, before: object = (), show_thinking: bool = True
+) -> Transcript:
+    """The turns of a conversation, or of the part of it that follows others.
+
+    Args:
+        label: What the conversation is, for errors: `task`, `response`.
+        messages: The turns, as chat endpoints take them.
+        before: The turns before, whose tool calls may be answered here.
+        show_thinking: Whether the assistant's turns keep their reasoning.
+
+    Raises:
+        ConfigError: It is no conversation, or has a tool's result that no call asked for.
+    """
+    calls = _Calls(label)
+    if not isinstance(before, str):
+        for message in _checked("task", before):
+            list(calls.made_in(message))
+    pieces: list[str] = []
+    for number, message in enumerate(_checked(label, messages), start=1):
+        pieces += _turn(label, number, message, calls, show_thinking=show_thinking)
+    return Transcript("\n".join(f"{TURN}{piece}" for piece in pieces))
+
+
+def last_answer(messages: object) -> str:
+    """What the assistant says in its last turn."""
+    spoken = [one for one in _checked("response", messages) if one.get("role") == "assistant"]
+    return _content("response", len(spoken), spoken[-1]) if spoken else ""
+
+
+def only_answer(messages: object) -> str | None:
+    """The text of a conversation that is a single answer, without a call; None of any other."""
+    match _checked("response", messages):
+        case [{"role": "assistant"} as message] if not message.get("tool_calls"):
+            return _content("response", 1, message)
+        case _:
+            return None
+
+
+def says_something(messages: object, has_content: Callable[[str], bool]) -> bool:
+    """Whether the assistant says or calls anything."""
+    return any(
+        message.get("role") == "assistant"
+        and (message.get("tool_calls") or has_content(_content("response", number, message)))
+        for number, message in enumerate(_checked("response", messages), start=1)
+    )
+
+
+def cut_turns(text: str, max_chars: int) -> tuple[str, str]:
+    """A transcript that fits, and what was left out: the middle of long turns first, then turns between."""
+    if len(text) <= max_chars:
+        return text, ""
+    pieces = text.split(TURN)[1:]
+    room = max(max_chars // _LONG_TURN, 1)
+    notes = []
+    missing = sum(max(len(piece) - room, 0) for piece in pieces)
+    if missing:
+        pieces = [_shortened(piece, room) for piece in pieces]
+        notes.append(f"{missing:,} characters left out of long turns")
+    kept = _ends(pieces, max_chars)
+    left_out = len(pieces) - sum(kept)
+    if left_out:
+        first = pieces[: kept[0]]
+        cut = f"{CUT}{left_out:,} turns left out>\n"
+        last = pieces[len(pieces) - kept[1] :]
+        notes.append(f"{left_out:,} of {len(pieces):,} turns left out of the middle")
+        return TURN + TURN.join(first) + cut + TURN + TURN.join(last), "; ".join(notes)
+    return TURN + TURN.join(pieces), "; ".join(notes)
+
+
+def _ends(pieces: list[str], max_chars: int) -> tuple[int, int]:
+    """How many turns of the beginning and of the end fit: the first, the last, and then by turns."""
+    front, back = 1, min(1, len(pieces) - 1)
+    used = len(pieces[0]) + (len(pieces[-1]) if back else 0)
+    while front + back < len(pieces):
+        is_front = front < back
+        size = len(pieces[front] if is_front else pieces[-1 - back])
+        if used + size > max_chars:
+            break
+        used += size
+        front, back = front + is_front, back + (not is_front)
+    return front, back
+
+
+def _shortened(piece: str, room: int) -> str:
+    missing = len(piece) - room
+    if missing <= 0:
+        return piece
+    header, _, text = piece.partition("\n")
+    half = room // 2
+    return f"{header}\n{text[:half]}\n{CUT}{missing:,} characters left out>\n{text[len(text) - half :]}\n"
+
+
+class _Calls:
+    """The tool calls so far, numbered, and which of them wait for a result."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._open: dict[int, None] = {}
+
+    def made_in(self, message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The calls of a turn: what each is called, and its arguments."""
+        for call in message.get("tool_calls") or ():
+            found = call.get("function", call) if isinstance(call, Mapping) else {}
+            name = found.get("name") if isinstance(found, Mapping) else None
+            if not isinstance(name, str):
+                raise ConfigError(
+                    'has a tool call without a name; write it like {"id": "1", "function": '
+                    '{"name": "search", "arguments": "{}"}}',
+                    setting=self._label,
+                )
+            self._names.append(name if _NAME.fullmatch(name) else "other")
+            number = len(self._names)
+            if call.get("id"):
+                self._numbers[str(call["id"])] = number
+            self._open[number] = None
+            arguments = found.get("arguments", "")
+            is_text = isinstance(arguments, str)
+            text = arguments if is_text else json.dumps(arguments, ensure_ascii=False, default=str)
+            yield f"{self._names[-1]}, call {number}", without_marks(text)
+
+    def answered_by(self, number: int, message: Mapping[str, Any]) -> str:
+        """Whose result a tool's turn is. Raises ConfigError where no call asked for it."""
+        asked = message.get("tool_call_id")
+        call = self._numbers.get(str(asked)) if asked else next(iter(self._open), None)
+        if call is None and (asked or self._names):
+            raise ConfigError(
+                f"has a tool result (message {number}, {str(asked or 'without tool_call_id')[:40]}) that no "
+                "call before it asked for; keep the assistant's turn with its tool_calls",
+                setting=self._label,
+            )
+        if call is None:  # calls that are written as text, as some models do
+            name = str(message.get("name") or "")
+            return f" {name}" if _NAME.fullmatch(name) else ""
+        self._open.pop(call, None)
+        return f" {self._names[call - 1]}, result of call {call}"
+
+
+def _turn(
+    label: str, number: int, message: Mapping[str, Any], calls: _Calls, *, show_thinking: bool
+) -> Iterator[str]:
+    role, text = message["role"], without_marks(_content(label, number, message))
+    if role == "tool":
+        yield f"tool{calls.answered_by(number, message)}>\n{text}"
+        return
+    if role == "assistant" and not show_thinking:
+        text = without_reasoning(text)
+    made = list(calls.made_in(message))
+    speaker = role if _ROLE.fullmatch(str(role)) else "other"
+    if text or not made:
+        yield f"{speaker}>\n{text}"
+    for name, arguments in made:
+        yield f"{speaker} calls {name}>\n{arguments}"
+
+
+def _content(label: str, number: int, message: Mapping[str, Any]) -> str:
+    try:
+        return text_of(message.get("content"))
+    except ConfigError as error:
+        raise ConfigError(f"has a message ({number}) with {error}", setting=label) from None
+
+
+def _checked(label: str, messages: object) -> list[Mapping[str, Any]]:
+    if not isinstance(messages, list | tuple):
+        raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
+    for message in messages:
+        is_turn = isinstance(message, Mapping) and "role" in message
+        if not is_turn or not ("content" in message or message.get("tool_calls")):
+            raise ConfigError("has a message without `role` and `content`", setting=label)
+    return list(messages)
+
+
+def tool_list(tools: Iterable[Mapping[str, Any]]) -> str:
+    """The tools that an assistant had, one a line."""
+    return "\n".join(json.dumps(tool, ensure_ascii=False, default=str) for tool in tools)
