@@ -265,8 +265,8 @@ class Scorer:
         try:
             verdict = judging.read(batch, outcome, batch.samples[index])
         except JudgeError as error:
-            is_cut = isinstance(error, UnreadableVerdict) and outcome.finish_reason == "length"
-            if is_cut and call.can_grow:
+            is_cut = isinstance(error, UnreadableVerdict) and _lacks_room(call, outcome)
+            if is_cut:
                 self._dispatcher.has_more_room = True
                 is_worth_asking = not call.has_more_room
             else:
@@ -274,7 +274,7 @@ class Scorer:
             if is_worth_asking and asked.is_wanted(call):
                 self._ask_again(call, asked)
                 return None
-            if is_cut and call.can_grow:
+            if is_cut:
                 error = cut_off(outcome.usage, max_tokens=call.token_bound[1])
             verdict = Verdict.failed(error.failure, str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - as in _render: user code
@@ -403,6 +403,12 @@ class Scorer:
         log.warning("%s", message, exc_info=None if is_known else error)
         if self._emit is not None:
             self._emit(CacheTrouble(self._loop.time(), message))
+
+
+def _lacks_room(call: Call, reply: Reply) -> bool:
+    """Whether a reply ended at the limit that the request set, not at another one of the server's."""
+    is_below = 0 < reply.usage.completion_tokens < call.token_bound[1]
+    return reply.finish_reason == "length" and call.can_grow and not is_below
 
 
 def _end_of_chunk(samples: Sequence[Sample], start: int) -> int:
