@@ -168,7 +168,7 @@ def _rows(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _response(row: Mapping[str, Any], fields: Fields) -> str:
     try:
-        return fields.sample(row).response
+        return fields.sample(row).text
     except ConfigError:
         value = row.get(fields.response)
         return value if isinstance(value, str) else ""

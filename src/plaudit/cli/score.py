@@ -337,9 +337,7 @@ class ScoreRun:
 
     def _settle(self, line: Line, verdict: Verdict) -> Verdict:
         if verdict.score is not None:
-            self._digest.add(
-                Example(verdict.score, line.number, line.sample.response[:EXCERPT], verdict.reason)
-            )
+            self._digest.add(Example(verdict.score, line.number, line.sample.text[:EXCERPT], verdict.reason))
             if verdict.source is Source.CACHE:
                 self._saved.add(verdict.usage, self._settings.price)
         return self._on_failure.settle(line, verdict)
