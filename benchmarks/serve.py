@@ -50,6 +50,8 @@ REPLY = json.dumps(
         "usage": {"prompt_tokens": 400, "completion_tokens": 20, "total_tokens": 420},
     }
 ).encode()
+KEY = "sk-for-this-benchmark-only-0123456789abcdef"
+"""What clients send; LiteLLM's proxy does not start without one."""
 TEXT = "A response of some length that a judge is asked about. " * 40
 
 
@@ -125,6 +127,7 @@ def litellm(command: str, url: str, folder: Path) -> Iterator[tuple[str, psutil.
         [command, "--config", str(config), "--port", "8411", "--host", "127.0.0.1"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "LITELLM_MASTER_KEY": KEY},
     )
     try:
         asyncio.run(_until_ready("http://127.0.0.1:8411/health/liveliness"))
@@ -152,7 +155,7 @@ async def _until_ready(url: str) -> None:
 
 async def ask(url: str, *, clients: int, seconds: float, tag: str) -> tuple[list[float], int]:
     """Clients that ask one thing after another for so long: their latencies, and how many failed."""
-    http = HttptoolsClient(Endpoint(url, model="m", api_key="x"))
+    http = HttptoolsClient(Endpoint(url, model="m", api_key=KEY))
     latencies: list[float] = []
     failed = 0
     loop = asyncio.get_running_loop()

@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from plaudit.judges.file import load_judge
     from plaudit.observers.log import Log
     from plaudit.observers.progress import Progress
+    from plaudit.observers.telemetry import OpenTelemetry
+    from plaudit.observers.trackers import mlflow_scalars, tensorboard_scalars, wandb_scalars
     from plaudit.openai_manager import AsyncOpenAIManager, AsyncOpenAIWorker
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
@@ -144,6 +146,7 @@ __all__ = [
     "ModelNotFound",
     "Monitor",
     "Observer",
+    "OpenTelemetry",
     "OutOfFiles",
     "Pairwise",
     "Panel",
@@ -185,7 +188,10 @@ __all__ = [
     "connect",
     "get_request_hash",
     "load_judge",
+    "mlflow_scalars",
+    "tensorboard_scalars",
     "unit_score",
+    "wandb_scalars",
 ]
 
 _HOMES = {
@@ -208,6 +214,8 @@ _HOMES = {
     "plaudit.judges.file": "load_judge",
     "plaudit.observers.log": "Log",
     "plaudit.observers.progress": "Progress",
+    "plaudit.observers.telemetry": "OpenTelemetry",
+    "plaudit.observers.trackers": "mlflow_scalars tensorboard_scalars wandb_scalars",
     "plaudit.openai_manager": "AsyncOpenAIManager AsyncOpenAIWorker",
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
