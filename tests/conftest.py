@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("plaudit.scoring", "_scoring", lambda: None),
     ("plaudit.integrations.trl.shared_engine", "_engines", list),
 )
-_HEAVY = "pytestmark = pytest.mark.trainers"
+_HEAVY = re.compile(r"^pytestmark = .*pytest\.mark\.trainers", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -26,7 +27,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_browser = collection_path.parent.name == "browser"
     if is_browser or config.getoption("markexpr") == "browser":
         return None if is_browser and config.getoption("markexpr") == "browser" else True
-    is_heavy = _HEAVY in collection_path.read_text(encoding="utf-8")
+    is_heavy = _HEAVY.search(collection_path.read_text(encoding="utf-8")) is not None
     return True if is_heavy != (config.getoption("markexpr") == "trainers") else None
 
 
