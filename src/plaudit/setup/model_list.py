@@ -25,6 +25,8 @@ from plaudit.transports.proxy import proxy_for
 log = logging.getLogger("plaudit")
 
 ASK_TIMEOUT = 10.0
+PLAIN_TIMEOUT = 1.0
+"""Seconds after which a silent server is asked without encryption, and in which it has to answer that."""
 ASK_EVERY = 0.5
 """Seconds between two questions to an endpoint that refuses connections."""
 ASK_LIMIT = 4 << 20
@@ -52,7 +54,7 @@ def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     patience = BreakerConfig().cold_patience
     if settings.deadline is not None:
         patience = min(patience, settings.deadline)
-    models = asyncio.run(once_reachable(lambda: _ask_models(endpoint), patience=patience))
+    models = asyncio.run(once_reachable(lambda: _ask_securely(endpoint), patience=patience))
     other = other_kind(endpoint) if models.status in (404, 405) else None
     if other is not None and not (found := ask_models(other)).error:
         endpoint, models = other, found
@@ -137,6 +139,29 @@ async def _ask_models(endpoint: Endpoint) -> ModelList:
         return ModelList(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
     names = model_names(decoded(body))
     return ModelList(names=names, status=status, error=None if names else f"{asked} lists no model")
+
+
+async def _ask_securely(endpoint: Endpoint) -> ModelList:
+    """`_ask_models`, with a look at whether a server that does not answer to https answers to http."""
+    asked = asyncio.ensure_future(_ask_models(endpoint))
+    await asyncio.wait([asked], timeout=PLAIN_TIMEOUT)
+    is_silent = not asked.done() or (asked.result().error is not None and asked.result().status is None)
+    if is_silent and endpoint.url.startswith("https://") and await _speaks_http(endpoint):
+        asked.cancel()
+        return ModelList(error=str(http_errors.unreachable(endpoint, http_errors.PLAIN_HTTP[0])))
+    return await asked
+
+
+async def _speaks_http(endpoint: Endpoint) -> bool:
+    """Whether the server answers without encryption. No key is sent to find out."""
+    url = endpoint.url.replace("https://", "http://", 1)
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PLAIN_TIMEOUT)) as session:
+        try:
+            async with session.get(URL(url, encoded=True), allow_redirects=False) as response:
+                # a redirect leads to https; with 400, servers complain of http where they want https
+                return not 300 <= response.status <= 400
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return False
 
 
 async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:

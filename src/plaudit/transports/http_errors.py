@@ -47,7 +47,7 @@ _TRANSIENT_4XX = (408, 409, 425)
 _WRONG_ROUTE = (405, 406, 410, 415, 501)
 
 
-_PLAIN_HTTP = ("wrong version number", "wrong_version_number", "record layer failure", "record_layer_failure",
+PLAIN_HTTP = ("wrong version number", "wrong_version_number", "record layer failure", "record_layer_failure",
     "invalidcontenttype")  # fmt: skip
 """What TLS libraries say of an answer that is not encrypted."""
 
@@ -91,7 +91,7 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
     if proxy is not None:
         where += f" through the proxy {urlsplit(proxy).hostname}"
     lowered = cause.lower()
-    if any(sign in lowered for sign in _PLAIN_HTTP):
+    if any(sign in lowered for sign in PLAIN_HTTP):
         remedy = f"the server there speaks http: write {endpoint.url.replace('https://', 'http://', 1)}"
     elif "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
         remedy = "if its certificate is signed by an authority of your own, name its file in SSL_CERT_FILE"
