@@ -32,6 +32,7 @@ FULL = (
     ("score_memory.py",),
     ("startup.py",),
     ("kill_resume.py",),
+    ("journal.py",),
     ("two_runs.py",),
     ("simulator.py",),
     ("peers.py",),
@@ -50,6 +51,7 @@ QUICK = (
     ("cpu.py", "--quick"),
     ("score_memory.py", "--lines", "5000"),
     ("startup.py", "--quick"),
+    ("journal.py", "--quick"),
     ("kill_resume.py", "--kills", "3", "--lines", "600"),
     ("two_runs.py", "--lines", "600"),
 )

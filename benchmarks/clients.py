@@ -126,6 +126,23 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
     return go
 
 
+def plaudit_journal(work: Work) -> Callable[[], int]:
+    """With a journal, until all of it is on file."""
+    endpoints = [Endpoint(url, model=MODEL) for url in work.urls]
+    path = Path(os.environ["PLAUDIT_HOME"]) / f"journal-{work.tag}"
+    engine = Engine(
+        endpoints=endpoints, max_concurrent=work.at_once or None, cache=None, journal=path, client="httptools"
+    )
+    batch = samples(work.count, tag=work.tag)
+
+    def go() -> int:
+        verdicts = engine.score(batch, JUDGE)
+        engine.close()
+        return sum(verdict.score is None for verdict in verdicts)
+
+    return go
+
+
 def plaudit_stored(work: Work) -> Callable[[], int]:
     return plaudit(work, cache=str(Path(os.environ["PLAUDIT_HOME"]) / "verdicts.sqlite"))
 
@@ -399,6 +416,7 @@ CLIENTS: dict[str, Client] = {
     "plaudit-aiohttp": partial(plaudit, client="aiohttp"),
     "plaudit-pyreqwest": partial(plaudit, client="pyreqwest"),
     "plaudit-stored": plaudit_stored,
+    "plaudit-journal": plaudit_journal,
     "score": score_command,
     "score-aiohttp": partial(score_command, client="aiohttp"),
     "score-pyreqwest": partial(score_command, client="pyreqwest"),

@@ -22,6 +22,7 @@ from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import JournalError
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
+from plaudit.journal.activity import Activity, EndpointActivity
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
@@ -143,9 +144,7 @@ class _Work:
             self._cache = open_cache(where, on_trouble=self._on_cache_trouble)
         else:
             self._cache = where
-        self._journal = _open_journal(self._plan.config)
-        if self._journal is not None:
-            self._observers.append(self._journal)
+        self._journal = _open_journal(self._plan.config, self._activity)
         emit = self._emit if self._observers else None
         return Scorer(
             lambda on_room: Dispatcher(
@@ -184,6 +183,26 @@ class _Work:
         news = {name: entry for name, entry in learned.items() if entry is not None}
         learned_limits.save(self._plan.limits_file, news, now=now)
 
+    def _activity(self) -> Activity:
+        """What goes on, for the journal, whose thread asks."""
+        batches = self._scorer.open_batches if self._scorer is not None else []
+        return Activity(
+            open_batches=len(batches),
+            waiting=sum(batch.remaining for batch in batches),
+            oldest_s=batches[0].age_s if batches else 0.0,
+            endpoints={
+                lane.name: EndpointActivity(
+                    in_flight=len(lane.flights),
+                    limit=int(lane.limit.limit),
+                    ok=lane.answered,
+                    rate_limited=lane.rate_limited,
+                    failed=lane.failed,
+                    state=lane.breaker.state.value,
+                )
+                for lane in self._lanes
+            },
+        )
+
     def _emit(self, event: Event) -> None:
         for observer in self._observers:
             try:
@@ -199,7 +218,7 @@ class _Work:
         self._emit(CacheTrouble(asyncio.get_running_loop().time(), message))
 
 
-def _open_journal(config: EngineConfig) -> JournalWriter | None:
+def _open_journal(config: EngineConfig, look: Callable[[], Activity]) -> JournalWriter | None:
     """The journal that the configuration names. One that cannot be written costs no verdict."""
     if not config.journal:
         return None
@@ -211,6 +230,7 @@ def _open_journal(config: EngineConfig) -> JournalWriter | None:
             max_mb=config.journal_max_mb,
             run=config.run,
             has_text=config.journal_text,
+            look=look,
             settings=settings_shown(config),
         )
     except JournalError as error:

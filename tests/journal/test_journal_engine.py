@@ -10,7 +10,7 @@ from journals import GOOD, JUDGE, engine, read
 
 from plaudit.errors import RateLimited, RequestRefused
 from plaudit.judges.jury import Jury
-from plaudit.types import Reply, Sample
+from plaudit.types import Message, Reply, Sample
 
 
 def test_a_verdict_is_kept_with_its_sample_request_and_raw_reply(tmp_path: Path) -> None:
@@ -98,3 +98,16 @@ def test_a_journal_that_cannot_be_written_costs_no_verdict(
     assert verdict.score == 8.0
     assert path.read_bytes().startswith(b"something else")
     assert any("journal" in record.message for record in caplog.records)
+
+
+def test_the_turns_of_a_trajectory_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    turns: list[Message] = [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "add"}}]},
+        {"role": "tool", "content": "2", "tool_call_id": "1"},
+    ]
+    with engine(path, [GOOD]) as one:
+        one.score([Sample("1 + 1?", turns)], JUDGE)
+    (record,) = read(path)
+    assert record["turns"] == turns
+    assert "[tool]" in str(record["response"])

@@ -252,7 +252,7 @@ def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
 def flat(record: Record) -> dict[str, Any]:
     """A record as a row of a table: what has no fixed shape is JSON text."""
     fields = record.as_json()
-    for name in ("prompt", "request", "exchanges", "extra", "parts", "serves"):
+    for name in ("prompt", "request", "exchanges", "extra", "parts", "serves", "turns", "tools"):
         if not isinstance(fields[name], str):
             fields[name] = msgspec.json.encode(fields[name], enc_hook=repr).decode()
     return fields

@@ -114,7 +114,8 @@ def sample_of(index: JournalIndex, row: int) -> Sample:
     """The sample that a record is about, as it was judged."""
     text = index.text(row)
     prompt = text.prompt if isinstance(text.prompt, str) else tuple(text.prompt)
-    return Sample(prompt, text.response, text.reference, text.group, text.extra)
+    response = text.response if text.turns is None else tuple(text.turns)
+    return Sample(prompt, response, text.reference, text.group, text.extra, tools=tuple(text.tools))
 
 
 def _compare(index: JournalIndex, rows: list[int], settings: Settings, run: str, *, is_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from plaudit.events import Event
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Request, Sample, Usage, Verdict
 
@@ -52,12 +51,8 @@ class Judged(NamedTuple):
 
 
 class Journal(Protocol):
-    """Takes what happens in an engine. Called on the engine's thread; it never raises and never waits."""
+    """Takes what an engine has judged. Called on the engine's thread; it never raises and never waits."""
 
     def add(self, judged: Judged) -> None:
         """Keep a verdict."""
-        ...
-
-    def __call__(self, event: Event) -> None:
-        """Take note of an event."""
         ...

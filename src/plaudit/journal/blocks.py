@@ -4,8 +4,7 @@ A reader that wants the numbers alone leaves the texts unread: so a million verd
 
     head    mark, kind, records, sizes and checksums of both parts, checksum of the head itself
     facts   zlib: msgpack [names, rows]; a row is FACTS, in which words are places in `names`
-    texts   zlib: msgpack [shared, records]; a text is a list of pieces, in which a number refers to `shared`
-            or to another text of the record: most of a request is the judge's prompt, and the sample
+    texts   zlib: msgpack [Text, ...]
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import hashlib
 import math
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -72,8 +71,8 @@ FACTS = np.dtype(
         ("prompt_tokens", "<u4"),
         ("completion_tokens", "<u4"),
         ("response_chars", "<u4"),
-        ("sends", "<u2"),
-        ("attempts", "<u2"),
+        ("sends", "<u4"),
+        ("attempts", "<u4"),
         ("late", "<u1"),
         *((name, "<u2") for name in WORDS),
     ]
@@ -96,6 +95,9 @@ class Text(msgspec.Struct, array_like=True):
     extra: Any = {}
     parts: dict[str, float] = {}
     serves: tuple[int, ...] = ()
+    turns: Any = None
+    """The response as the turns of a trajectory, where it is one."""
+    tools: Any = ()
 
 
 class Head(NamedTuple):
@@ -163,7 +165,7 @@ def verdict_block(
     rows = [_row(at, one, first + n, names, writer) for n, (at, one) in enumerate(judged)]
     table = np.array(rows, FACTS).tobytes()
     facts = msgspec.msgpack.encode((list(names), table))
-    texts = encode_texts([text_of(one) if has_text else _numbers_of(one) for _, one in judged])
+    texts = _encode_texts([one for _, one in judged], has_text=has_text)
     return block(VERDICTS, facts, texts, records=len(rows))
 
 
@@ -186,6 +188,7 @@ class _Names(dict[str, int]):
 
 def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int]) -> tuple[Any, ...]:
     verdict, sample = one.verdict, one.sample
+    response = sample.text
     usage, last = verdict.usage, one.exchanges[-1] if one.exchanges else None
     step = sample.extra.get(STEP_KEY)
     unit = unit_score(verdict, one.judge)
@@ -193,9 +196,9 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
     return (
         at,
         math.nan if verdict.score is None else verdict.score,
-        _digest(task, sample.text.encode(errors="replace")),
+        _digest(task + response.encode(errors="replace")),
         int.from_bytes(task, "little"),
-        _digest(task, (sample.group or "").encode(errors="replace"), b"group"),
+        _group_digest(task, sample.group or ""),
         seq,
         one.batch,
         one.position,
@@ -208,9 +211,9 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
         math.nan if usage.cost is None else usage.cost,
         usage.prompt_tokens,
         usage.completion_tokens,
-        len(sample.text),
-        min(sum(exchange.sends for exchange in one.exchanges), 65535),
-        min(verdict.attempts, 65535),
+        len(response),
+        last.sends if len(one.exchanges) == 1 and last else sum(exchange.sends for exchange in one.exchanges),
+        verdict.attempts,
         one.is_late,
         *writer,
         names[judge_name(one.judge)],
@@ -223,6 +226,8 @@ def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int
 
 
 def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else math.nan
 
@@ -230,30 +235,6 @@ def _number(value: Any) -> float:
 def judge_name(judge: Any) -> str:
     """How a journal calls a judge: its kind and its version, which follows its prompt."""
     return f"{type(judge).__name__} {judge.version}"
-
-
-def text_of(one: Judged) -> Text:
-    """All there is to read about a verdict."""
-    sample, verdict = one.sample, one.verdict
-    return Text(
-        sample.prompt,
-        sample.text,
-        shown_request(one.request),
-        list(one.exchanges),
-        verdict.reason,
-        verdict.error,
-        sample.reference,
-        sample.group,
-        dict(sample.extra),
-        dict(verdict.parts),
-        one.serves,
-    )
-
-
-def _numbers_of(one: Judged) -> Text:
-    """The same without a word of prompt, response or judge."""
-    exchanges = [exchange._replace(reply=None, error=None) for exchange in one.exchanges]
-    return Text(exchanges=exchanges, parts=dict(one.verdict.parts), serves=one.serves)
 
 
 def shown_request(request: Request | None) -> Any:
@@ -273,87 +254,52 @@ def shown_request(request: Request | None) -> Any:
             return None
 
 
-# -- texts in pieces --------------------------------------------------------------------------------------
+# -- texts ------------------------------------------------------------------------------------------------
 
-RESPONSE, PROMPT, REASON = -1, -2, -3
-"""What pieces below 0 refer to; those from 0 on are places in what the block's records share."""
-_LONG = 40
-"""Characters from which on a text is worth a reference."""
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
-_decoder = msgspec.msgpack.Decoder(tuple[list[str], list[list[Any]]])
+_decoder = msgspec.msgpack.Decoder(list[Text])
 
 
-def encode_texts(texts: list[Text]) -> bytes:
-    """Texts in bytes, what they have in common only once."""
-    shared = _Names()
-    for text in texts:
-        _cut(text, shared)
+def _encode_texts(judged: Sequence[Judged], *, has_text: bool) -> bytes:
+    records = [_fields(one) if has_text else _numbers_of(one) for one in judged]
     try:
-        return _encoder.encode((list(shared), texts))
+        return _encoder.encode(records)
     except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
-        plain = [_plain(msgspec.structs.astuple(text)) for text in texts]
-        return _encoder.encode(([_plain(word) for word in shared], plain))
+        return _encoder.encode(_plain(records))
 
 
 def read_texts(data: bytes) -> list[Text]:
     """The texts of a block of verdicts, in the order of its rows."""
     try:
-        shared, records = _decoder.decode(data)
-        return [_whole(Text(*record), shared) for record in records]
-    except (msgspec.DecodeError, IndexError, TypeError, ValueError) as error:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
         raise JournalError(f"a block is damaged: {error}") from None
 
 
-def _cut(text: Text, shared: _Names) -> None:
-    """Put references in place of what stands elsewhere: the sample in its request, the reason in a reply."""
-    prompt = text.prompt if isinstance(text.prompt, str) else ""
-    if isinstance(text.request, tuple):
-        text.request = [
-            (turn["role"], _pieces(turn["content"], text.response, prompt, shared)) for turn in text.request
-        ]
-    if len(prompt) >= _LONG:
-        text.prompt = shared[prompt]
-    if len(text.reason) >= _LONG and text.exchanges:
-        last = text.exchanges[-1]
-        before, found, after = (last.reply or "").partition(text.reason)
-        if found:
-            text.exchanges[-1] = last._replace(reply=(before, REASON, after))  # type: ignore[arg-type]
+def _fields(one: Judged) -> tuple[Any, ...]:
+    """The fields of a Text. That a request repeats its sample costs little: the next step is compression."""
+    sample, verdict, request = one.sample, one.verdict, one.request
+    return (
+        sample.prompt,
+        sample.text,
+        request.messages if isinstance(request, ChatRequest) else shown_request(request),
+        one.exchanges,
+        verdict.reason,
+        verdict.error,
+        sample.reference,
+        sample.group,
+        sample.extra,
+        verdict.parts,
+        one.serves,
+        None if isinstance(sample.response, str) else sample.response,
+        sample.tools,
+    )
 
 
-def _pieces(content: Any, response: str, prompt: str, shared: _Names) -> Any:
-    if not isinstance(content, str) or len(content) < _LONG:
-        return content
-    if content in shared:
-        return shared[content]
-    if len(response) >= _LONG:
-        before, found, after = content.partition(response)
-        if found:
-            first, found, second = before.partition(prompt) if len(prompt) >= _LONG else (before, "", "")
-            return (first, PROMPT, second, RESPONSE, after) if found else (before, RESPONSE, after)
-    return shared[content]
-
-
-def _whole(text: Text, shared: list[str]) -> Text:
-    """Put the texts back in place of the references."""
-    if isinstance(text.prompt, int):
-        text.prompt = shared[text.prompt]
-
-    def joined(pieces: Any) -> Any:
-        if isinstance(pieces, int):
-            if pieces >= 0:
-                return shared[pieces]
-            return text.response if pieces == RESPONSE else text.prompt if pieces == PROMPT else text.reason
-        return "".join(map(joined, pieces)) if isinstance(pieces, list) else pieces
-
-    if isinstance(text.request, list):
-        text.request = [{"role": role, "content": joined(content)} for role, content in text.request]
-    packed: list[Any] = text.exchanges
-    text.exchanges = [
-        Exchange._make((endpoint, joined(reply), *facts, Usage(**usage)))
-        for endpoint, reply, *facts, usage in packed
-    ]
-    text.serves = tuple(text.serves)
-    return text
+def _numbers_of(one: Judged) -> tuple[Any, ...]:
+    """The same without a word of prompt, response or judge."""
+    exchanges = [exchange._replace(reply=None, error=None) for exchange in one.exchanges]
+    return ("", "", None, exchanges, "", None, None, None, {}, one.verdict.parts, one.serves)
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -368,7 +314,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return "..."
     if isinstance(value, Exchange):
         return [*(_plain(part) for part in value[:-1]), value.usage]
-    if isinstance(value, dict):
+    if isinstance(value, Usage):
+        return value
+    if isinstance(value, Mapping):
         return {str(_plain(str(key))): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
@@ -384,6 +332,11 @@ def _prompt_digest(prompt: str) -> bytes:
     return hashlib.blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
 
 
-def _digest(*parts: bytes) -> int:
+@functools.lru_cache(maxsize=1024)
+def _group_digest(task: bytes, group: str) -> int:
+    return _digest(task + b"group" + group.encode(errors="replace"))
+
+
+def _digest(text: bytes) -> int:
     """64 bits that are the same for the same texts, in every process."""
-    return int.from_bytes(hashlib.blake2b(b"\0".join(parts), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ import msgspec
 
 from plaudit.config import EngineConfig
 from plaudit.errors import JournalError
-from plaudit.events import Event
-from plaudit.journal.activity import ActivityTally
+from plaudit.journal.activity import Activity
 from plaudit.journal.base import Judged
 from plaudit.journal.blocks import ACTIVITY, SESSION, block, verdict_block
 from plaudit.journal.segments import Appender
@@ -45,6 +44,7 @@ class JournalWriter:
         max_mb: How large it may become, all its files together.
         run: The name of the run; empty: one made of the time.
         has_text: Whether texts are kept; without, there are only numbers and hashes.
+        look: Says what the engine is doing; called on the writer's thread.
         settings: What the session says of itself, like the settings in force; no key is in it.
 
     Raises:
@@ -58,6 +58,7 @@ class JournalWriter:
         max_mb: float = 2048,
         run: str = "",
         has_text: bool = True,
+        look: Callable[[], Activity] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.session = secrets.token_hex(5)
@@ -69,9 +70,8 @@ class JournalWriter:
         self._has_text = has_text
         self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
         self._waiting: deque[tuple[float, Judged]] = deque()
-        self._tally = ActivityTally(self.session)
-        self._tallied = 0
-        self._lag = time.time() - time.monotonic()
+        self._look = look
+        self._seen = b""
         self._has_news = threading.Event()
         self._is_closing = False
         self._is_broken = False
@@ -87,10 +87,6 @@ class JournalWriter:
         self._waiting.append((time.time(), judged))
         if len(self._waiting) == BLOCK:
             self._has_news.set()
-
-    def __call__(self, event: Event) -> None:
-        """Take note of an event."""
-        self._tally(event)
 
     def close(self) -> None:
         """Write what is left. Safe to call twice."""
@@ -125,10 +121,17 @@ class JournalWriter:
                 self.written += len(part)
             else:
                 self._lose(len(part), "")
-        if self._tally.changes != self._tallied:
-            self._tallied = self._tally.changes
-            moment = self._tally.snapshot(at=time.time(), loop_time=time.monotonic())
-            self._append(block(ACTIVITY, moment))
+        if self._look is not None:
+            self._note(self._look())
+
+    def _note(self, moment: Activity) -> None:
+        """Write what the engine is doing, if that has changed."""
+        moment.session, moment.verdicts = self.session, self.written
+        seen = msgspec.json.encode(moment)
+        if seen != self._seen:
+            self._seen = seen
+            moment.at = time.time()
+            self._append(block(ACTIVITY, msgspec.json.encode(moment)))
 
     def _append(self, data: bytes) -> bool:
         if self._is_broken:

@@ -93,6 +93,11 @@ class Batch:
             callback()
         return news
 
+    @property
+    def age_s(self) -> float:
+        """Seconds since it was made."""
+        return time.monotonic() - self._started
+
     def missing(self) -> list[int]:
         """The samples without a verdict."""
         return [index for index, verdict in enumerate(self.verdicts) if verdict is None]

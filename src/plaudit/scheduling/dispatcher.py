@@ -283,6 +283,7 @@ class Dispatcher:
         if isinstance(outcome, Reply):
             if cost is not None and usage.cost is None:
                 outcome = replace(outcome, usage=replace(usage, cost=cost))
+            lane.answered += 1
             self._on_reply(flight, outcome, now, latency)
         else:
             self._on_error(flight, outcome, now)
@@ -291,6 +292,10 @@ class Dispatcher:
         lane, call = flight.lane, flight.call
         if call.streamed_by is not None:
             self._finish(call, outcome)
+        if isinstance(outcome, RateLimited):
+            lane.rate_limited += 1
+        else:
+            lane.failed += 1
         if isinstance(outcome, RateLimited):
             self._on_refusal(flight, outcome, now)
         elif isinstance(outcome, SendAgain):

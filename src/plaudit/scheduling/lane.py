@@ -86,6 +86,7 @@ class Lane:
         has_quota = endpoint.rpm is not None or endpoint.tpm is not None
         self.quota = Quota(rpm=endpoint.rpm, tpm=endpoint.tpm) if has_quota else None
         self.flights: dict[int, Flight] = {}
+        self.answered = self.rate_limited = self.failed = 0
         """In the order of sending."""
         self.latencies = LatencyHistogram()
         self._typical: float | None = None

@@ -117,6 +117,11 @@ class Scorer:
         for batch in list(self._open):
             self._expire(batch, Cause.CLOSED, "the engine was closed")
 
+    @property
+    def open_batches(self) -> list[Batch]:
+        """Those that wait for verdicts, the oldest first. Other threads may ask."""
+        return list(self._open)
+
     # -- samples in ---------------------------------------------------------------------------------------
 
     async def _feed(self, batch: Batch) -> None:

@@ -253,7 +253,8 @@ function body(text) {
 }
 
 const turns = (value) => (Array.isArray(value) ? value.map((one) => h("div", { class: "turn" }, h("small", {}, shown(one.role)),
-  body(typeof one.content === "string" ? one.content : JSON.stringify(one.content, null, 1)))) : [body(value)]);
+  one.content ? body(typeof one.content === "string" ? one.content : JSON.stringify(one.content, null, 1)) : null,
+  one.tool_calls?.length ? body(JSON.stringify(one.tool_calls, null, 1)) : null)) : [body(value)]);
 const part = (title, ...content) => h("section", {}, h("h3", {}, title), ...content);
 
 function side(title, records, current, label) {
@@ -282,7 +283,7 @@ function drawRecord({ record, group, same_sample: same, questions }) {
     group.length > 1 ? only("group", record.group_hash, "list this group") : null,
     side("The same sample, other verdicts", same, record.id, (one) => `${one.judge}, ${one.run}`),
     side("What the panel asked", questions, record.id, (one) => one.judge),
-    part("Prompt", ...turns(record.prompt)), part("Response", body(record.response)),
+    part("Prompt", ...turns(record.prompt)), part("Response", ...turns(record.turns ?? record.response)),
     record.reference ? part("Reference", body(record.reference)) : null,
     record.request ? part("Request, as it was sent", ...turns(record.request)) : null,
     ...record.exchanges.map((one, n) => part(`Reply ${n + 1} from ${shown(one.endpoint)}`, h("p", { class: "quiet" }, `${seconds(one.latency_s)}, sent ${one.sends} times, ${one.finish_reason || "no reply"}`),

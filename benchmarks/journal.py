@@ -1,0 +1,164 @@
+"""What a journal costs and survives: CPU a request, bytes a verdict, time to open, kill -9.
+
+    python benchmarks/journal.py [--rounds 7] [--records 1000000] [--kills 20] [--quick]
+
+CPU: the engine as in cpu.py, with a journal and without, in turn; with one, until it is on file. Bytes:
+judged answers of 120 random words under a rubric, request, reply and reason included. Opening: until every
+number is in memory, then the page's overview, then a sorted page of a hundred records. Kills: a process
+writes as fast as it can and says what is on file; it is killed, and the journal is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import table
+from clients import run_client
+from simulated import simulators
+
+from plaudit import Reply, Rubric, Sample, Usage
+from plaudit.journal import JournalIndex, JournalWriter
+from plaudit.journal.base import Exchange, Judged
+from plaudit.journal.query import Query, overview
+from plaudit.simulator import PRESETS
+
+GOAL = 1.10
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from journal import judged
+from plaudit.journal import JournalWriter
+writer, said, texts = JournalWriter(sys.argv[1]), 0, judged(512)
+while True:
+    for one in texts:
+        writer.add(one)
+    while writer.written < said + 512:
+        pass
+    said = writer.written
+    print(said, flush=True)
+"""
+
+
+def judged(count: int, seed: int = 1) -> list[Judged]:
+    """Verdicts with texts like those of a training: eight answers to each question."""
+    chance = random.Random(seed)
+    words = ["".join(chance.choices("etaoinshrdlucmfw", k=chance.randint(2, 9))) for _ in range(4000)]
+    weights = [1 / (place + 1) for place in range(len(words))]
+    judge = Rubric("Is the answer correct and brief?", scale=(0, 10))
+    found = []
+    for number in range(count):
+        if number % 8 == 0:
+            question = " ".join(chance.choices(words, weights, k=40))
+        answer, reason = (" ".join(chance.choices(words, weights, k=k)) for k in (120, 30))
+        sample = Sample(question, answer, group=str(number // 8), extra={"training_step": number // 512})
+        usage = Usage(700, 50, 0.0001)
+        reply = Reply(f'{{"reason": "{reason}", "score": {number % 11}}}', "m", usage=usage)
+        verdict = judge.parse(reply, sample)
+        exchange = Exchange("http://judge/v1 m", reply.text, None, "stop", 0.8, 1, usage)
+        request = judge.render(sample)
+        found.append(Judged(sample, judge, verdict, number // 512, number % 512, request, (exchange,), 0.1))  # type: ignore[arg-type]
+    return found
+
+
+def cpu(rounds: int, requests: int) -> tuple[float, float, float]:
+    """Microseconds a request without and with a journal, and the median of their ratios."""
+    costs: dict[str, list[float]] = {"plaudit": [], "plaudit-journal": []}
+    with simulators([PRESETS["instant"]]) as (server,):
+        for _ in range(rounds):
+            for name, mine in costs.items():
+                ran = run_client(name, [server.url], count=requests, at_once=64, warm_up=300)
+                mine.append(1e6 * ran.cpu / requests)
+    without, with_one = costs.values()
+    ratio = statistics.median(one / other for one, other in zip(with_one, without, strict=True))
+    return statistics.median(without), statistics.median(with_one), ratio
+
+
+def write(path: Path, count: int) -> None:
+    """A journal of so many verdicts."""
+    texts = judged(4096)
+    writer = JournalWriter(path, max_mb=1e6)
+    for start in range(0, count, len(texts)):
+        for one in texts[: count - start]:
+            writer.add(one)
+        while writer.written < start:
+            time.sleep(0.01)
+    writer.close()
+
+
+def opening(path: Path) -> tuple[float, float, float]:
+    """Seconds to open a journal, to draw its overview, and to sort it and fetch a hundred records."""
+    started = time.perf_counter()
+    with JournalIndex(path) as index:
+        opened = time.perf_counter()
+        overview(index, Query().rows(index))
+        drawn = time.perf_counter()
+        list(index.records(Query(order="unit", is_descending=True).rows(index)[:100]))
+        return opened - started, drawn - opened, time.perf_counter() - drawn
+
+
+def kills(path: Path, count: int) -> tuple[int, int, int]:
+    """Verdicts that were said to be on file, those that are, and places where the file is damaged."""
+    said = 0
+    for number in range(count):
+        child = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        lines = [child.stdout.readline() for _ in range(2 + number % 4)]
+        time.sleep(random.Random(number).uniform(0, 0.05))
+        child.send_signal(signal.SIGKILL)
+        lines += child.stdout.read().splitlines()
+        child.wait()
+        said += max(int(line) for line in lines if line.strip())
+    with JournalIndex(path) as index:
+        whole = sum(bool(record.text.response) for record in index.records())
+        return said, whole, len(index.damage)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="small, to see that it works")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.records, options.kills = 1, 20_000, 3
+    without, with_one, ratio = cpu(options.rounds, 3000)
+    with tempfile.TemporaryDirectory(prefix="plaudit-bench-") as folder:
+        path = Path(folder, "journal")
+        write(path, options.records)
+        size = sum(file.stat().st_size for file in Path(folder).iterdir()) / options.records
+        seconds = opening(path)
+        said, whole, damaged = kills(Path(folder, "killed"), options.kills)
+    rows = [
+        ("CPU a request without, µs", f"{without:,.0f}", ""),
+        ("CPU a request with, µs", f"{with_one:,.0f}", ""),
+        ("ratio, median of rounds", f"{ratio:.2f}", f"{GOAL:.2f}"),
+        ("bytes a verdict", f"{size:,.0f}", ""),
+        (f"seconds to open {options.records:,} verdicts", f"{seconds[0]:.2f}", ""),
+        ("seconds for the page's overview of them", f"{seconds[1]:.2f}", ""),
+        ("seconds to sort them and fetch a hundred", f"{seconds[2]:.2f}", ""),
+        (f"acknowledged before {options.kills} kills", f"{said:,}", ""),
+        ("whole in the file afterwards", f"{whole:,}", "no fewer"),
+        ("damaged places", str(damaged), ""),
+    ]
+    print("$ python", *sys.argv)
+    table.show("The journal", ("what", "measured", "goal"), rows)
+    return 0 if options.quick or (ratio <= GOAL and whole >= said) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
