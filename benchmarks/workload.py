@@ -21,7 +21,8 @@ from plaudit.simulator import (
 from plaudit.simulator.scenario import Capacity
 
 SAMPLES = 1024
-JUDGE = Rubric("Is the answer correct and brief?", scale=(0, 10))
+JUDGE = Rubric("Is the answer correct and brief?", scale=(0, 10), max_tokens=512)
+"""Replies are cut off where they always were, so that the figures of different versions compare."""
 MODEL = "simulated"
 
 

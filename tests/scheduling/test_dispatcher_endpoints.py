@@ -43,6 +43,18 @@ def test_a_refusal_of_every_call_fails_the_whole_queue_at_once_with_one_message(
     run(main())
 
 
+def test_an_endpoint_is_lost_once_though_many_calls_were_under_way() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: (500.0 + asked.arrival, TransportFailed("500")))
+        async with Bench(
+            server, config=EngineConfig(timeout=10_000.0), retry=RetryPolicy(attempts=99)
+        ) as bench:
+            assert good(await bench.ask_all(*numbered(40))) == 0
+            assert len(bench.seen(EndpointLost)) == 1
+
+    run(main())
+
+
 def test_other_lanes_go_on_and_take_the_calls_of_a_lost_one() -> None:
     async def main() -> None:
         wrong, right = FakeServer(KeyRefused("401")), FakeServer(GOOD)

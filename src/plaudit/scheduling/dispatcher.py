@@ -329,12 +329,12 @@ class Dispatcher:
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.rejections += 1
-        before = lane.limit.limit
+        before, was_lost = lane.limit.limit, lane.is_lost
         lane.on_refusal(error, flight, now=now)
         self._tell_state(lane, now, error)
         if lane.limit.limit != before:
             self._report_limit(lane)
-        if lane.is_lost:
+        if lane.is_lost and not was_lost:
             self._lose(lane, error, now)
         if self._are_all_lost:
             self._finish(call, self._lost_to)
@@ -360,13 +360,13 @@ class Dispatcher:
     def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.resends = 0
-        is_unreachable = isinstance(error, Unreachable)
+        is_unreachable, was_lost = isinstance(error, Unreachable), lane.is_lost
         retry_after = getattr(error, "retry_after", None)
         lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
         self._tell_state(lane, now, error)
         if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
             call.attempts += 1
-        if lane.is_lost:
+        if lane.is_lost and not was_lost:
             self._lose(lane, error, now)
         if call.finished or self._is_flying(call):
             return  # its twin may still bring a reply
