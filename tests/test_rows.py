@@ -36,7 +36,7 @@ def test_a_prompt_is_text_or_a_conversation_of_mappings_or_objects() -> None:
     assert read_prompt("Why?") == "Why?"
     assert read_prompt([Turn("system", None), {"role": "user", "content": picture}]) == (
         {"role": "system", "content": ""},
-        {"role": "user", "content": "[image_url]What is this?"},
+        {"role": "user", "content": "[image]What is this?"},
     )
 
 

@@ -6,6 +6,8 @@ same row gives the same Sample, hence the same judge input and the same cache ke
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -222,7 +224,7 @@ def read_response(value: Any) -> str | tuple[Message, ...]:
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"'response' is {kind_of(value)}, neither text nor a list of messages")
     messages = tuple(_message("response", number, turn) for number, turn in enumerate(value, start=1))
-    if len(messages) == 1 and "tool_calls" not in messages[0]:
+    if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]
     return messages or ""
 
@@ -291,7 +293,52 @@ def _message(name: str, number: int, turn: Any) -> Message:
         message["tool_call_id"] = asked
     if isinstance(speaker := _field(turn, "name"), str) and speaker:
         message["name"] = speaker
+    try:
+        if images := images_of([turn]):
+            message["images"] = images
+    except ConfigError as error:
+        raise ConfigError(f"message {number} of {name!r} {error}") from None
     return message
+
+
+_PICTURES = ("image_url", "image", "input_image")
+"""Types of content parts that hold a picture."""
+
+
+def images_of(turns: Any) -> tuple[str, ...]:
+    """The pictures of a conversation, in order, as URLs; none of a text.
+
+    Raises:
+        ConfigError: A picture is neither a URL nor data.
+    """
+    if isinstance(turns, str):
+        return ()
+    found: list[str] = []
+    for turn in turns:
+        found += map(_picture, _field(turn, "images") or ())
+        content = _field(turn, "content")
+        parts = content if isinstance(content, list | tuple) else ()
+        for part in parts:
+            value = _field(part, "image_url") or _field(part, "image")
+            if _field(part, "type") in _PICTURES and value is not None:  # else it only marks the place
+                found.append(_picture(value))
+    return tuple(found)
+
+
+def _picture(value: Any) -> str:
+    """A picture as a URL, from one, from bytes, from a cell of a data set, or from an image of Pillow's."""
+    if isinstance(value, Mapping):
+        value = value.get("url") or value.get("bytes")
+    if hasattr(value, "save") and hasattr(value, "mode"):
+        buffer = io.BytesIO()
+        value.save(buffer, format="PNG")
+        value = buffer.getvalue()
+    if isinstance(value, bytes):
+        kind = "jpeg" if value[:2] == b"\xff\xd8" else "webp" if value[8:12] == b"WEBP" else "png"
+        return f"data:image/{kind};base64,{base64.b64encode(value).decode()}"
+    if isinstance(value, str) and value.startswith(("data:image/", "https://", "http://")):
+        return value
+    raise ConfigError("has a picture that is neither data nor a URL; give data:image/png;base64,... or bytes")
 
 
 def _call(name: str, number: int, call: Any) -> Mapping[str, Any]:
@@ -318,7 +365,7 @@ def _part(part: Any) -> str:
         return text
     if not isinstance(kind, str):
         raise ConfigError(f"{kind_of(part)} among its content parts")
-    return "" if kind == "text" else f"[{kind}]"
+    return "" if kind == "text" else "[image]" if kind in _PICTURES else f"[{kind}]"
 
 
 def _field(thing: Any, name: str) -> Any:

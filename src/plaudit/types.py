@@ -19,6 +19,8 @@ class Message(TypedDict):
     tool_call_id: NotRequired[str]
     """Of a tool's result: the call that it answers."""
     name: NotRequired[str]
+    images: NotRequired[Sequence[str]]
+    """Pictures of this turn, each as a `data:image/...` or `https://...` URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class ChatRequest:
     """`low`, `medium`, `high`, or what else the model takes."""
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """More fields of the request's body, like `chat_template_kwargs`."""
+    images: tuple[str, ...] = ()
+    """Pictures that go with the last message, as `data:image/...` or `https://...` URLs."""
     is_fixed: bool = False
     """Whether it is sent as it is: without the engine's own options, and never with more tokens."""
 

@@ -41,6 +41,7 @@ CHANGES: list[dict[str, Any]] = [
     {"seed": 0},
     {"reasoning_effort": "low"},
     {"extra": {"top_k": 20}},
+    {"images": ("https://pictures.example/cat.png",)},
 ]
 
 names = st.text(alphabet="ab|1\ud800é", max_size=4)

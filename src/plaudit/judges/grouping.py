@@ -13,6 +13,7 @@ from hashlib import sha256
 from plaudit.errors import ConfigError
 from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
 from plaudit.judges.fence import MAX_CHARS, Content, shown
+from plaudit.rows import images_of
 from plaudit.types import Sample
 
 ID_LENGTH = 8
@@ -121,6 +122,11 @@ def _answers(
                     "samples of one group answer the same prompt",
                     setting=field,
                 )
+        if images_of(sample.response):
+            raise ConfigError(
+                "has pictures, which only judges of single responses can see; use one, like Rubric",
+                setting="response",
+            ).at(f"sample {index}")
         answer = answer_of(sample, with_reasoning=show_thinking, view=view)
         if has_content(answer):
             text, _ = shown("response", answer, max_chars)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import msgspec
@@ -19,6 +19,7 @@ from plaudit.judges.content import View, answer_of, has_content, has_words, hide
 from plaudit.judges.fence import Content, fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.judges.transcript import tool_list
+from plaudit.rows import images_of
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
 
 AS_IT_IS = Sampling()
@@ -52,19 +53,28 @@ class Prompt:
             contents["tools"] = tool_list(sample.tools)
         contents["response"] = answer
         is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
-        return self.about(contents, hidden=("response",) if is_hidden else ())
+        is_last = self.view == "last" and not isinstance(sample.response, str)
+        images = _images("response", sample.response[-1:] if is_last else sample.response)
+        return self.about(contents, hidden=("response",) if is_hidden else (), images=images)
 
     def about(
-        self, contents: Mapping[str, Content], *, verdicts: int = 1, hidden: Iterable[str] = ()
+        self,
+        contents: Mapping[str, Content],
+        *,
+        verdicts: int = 1,
+        hidden: Iterable[str] = (),
+        images: tuple[str, ...] = (),
     ) -> ChatRequest:
         """The request that shows these contents, fenced, with room for so many verdicts.
 
-        `hidden` names those whose reasoning was taken out.
+        `hidden` names those whose reasoning was taken out. `images` follow those of the task.
         """
         notes = dict.fromkeys(hidden, "its reasoning is not shown")
         fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
         request = ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
+        if images := (*_images("prompt", contents["task"]), *images):
+            request = replace(request, images=images)
         return request if self.sampling is AS_IT_IS else self.sampling.applied(request)
 
 
@@ -111,6 +121,13 @@ def build_prompt(
         sampling=sampling or AS_IT_IS,
         view=view,
     )
+
+
+def _images(name: str, turns: Any) -> tuple[str, ...]:
+    try:
+        return images_of(turns)
+    except ConfigError as error:
+        raise ConfigError(str(error), setting=name) from None
 
 
 def _is_broken(text: str) -> bool:

@@ -19,6 +19,8 @@ TEMPLATE_TOKENS = 64
 """What a chat template and a default system prompt may add to a request."""
 TURN_TOKENS = 8
 """What marks the beginning and the end of a turn, or of a text to be embedded."""
+IMAGE_TOKENS = 50_000
+"""What a picture may count for: the dearest known model takes about 48,000 for a large one."""
 
 
 def token_bound(request: Request) -> tuple[int, int]:
@@ -30,7 +32,8 @@ def token_bound(request: Request) -> tuple[int, int]:
             )
             # Endpoints that enforce a schema put it into the prompt, and charge for it.
             schema = len(msgspec.json.encode(request.schema)) if request.schema is not None else 0
-            return turns + schema + TEMPLATE_TOKENS, request.max_tokens
+            pictures = IMAGE_TOKENS * len(request.images)
+            return turns + schema + pictures + TEMPLATE_TOKENS, request.max_tokens
         case GenerateRequest():
             return _bytes(request.prompt) + TEMPLATE_TOKENS, request.max_tokens
         case LikelihoodRequest():

@@ -43,6 +43,8 @@ class Fingerprinter:
         more = (request.top_p, request.seed, request.reasoning_effort, request.extra)
         if more != _NO_MORE:
             options += more
+        if request.images:  # by their digests: a frame is compared with the next one
+            options += tuple(hashlib.sha256(image.encode()).hexdigest() for image in request.images)
         frame = (last["role"], options, *shared)
         if frame != self._frame:
             self._hash_of_frame = self._after(frame)

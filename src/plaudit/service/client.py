@@ -306,7 +306,9 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def _row(sample: Sample, index: int) -> msgspec.Raw:
-    fields = {"prompt": sample.prompt, "response": sample.response}
+    fields: dict[str, object] = {"prompt": sample.prompt, "response": sample.response}
+    if sample.tools:
+        fields["tools"] = sample.tools
     if sample.reference is not None:
         fields["reference"] = sample.reference
     if sample.group is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 
 import msgspec
@@ -18,10 +19,12 @@ from plaudit.errors import (
 )
 from plaudit.policy.headers import rate_headers
 from plaudit.transports.client import Answer, HttpClient, OnChunk
-from plaudit.transports.complaint import Complaint, complaint_of
+from plaudit.transports.complaint import Complaint, complaint_of, is_about_images
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
-from plaudit.transports.http_errors import Dropped, broken, failure_in_reply, failure_of
-from plaudit.types import RawRequest, Reply, Request
+from plaudit.transports.http_errors import Dropped, blind, broken, failure_in_reply, failure_of
+from plaudit.types import ChatRequest, RawRequest, Reply, Request
+
+log = logging.getLogger("plaudit")
 
 CLIENTS_MISTAKES = (405, 406, 410, 415, 501)
 LONGEST_ERROR = 64 * 1024
@@ -45,12 +48,17 @@ class HttpTransport:
         self._dialect = dialect
         self._client = client
         self._is_closed = False
+        self._is_blind = False
+        """Whether the endpoint has refused a picture."""
         self._busy = 0
         self._peak = 0
 
     async def send(self, request: Request) -> Reply:
         if self._is_closed:
             raise self._closed()
+        has_images = isinstance(request, ChatRequest) and bool(request.images)
+        if has_images and self._is_blind:
+            raise blind(self._endpoint)
         dialect = self._dialect
         path, body = dialect.encode(request)
         on_chunk = request.on_chunk if isinstance(request, RawRequest) else None
@@ -59,6 +67,11 @@ class HttpTransport:
             return self._read(dialect, request, answer)
         if isinstance(request, RawRequest):
             raise refusal_of_raw(self._endpoint, answer, now=time.time())
+        if has_images and is_about_images(answer.status, complaint_of(answer.body)):
+            if not self._is_blind:
+                log.warning("%s", blind(self._endpoint))
+            self._is_blind = True
+            raise blind(self._endpoint)
         if answer.status in (400, 422):
             self._learn(dialect, complaint_of(answer.body), answer.status)
         raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())

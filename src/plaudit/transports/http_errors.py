@@ -141,6 +141,13 @@ def proxy_refused(endpoint: Endpoint, status: int, proxy: str) -> PlauditError:
     return unreachable(endpoint, f"the proxy answered {status}", proxy=proxy)
 
 
+def blind(endpoint: Endpoint) -> RequestRefused:
+    """The endpoint's model takes no pictures."""
+    return RequestRefused(
+        f"{endpoint.name} does not take pictures; use a model that can see, or leave them out of the rows"
+    ).with_facts(endpoint=endpoint.name, pictures="refused")
+
+
 def _error(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], complaint: Complaint, *, now: float
 ) -> PlauditError:

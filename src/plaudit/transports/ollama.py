@@ -52,7 +52,8 @@ class Ollama:
         if isinstance(request, RawRequest):
             return f"/v1{request.route}", request.body
         if isinstance(request, ChatRequest):
-            body = self._sampled(request, {"messages": request.messages})
+            messages = _with_images(request) if request.images else request.messages
+            body = self._sampled(request, {"messages": messages})
             if request.schema is not None and self.shape.has_schema:
                 body["format"] = dict(request.schema)
             if request.top_logprobs > 0 and self.shape.has_logprobs:
@@ -116,6 +117,18 @@ class Ollama:
             sampled = {"top_p": request.top_p, "seed": request.seed}
             options |= {name: value for name, value in sampled.items() if value is not None}
         return body | {"model": self.model, "stream": False, "options": options, "keep_alive": KEEP_ALIVE}
+
+
+def _with_images(request: ChatRequest) -> list[Any]:
+    """The messages with the pictures in the last one, as base64. Raises Unsendable for a link."""
+    *before, last = request.messages
+    pictures = []
+    for image in request.images:
+        head, _, data = image.partition(";base64,")
+        if not head.startswith("data:image/") or not data:
+            raise Unsendable("Ollama takes pictures as data, not as links; give data:image/png;base64,...")
+        pictures.append(data)
+    return [*before, {**last, "images": pictures}]
 
 
 class _Message(msgspec.Struct, gc=False):

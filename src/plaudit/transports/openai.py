@@ -24,6 +24,7 @@ from plaudit.transports.dialect import (
 )
 from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
+    ChatRequest,
     EmbedRequest,
     GenerateRequest,
     LikelihoodRequest,
@@ -60,7 +61,7 @@ class OpenAI:
         if isinstance(request, GenerateRequest):
             body["prompt"] = request.prompt
             return "/completions", encode_json(body)
-        body["messages"] = request.messages
+        body["messages"] = _with_images(request) if request.images else request.messages
         for name in ("top_p", "seed", "reasoning_effort"):
             if (value := getattr(request, name)) is not None:
                 body[name] = value
@@ -145,6 +146,14 @@ class OpenAI:
         if not isinstance(found, _Usage):
             return Usage()
         return found.counted(self.price)
+
+
+def _with_images(request: ChatRequest) -> list[Any]:
+    """The messages with the pictures in the last one, behind its text."""
+    *before, last = request.messages
+    parts: list[Any] = [{"type": "text", "text": last["content"]}]
+    parts += [{"type": "image_url", "image_url": {"url": image}} for image in request.images]
+    return [*before, {**last, "content": parts}]
 
 
 class _Part(msgspec.Struct, gc=False):

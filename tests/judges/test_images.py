@@ -1,0 +1,140 @@
+"""Pictures in prompts and responses: they reach judges that see, and count in keys and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from complaints import about
+
+from plaudit import Endpoint, Group, Rubric, Sample, get_request_hash
+from plaudit.errors import ConfigError, RequestRefused, Unsendable
+from plaudit.policy.budget import IMAGE_TOKENS, token_bound
+from plaudit.rows import read_sample
+from plaudit.transports.client import Answer
+from plaudit.transports.http import HttpTransport
+from plaudit.transports.ollama import Ollama
+from plaudit.transports.openai import OpenAI
+from plaudit.types import ChatRequest
+
+PNG = "data:image/png;base64,iVBORw0KGgo="
+OTHER = "https://pictures.example/cat.png"
+RUBRIC = Rubric("Does it say what is in the picture?")
+
+
+def task(picture: Any = PNG) -> list[Any]:
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]
+    return [{"role": "user", "content": parts}]
+
+
+def asked(prompt: Any, response: Any = "A cat.") -> ChatRequest:
+    request = RUBRIC.render(Sample(prompt, response))
+    assert isinstance(request, ChatRequest)
+    return request
+
+
+def test_pictures_go_with_the_request_in_order_and_the_text_says_where_they_stand() -> None:
+    answer = [{"role": "assistant", "content": [{"type": "image", "image": OTHER}]}]
+    request = asked(task(), answer)
+    assert request.images == (PNG, OTHER)
+    assert "What is this?[image]" in request.messages[-1]["content"]
+
+
+def test_groups_see_the_pictures_of_the_task_and_refuse_those_of_responses() -> None:
+    samples = [Sample(task(), answer, group="g") for answer in ("A cat.", "A dog.")]
+    (question,) = Group("Is it right?").split(samples)
+    request = question.judge.render(question.sample)
+    assert isinstance(request, ChatRequest)
+    assert request.images == (PNG,)
+    drawn: list[Any] = [{"role": "assistant", "content": [{"type": "image", "image": OTHER}]}]
+    with pytest.raises(ConfigError, check=about("response")):
+        list(Group("Is it right?").split([samples[0], Sample(task(), drawn, group="g")]))
+
+
+def test_rows_and_samples_with_the_same_picture_ask_the_same() -> None:
+    data = bytes.fromhex("89504e470d0a1a0a")
+    shapes: list[Any] = [
+        {"type": "image_url", "image_url": {"url": PNG}},
+        {"type": "input_image", "image_url": PNG},
+        {"type": "image", "image": data},
+        {"type": "image", "image": {"bytes": data, "path": None}},
+    ]
+    samples = [read_sample([{"role": "user", "content": ["Which?", part]}], "A cat.") for part in shapes]
+    made = {get_request_hash(asked(sample.prompt)) for sample in samples}
+    assert len(made) == 1
+
+
+def test_another_picture_is_another_request_and_counts_in_budgets() -> None:
+    one, other, none = asked(task()), asked(task(OTHER)), asked("What is this?[image]")
+    assert len({get_request_hash(request) for request in (one, other, none)}) == 3
+    assert token_bound(one)[0] == token_bound(none)[0] + IMAGE_TOKENS
+
+
+def test_openai_and_ollama_get_them_in_their_own_form() -> None:
+    request = asked(task())
+    _, body = OpenAI("m").encode(request)
+    text, picture = json.loads(body)["messages"][-1]["content"]
+    assert text["type"] == "text"
+    assert picture == {"type": "image_url", "image_url": {"url": PNG}}
+    _, body = Ollama("m").encode(request)
+    assert json.loads(body)["messages"][-1]["images"] == ["iVBORw0KGgo="]
+    with pytest.raises(Unsendable):
+        Ollama("m").encode(asked(task(OTHER)))
+
+
+@pytest.mark.parametrize("picture", ["/etc/passwd", "cat.png", 7])
+def test_what_is_no_picture_is_named(picture: Any) -> None:
+    with pytest.raises(ConfigError, check=about("prompt")):
+        RUBRIC.render(Sample(task(picture), "A cat."))
+
+
+class Server:
+    """An HTTP client of a server that answers each request alike."""
+
+    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+        self.posts = 0
+        self._answer = Answer(status, {}, json.dumps(body).encode())
+
+    async def post(self, path: str, body: bytes, on_chunk: Any = None) -> Answer:
+        self.posts += 1
+        return self._answer
+
+    async def close(self) -> None:
+        pass
+
+
+async def send_twice(server: Server) -> list[str]:
+    transport = HttpTransport(Endpoint("http://judge/v1", model="m"), OpenAI("m"), server)
+    said = []
+    for _ in range(2):
+        with pytest.raises(RequestRefused) as refused:
+            await transport.send(asked(task()))
+        said.append(str(refused.value))
+    return said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Invalid content type. image_url is only supported by certain models.",
+        "m is not a multimodal model",
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        "this model is missing data required for image input",
+        "At most 0 image(s) may be provided in one prompt.",
+    ],
+)
+def test_an_endpoint_that_cannot_see_says_so_once(said: str, caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(400, {"error": {"message": said}})
+    first, second = asyncio.run(send_twice(server))
+    assert first == second
+    assert server.posts == 1, "and is not asked again"
+    assert len(caplog.records) == 1
+
+
+def test_one_broken_picture_says_nothing_about_the_next() -> None:
+    server = Server(400, {"error": {"message": "The image data you provided is not a valid image."}})
+    asyncio.run(send_twice(server))
+    assert server.posts == 2
