@@ -62,7 +62,7 @@ def _rows(data: bytes, place: str) -> Iterator[tuple[int, Any]]:
         try:
             yield from enumerate(msgspec.json.decode(data, type=list[Any]), start=1)
         except msgspec.DecodeError as error:
-            raise ConfigError(f"{place} starts like a JSON array and is none: {error}") from None
+            raise ConfigError(f"{place} starts like a JSON array, but is not one: {error}") from None
         return
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip():

@@ -98,7 +98,7 @@ def show(options: ShowOptions) -> None:
 class GrepOptions(Choice):
     """What `plaudit journal grep` takes."""
 
-    pattern: str = argument("PATTERN", "Regular expression, whatever the case.")
+    pattern: str = argument("PATTERN", "Regular expression; case is ignored.")
 
 
 @command(GrepOptions, epilog="Example:  plaudit journal grep run.journal 'ignore (all|previous)' --status ok")

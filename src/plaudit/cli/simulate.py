@@ -1,4 +1,4 @@
-"""`plaudit simulate`: a judge server to practise on, with the speed, the limits and the faults you choose."""
+"""`plaudit simulate`: a simulated judge server, with the speed, the limits and the faults you choose."""
 
 from __future__ import annotations
 

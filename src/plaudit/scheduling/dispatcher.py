@@ -136,7 +136,7 @@ class Dispatcher:
             if call.finished or (call.is_wanted is not None and not call.is_wanted(call)):
                 self.queue.popleft()
                 if not call.finished:
-                    self._finish(call, EngineClosed("nobody waits for this call any more"))
+                    self._finish(call, EngineClosed("no batch waits for this call any more"))
                 continue
             if self.has_more_room:
                 call.grow()

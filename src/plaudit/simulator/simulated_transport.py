@@ -74,7 +74,7 @@ def _of_text(request: LikelihoodRequest, reply: Reply) -> Reply:
 def reply_or_error(outcome: Outcome) -> Reply:
     """The reply, or the error that a transport over HTTP would raise in its place."""
     if outcome.fault == "down":
-        raise Unreachable("simulated fault: nobody listens")
+        raise Unreachable("simulated fault: connection refused")
     if outcome.fault in BROKEN:
         raise TransportFailed(f"simulated fault: {outcome.fault}")
     if outcome.reply is not None:

@@ -148,6 +148,6 @@ def _words(error: Exception) -> str:
                 return os.strerror(cause.errno)
             return str(cause.strerror or cause)
         case aiohttp.ServerTimeoutError():
-            return f"nobody answered within {CONNECT_TIMEOUT:g} s"
+            return f"no answer within {CONNECT_TIMEOUT:g} s"
         case _:
             return type(error).__name__

@@ -104,14 +104,14 @@ class Connector:
     def _tell(self) -> None:
         if not self._is_told:
             self._is_told = True
-            cause = f"nobody has answered within {self._tell_after:g} s"
+            cause = f"there was no answer within {self._tell_after:g} s"
             log.warning("%s. Still trying", unreachable(self._endpoint, cause, proxy=self._proxy))
 
     def _failed(self, error: OSError) -> PlauditError:
         if is_out_of_files(error):
             return out_of_files(self._endpoint)
         self._forget_addresses()
-        cause = _words(error) or f"nobody answered within {self._timeout:g} s"
+        cause = _words(error) or f"no answer within {self._timeout:g} s"
         return unreachable(self._endpoint, cause, proxy=self._proxy)
 
     def close(self) -> None:

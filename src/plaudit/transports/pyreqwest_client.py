@@ -114,7 +114,7 @@ class PyreqwestClient:
             return out_of_files(self._endpoint)
         match error:
             case ConnectTimeoutError():
-                cause = f"nobody answered within {CONNECT_TIMEOUT:g} s"
+                cause = f"no answer within {CONNECT_TIMEOUT:g} s"
                 return unreachable(self._endpoint, cause, proxy=self._proxy)
             case RequestTimeoutError():
                 return TimedOut(f"{self._endpoint.name}: no whole reply within {self._timeout:g} s")

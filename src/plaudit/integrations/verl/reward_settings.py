@@ -64,7 +64,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     rubric: str | None = None
     """What to judge by, in words, or a file that holds them."""
     scale: tuple[float, float] | None = None
-    """Lowest and highest score the judge may give; whatever it is, the reward sees 0 to 1."""
+    """Lowest and highest score the judge may give; the reward is scaled to 0 to 1."""
     base_url: str | tuple[str, ...] | None = None
     """URL of the judge's server, or a list of them."""
     endpoints: tuple[EndpointTable, ...] = ()
@@ -74,7 +74,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     api_key_env: str | None = None
     """Variable that holds the key; left out: PLAUDIT_API_KEY, else OPENAI_API_KEY."""
     max_concurrent: int | None = None
-    """Calls at once over all workers, never crossed; left out: plaudit finds what the endpoints bear."""
+    """Calls at once over all workers, never exceeded; left out: adaptive concurrency."""
     rpm: int | None = None
     """Requests a minute over all workers, never crossed."""
     tpm: int | None = None
@@ -143,7 +143,7 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_timeout: float = 1800.0
     """How long the first row of a group waits for the others; then those who came are the group."""
     unsure_timeout: float = 120.0
-    """The same where nobody says whether the row is training or validation, which has smaller groups."""
+    """The same where it is unknown whether the row is training or validation, which has smaller groups."""
 
     patience: float = 600.0
     """How long a row goes on asking while the judge is down; 0: not at all."""

@@ -291,7 +291,7 @@ def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
     what = f"{came} of the {size} rows of the group of {row.name} came within {timeout:g} s"
     if row.is_validation is None:
         return (
-            f"{what}, and nobody says whether it is training or validation; "
+            f"{what}, and it is unknown whether it is training or validation; "
             'write it into the data, as extra_info["split"]: "train" or "test"'
         )
     return f"{what}; set {PLACE}.group_size to the true number, or raise {PLACE}.group_timeout"

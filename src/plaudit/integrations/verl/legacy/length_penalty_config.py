@@ -47,7 +47,7 @@ class LengthPenaltyConfig:
     use_async_io: bool = True
     """False, for debugging: one request at a time, and `submit` waits for all of them."""
     max_concurrent_requests: int | None = None
-    """Requests at once, never crossed; None: as many as the endpoint bears."""
+    """Requests at once, never exceeded; None: adaptive concurrency."""
     reward_coefficient: float = 1.0
     """What the judge's score, from 0 (worst) to 1 (best), is multiplied by."""
     enable_openai_reward: bool = True
