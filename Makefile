@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: test-browser install demo docs test-wheel test test-trainers check bench bench-quick bench-trainers clean help
+.PHONY: screenshots test-browser install demo docs test-wheel test test-trainers check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,8 @@ test-trainers: .venv-trainers/.done   ## the tests with torch, verl, TRL, Ray an
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
+screenshots: .venv/.dev         ## the pictures of docs/journal.md, drawn anew
+	$(BIN)/python docs/make_screenshots.py
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from plaudit.openai_manager import AsyncOpenAIManager, AsyncOpenAIWorker
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
+    from plaudit.report.verdict_table import verdicts_to_pandas
     from plaudit.service.client import connect
     from plaudit.types import (
         Cause,
@@ -191,10 +192,12 @@ __all__ = [
     "mlflow_scalars",
     "tensorboard_scalars",
     "unit_score",
+    "verdicts_to_pandas",
     "wandb_scalars",
 ]
 
 _HOMES = {
+    "plaudit.report.verdict_table": "verdicts_to_pandas",
     "plaudit.caches": "Cache MemoryCache SqliteCache",
     "plaudit.config": "UNSET Endpoint EngineConfig Price Sampling Secret",
     "plaudit.engine": "Engine",

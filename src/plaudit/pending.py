@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
+from plaudit.report.verdict_table import verdicts_html
 from plaudit.scheduling.alarm import CATCH_UP, LATE
 from plaudit.scheduling.batch import Batch
 from plaudit.types import Verdict
@@ -160,6 +161,11 @@ class Pending:
             return True
         is_late = timeout is not None and time.monotonic() - began > timeout + LATE
         return is_late and self._batch.wait(CATCH_UP)
+
+    def _repr_html_(self) -> str:
+        """How far it is, and its first verdicts, in a notebook."""
+        done = len(self) - self._batch.remaining
+        return f"<p>{done:,} of {len(self):,} verdicts</p>{verdicts_html(self._batch.verdicts)}"
 
     def _verdicts(self) -> list[Verdict]:
         return [verdict for verdict in self._batch.verdicts if verdict is not None]

@@ -25,6 +25,7 @@ COMMANDS = {
     "view": "Show journals in a browser.",
     "journal": "Look at a journal: every verdict with its request and its reply.",
     "rejudge": "Judge the samples of a journal again, and say what changed.",
+    "top": "Follow a run in the terminal.",
     "cache": "Look after the file of verdicts already paid for.",
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -188,14 +188,14 @@ function draw() {
 }
 
 function gap(count) {
-  const made = h("tr", { "aria-hidden": "true" }, h("td", { colspan: 7 }));
+  const made = h("tr", { "aria-hidden": "true" }, h("td"));
   made.firstChild.style.height = `${count * ROW}px`;
   made.hidden = !count;
   return made;
 }
 
 function row(number, found) {
-  if (!found) return h("tr", { class: "row" }, h("td", { colspan: 7 }, "…"));
+  if (!found) return h("tr", { class: "row" }, h("td", {}, "…"));
   const isChosen = number === state.chosen;
   return h("tr", { class: `row${isChosen ? " chosen" : ""}`, "data-id": found.id, "aria-rowindex": number + 2, "aria-current": isChosen ? "true" : null,
     onclick: () => { state.chosen = number; open(found.id); draw(); } },

@@ -1,0 +1,62 @@
+"""Draw the pictures of docs/journal.md and the README: a simulated training, in a real browser.
+
+make screenshots
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from aiohttp import web
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "tests" / "browser")]
+
+from chromium import Tab, browser  # noqa: E402
+from hacked_training import train  # noqa: E402
+
+from plaudit.cli.view import page_app  # noqa: E402
+from plaudit.journal import JournalIndex  # noqa: E402
+
+READY = "document.querySelector('tr.row[data-id]') && document.querySelector('#alive svg')"
+
+
+async def _draw(tab: Tab) -> None:
+    await tab.until(READY)
+    await tab.screenshot(DOCS / "page-panels.png")
+    await tab.js(
+        "(() => { const sort = document.getElementById('sort'); sort.value = 'unit:desc';"
+        "document.getElementById('steps').value = '60-79';"
+        "for (const id of ['sort', 'steps'])"
+        " document.getElementById(id).dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    await tab.until("/^1,280 of/.test(document.getElementById('count').textContent)")
+    await tab.js("document.querySelector('tr.row[data-id]').click()")
+    await tab.until("document.querySelector('#record .side')")
+    await tab.js("document.getElementById('browser').scrollIntoView()")
+    await tab.js("scrollBy(0, -60)")
+    await asyncio.sleep(0.5)
+    await tab.screenshot(DOCS / "page-record.png")
+
+
+async def main() -> None:
+    """Train, serve the page, and take the pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/hacked.journal"
+        await asyncio.to_thread(train, path)
+        with JournalIndex(path) as index:
+            runner = web.AppRunner(page_app(index), access_log=None, shutdown_timeout=0.1)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            async with browser() as tab:
+                await tab.size(1400, 920)
+                await tab.open(f"http://127.0.0.1:{runner.addresses[0][1]}/page/")
+                await _draw(tab)
+            await runner.cleanup()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,91 @@
+"""Verdicts as a table: a data frame for pandas, HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from plaudit.errors import ConfigError
+from plaudit.types import Sample, Verdict
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = 20
+CHARS = 120
+
+
+def verdicts_to_pandas(
+    verdicts: Sequence[Verdict], samples: Sequence[Sample] | None = None
+) -> pandas.DataFrame:
+    """Verdicts as a data frame, a row each.
+
+    Args:
+        verdicts: What `Engine.score` or `Pending.result` gave.
+        samples: What they are about, in the same order: their texts and groups become columns too.
+
+    Returns:
+        Columns score, status, cause, reason, error, model, source, attempts, latency_s, prompt_tokens,
+        completion_tokens, cost, and `part.NAME` for each part; before them prompt, response, reference and
+        group where samples are given.
+
+    Raises:
+        ConfigError: pandas is not installed, or there are more samples than verdicts, or fewer.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ConfigError("a data frame needs pandas; run: pip install pandas") from None
+    return pandas.DataFrame(rows(verdicts, samples))
+
+
+def rows(verdicts: Sequence[Verdict], samples: Sequence[Sample] | None = None) -> list[dict[str, Any]]:
+    """The same as plain data. Raises ConfigError where the two do not fit together."""
+    if samples is not None and len(samples) != len(verdicts):
+        raise ConfigError(f"there are {len(verdicts)} verdicts and {len(samples)} samples; give one for each")
+    found = []
+    for number, verdict in enumerate(verdicts):
+        row: dict[str, Any] = {}
+        if samples is not None:
+            sample = samples[number]
+            row = {
+                "prompt": sample.prompt,
+                "response": sample.text,
+                "reference": sample.reference,
+                "group": sample.group,
+            }
+        row |= {
+            "score": verdict.score,
+            "status": verdict.status.value,
+            "cause": verdict.cause.value if verdict.cause else None,
+            "reason": verdict.reason,
+            "error": verdict.error,
+            "model": verdict.model,
+            "source": verdict.source.value,
+            "attempts": verdict.attempts,
+            "latency_s": verdict.latency_s,
+            "prompt_tokens": verdict.usage.prompt_tokens,
+            "completion_tokens": verdict.usage.completion_tokens,
+            "cost": verdict.usage.cost,
+        }
+        row |= {f"part.{name}": value for name, value in verdict.parts.items()}
+        found.append(row)
+    return found
+
+
+def verdicts_html(verdicts: Sequence[Verdict | None]) -> str:
+    """The first verdicts as a table for a notebook; None is one that has not come yet."""
+    body = "".join(_row(number, verdict) for number, verdict in enumerate(verdicts[:SHOWN]))
+    more = len(verdicts) - SHOWN
+    rest = f"<p>and {more:,} more</p>" if more > 0 else ""
+    head = "<tr><th></th><th>score</th><th>status</th><th>reason</th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{rest}"
+
+
+def _row(number: int, verdict: Verdict | None) -> str:
+    if verdict is None:
+        return f"<tr><td>{number}</td><td></td><td>waiting</td><td></td></tr>"
+    score = "" if verdict.score is None else f"{verdict.score:g}"
+    said = escape((verdict.reason or verdict.error or "")[:CHARS])
+    return f"<tr><td>{number}</td><td>{score}</td><td>{verdict.status.value}</td><td>{said}</td></tr>"

@@ -1,0 +1,29 @@
+"""Verdicts as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaudit.errors import ConfigError
+from plaudit.report.verdict_table import SHOWN, rows, verdicts_html
+from plaudit.types import Cause, Sample, Status, Usage, Verdict
+
+GOOD = Verdict(7.0, Status.OK, "right", model="m", usage=Usage(10, 2, 0.5), parts={"tone": 1.0})
+BAD = Verdict.failed(Cause.UNREADABLE, "no <score>")
+
+
+def test_a_row_has_the_verdict_its_parts_and_its_sample() -> None:
+    first, second = rows([GOOD, BAD], [Sample("q", "a", group="g"), Sample("q", "b")])
+    assert (first["score"], first["part.tone"], first["response"], first["group"]) == (7.0, 1.0, "a", "g")
+    assert (second["score"], second["cause"]) == (None, "unreadable")
+
+
+def test_samples_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        rows([GOOD], [])
+
+
+def test_a_notebook_shows_the_first_ones_as_text() -> None:
+    shown = verdicts_html([BAD, None, *[GOOD] * 30])
+    assert "no &lt;score&gt;" in shown and "waiting" in shown
+    assert shown.count("<tr>") == SHOWN + 1
