@@ -59,12 +59,13 @@ def verified(judge: Choosy, answer: str, **columns: Any) -> Any:
     )
 
 
-def test_the_last_message_is_judged_by_the_rows_reference() -> None:
+def test_a_rollout_is_judged_whole_by_the_rows_reference() -> None:
     judge = Choosy()
     result = verified(judge, "worth 7", expected_answer="It scatters.", level="school")
     assert result.reward == 0.7
     assert result.model_extra == {"expected_answer": "It scatters.", "level": "school"}
-    assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters.", "worth 7"))
+    shown = ("Why is the sky blue?", "It scatters.", "assistant calls search, call 1>", "worth 7")
+    assert all(text in judge.asked[0] for text in shown)
 
 
 def test_a_missing_verdict_is_a_failure_of_the_judge_and_no_reward() -> None:

@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from plaudit.judges.clean import CUT, TURN, clean, is_plain
 from plaudit.judges.transcript import Transcript, cut_turns, transcript, without_marks
+from plaudit.rows import text_of
 from plaudit.types import Message, Sample
 
 MAX_CHARS = 200_000
@@ -90,8 +91,9 @@ def shown(label: str, content: Content, max_chars: int = MAX_CHARS) -> tuple[str
 
 def is_cut(sample: Sample, max_chars: int = MAX_CHARS) -> bool:
     """Whether a judge that shows so many characters of each content leaves some of this sample out."""
-    prompt = sample.prompt if isinstance(sample.prompt, str) else "".join(m["content"] for m in sample.prompt)
-    return max(len(prompt), len(sample.response), len(sample.reference or "")) > max_chars
+    said = sample.prompt
+    prompt = said if isinstance(said, str) else "".join(text_of(turn.get("content")) for turn in said)
+    return max(len(prompt), len(sample.text), len(sample.reference or "")) > max_chars
 
 
 # Letters alone: no digit of a code can be taken for a score. Capitals: rare in prose, so looking for the

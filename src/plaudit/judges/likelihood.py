@@ -18,6 +18,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.content import answer_of, has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import checked_text, nothing_to_judge
+from plaudit.rows import text_of
 from plaudit.types import LikelihoodRequest, Reply, Sample, Status, Verdict
 
 PLACE = "{prompt}"
@@ -67,7 +68,7 @@ class Likelihood:
 
     def render(self, sample: Sample) -> LikelihoodRequest | Verdict:
         """What to ask about this sample; the lowest score, without a call, where the response is empty."""
-        answer = _plain(answer_of(sample, with_reasoning=False))
+        answer = _plain(answer_of(sample, with_reasoning=False, view="last"))
         if not has_content(answer):
             return nothing_to_judge(self.floor)
         prompt = _plain(_words(sample))
@@ -102,7 +103,7 @@ def _words(sample: Sample) -> str:
     """The prompt as text: of a conversation, what was said in it, turn by turn."""
     if isinstance(sample.prompt, str):
         return sample.prompt
-    return "\n".join(message["content"] for message in sample.prompt)
+    return "\n".join(text_of(message.get("content")) for message in sample.prompt)
 
 
 def _plain(text: str) -> str:

@@ -50,6 +50,8 @@ PRESETS: dict[str, Scenario] = {
             Fault("slow", probability=0.01, factor=8.0),
         ),
     ),
+    # A model that thinks before it answers.
+    "reasoning": Scenario(reasoning_tokens=900),
     # Ollama as it is installed: one request at a time, and room for 512 to wait.
     "ollama": Scenario(capacity=Queue(slots=1, max_queue=512)),
 }
@@ -69,6 +71,7 @@ DESCRIPTIONS: dict[str, str] = {
     "straggler": "Now and then a call takes 25 times as long as the others.",
     "outage": "Answers 503 from the 5th to the 10th second.",
     "flaky": "One call in eight fails: 500, 503, a reset, half an answer, HTML.",
+    "reasoning": "Thinks for 900 tokens before each answer, which count and are not part of it.",
     "ollama": "Works on one call at a time, with room for 512 to wait, like Ollama as it is installed.",
 }
 """What each preset does, in a sentence."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from complaints import about
 
+from plaudit import ChatRequest, Rubric
 from plaudit.errors import ConfigError
 from plaudit.integrations.trl.samples import groups_of, samples_of
 
@@ -50,3 +51,20 @@ def test_a_reference_column_that_is_not_there_is_named_with_those_that_are() -> 
 def test_a_completion_too_few_is_named() -> None:
     with pytest.raises(ConfigError, check=about("completions")):
         samples_of(["q", "q"], ["r"], {})
+
+
+def test_a_conversational_completion_with_tools_is_a_trajectory() -> None:
+    prompt = [{"role": "user", "content": "What is 2 + 2?"}]
+    call = {"type": "function", "function": {"name": "add", "arguments": {"a": 2, "b": 2}}}
+    completion = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "name": "add", "content": "4"},
+        {"role": "assistant", "content": "It is 4."},
+    ]
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    (sample,) = samples_of([prompt], [completion], {"tools": [tools]})
+    assert [turn["role"] for turn in sample.response] == ["assistant", "tool", "assistant"]  # type: ignore[index]
+    assert sample.tools == tools
+    request = Rubric("Is it right?").render(sample)
+    assert isinstance(request, ChatRequest)
+    assert "tool add, result of call 1>\n4\n" in request.messages[-1]["content"]
