@@ -37,6 +37,7 @@ FULL = (
     ("simulator.py",),
     ("peers.py",),
     ("serve.py",),
+    ("serve.py", "jobs"),
     ("likelihood.py",),
     ("fuzz_parser.py", "--replies", "20000"),
     ("hostile_texts.py",),

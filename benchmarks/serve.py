@@ -2,6 +2,7 @@
 
 python benchmarks/serve.py                                 # 64 and 512 clients
 python benchmarks/serve.py --litellm /path/to/venv/bin/litellm
+python benchmarks/serve.py jobs                            # eight jobs on a judge with 48 slots
 
 One process each for the upstream (a fixed latency), for what is measured and for the clients. The added
 latency is that through the server less that of the upstream asked directly by the same clients in the same
@@ -22,6 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 from statistics import quantiles
 
 import psutil
@@ -58,12 +60,20 @@ TEXT = "A response of some length that a judge is asked about. " * 40
 # -- processes ----------------------------------------------------------------------------------------------
 
 
-def upstream() -> None:
-    """An endpoint with one answer, after a fixed time."""
+def upstream(slots: int) -> None:
+    """An endpoint with one answer, after a fixed time; with slots, after what the body says, or a 429."""
+    busy = 0
 
     async def chat(request: web.Request) -> web.Response:
-        await request.read()
-        await asyncio.sleep(LATENCY)
+        nonlocal busy
+        asked = await request.read()
+        if slots and busy >= slots:
+            return web.json_response({"error": {"message": "too many requests"}}, status=429)
+        busy += 1
+        try:
+            await asyncio.sleep(work_of(json.loads(asked)["seed"]) if slots else LATENCY)
+        finally:
+            busy -= 1
         return web.Response(body=REPLY, content_type="application/json")
 
     _serve(chat)
@@ -148,6 +158,101 @@ async def _until_ready(url: str) -> None:
                 pass
             await asyncio.sleep(0.2)
     raise SystemExit(f"{url} did not come up")
+
+
+# -- eight jobs ---------------------------------------------------------------------------------------------
+
+JOBS = 8
+REQUESTS = 300
+"""Of each job; it has 64 under way."""
+SLOTS = 48
+
+
+def work_of(seed: int) -> float:
+    """Seconds that a request takes: between 0.2 and 1, the same in every run."""
+    return 0.2 + 0.8 * Random(seed).random() ** 2
+
+
+def jobs() -> None:
+    """Eight jobs through one server, and with a client each that backs off like OpenAI's."""
+    work = [work_of(seed) for seed in range(JOBS * REQUESTS)]
+    ideal = sum(work) / SLOTS
+    here = [sys.executable, __file__]
+    rows = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        target, _ = stack.enter_context(process(*here, "upstream", "--slots", str(SLOTS)))
+        serve = [
+            sys.executable,
+            "-m",
+            "plaudit",
+            "serve",
+            "--port",
+            "0",
+            "--base-url",
+            target,
+            "--model",
+            "m",
+        ]
+        home = {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
+        url, _ = stack.enter_context(process(*serve, "--cache", "off", "--quiet", **home))
+        for name, at in (("one plaudit serve", url), ("a client each, backing off", target)):
+            seconds, shares, failed = asyncio.run(run_jobs(at))
+            rows.append(
+                (
+                    name,
+                    f"{seconds:.1f}",
+                    f"{seconds / ideal:.2f}",
+                    *(f"{min(one) * JOBS - 1:+.0%} to {max(one) * JOBS - 1:+.0%}" for one in shares),
+                    str(failed),
+                )
+            )
+    header = ("client", "seconds", "of the ideal", "shares, first half", "shares, middle half", "failed")
+    show(f"{JOBS} jobs of {REQUESTS} requests on {SLOTS} slots (ideal: {ideal:.1f} s)", header, rows)
+
+
+async def answered(http: HttptoolsClient, seed: int) -> bool:
+    """Ask once, and again where the answer is 429, after waits like those of OpenAI's client."""
+    body = {"model": "m", "seed": seed, "messages": [{"role": "user", "content": f"{seed}"}]}
+    for attempt in range(40):
+        answer = await http.post("/chat/completions", json.dumps(body).encode())
+        if answer.status != 429:
+            return answer.status == 200
+        wait = min(0.5 * 2.0**attempt, 8.0)
+        await asyncio.sleep(wait * (1 - 0.25 * Random(seed * 100 + attempt).random()))
+    return False
+
+
+async def run_jobs(url: str) -> tuple[float, tuple[list[float], list[float]], int]:
+    """Makespan, each job's shares, and how many requests failed.
+
+    The shares are of what was done when half of all was, in which those who came first are ahead, and of
+    what was done between a quarter and three quarters, when all jobs are at work.
+    """
+    done = [0] * JOBS
+    marks: list[list[int]] = []
+    failed = 0
+
+    async def job(number: int) -> None:
+        room = asyncio.Semaphore(64)
+        http = HttptoolsClient(Endpoint(url, model="m", api_key=KEY))
+
+        async def one(seed: int) -> None:
+            nonlocal failed
+            async with room:
+                failed += not await answered(http, seed)
+            done[number] += 1
+            if sum(done) >= JOBS * REQUESTS * (len(marks) + 1) / 4:
+                marks.append(list(done))
+
+        await asyncio.gather(*(one(number * REQUESTS + index) for index in range(REQUESTS)))
+        await http.close()
+
+    began = time.monotonic()
+    await asyncio.gather(*(job(number) for number in range(JOBS)))
+    seconds = time.monotonic() - began
+    middle = [late - early for early, late in zip(marks[0], marks[2], strict=True)]
+    return seconds, ([n / sum(marks[1]) for n in marks[1]], [n / sum(middle) for n in middle]), failed
 
 
 # -- clients ------------------------------------------------------------------------------------------------
@@ -251,16 +356,21 @@ def overhead(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", nargs="?", default="overhead", choices=("overhead", "upstream", "bare"))
+    parser.add_argument(
+        "what", nargs="?", default="overhead", choices=("overhead", "jobs", "upstream", "bare")
+    )
+    parser.add_argument("--slots", type=int, default=0)
     parser.add_argument("--url", default="")
     parser.add_argument("--litellm", default="")
     parser.add_argument("--clients", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--seconds", type=float, default=10.0)
     args = parser.parse_args()
     if args.what == "upstream":
-        upstream()
+        upstream(args.slots)
     elif args.what == "bare":
         bare(args.url)
+    elif args.what == "jobs":
+        jobs()
     else:
         overhead(args)
 
