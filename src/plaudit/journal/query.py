@@ -130,9 +130,47 @@ def _hash(name: str, digits: str) -> int:
 # -- together ---------------------------------------------------------------------------------------------
 
 
+class _Columns:
+    """Facts as one array a column: to choose rows of a few columns is cheaper than of whole records."""
+
+    def __init__(self, columns: dict[str, Array]) -> None:
+        self._columns = columns
+        self.size = next(iter(columns.values())).size
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def take(self, selection: Any, names: Iterable[str] = ()) -> _Columns:
+        """Some of the rows, of some columns; of all where none is named."""
+        return _Columns({name: self._columns[name][selection] for name in names or self._columns})
+
+
+_USED = [
+    "time",
+    "step",
+    "unit",
+    "gold",
+    "score",
+    "group",
+    "response_chars",
+    "status",
+    "source",
+    "run",
+    "judge",
+    "cost",
+    "prompt_tokens",
+    "completion_tokens",
+    "latency_s",
+    "queued_s",
+    "sends",
+]
+_OF_A_JUDGE = ("unit", "gold", "status", "group", "step")
+_OF_A_STEP = ("unit", "gold", "score", "group", "step", "response_chars")
+
+
 def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
     """What these records say together, as plain data."""
-    facts = index.facts[rows]
+    facts = _Columns({name: index.facts[name][rows] for name in _USED})
     return {
         "records": int(facts.size),
         "score": _spread(facts["unit"]),
@@ -146,16 +184,16 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
         "latency_s": _percentiles(facts["latency_s"][facts["sends"] > 0]),
         "queued_s": _percentiles(facts["queued_s"][facts["sends"] > 0]),
         "length": _length(facts),
-        "trend": trend(facts),
+        "trend": _trend(facts),
     }
 
 
-def trend(facts: Array) -> dict[str, Any]:
+def _trend(facts: _Columns) -> dict[str, Any]:
     """Curves over the training steps; over time, where the records have no step."""
     if not facts.size:
         return {"by": "step", "x": [], "columns": []}
     has_steps = bool((facts["step"] >= 0).any())
-    facts = facts[facts["step"] >= 0] if has_steps else facts
+    facts = facts.take(facts["step"] >= 0) if has_steps else facts
     x = facts["step"].astype(float) if has_steps else facts["time"]
     low, high = float(x.min()), float(x.max())
     count = int(min(COLUMNS, high - low + 1)) if has_steps else min(COLUMNS, 60)
@@ -163,17 +201,18 @@ def trend(facts: Array) -> dict[str, Any]:
     place = np.minimum(((x - low) / width).astype(np.int64), count - 1)
     order = np.argsort(place, kind="stable")
     bounds = np.searchsorted(place[order], np.arange(count + 1))
+    facts = facts.take(order, _OF_A_STEP)
     columns = [
-        _column(facts[order[start:stop]], low + width * number)
+        _column(facts.take(slice(start, stop)), low + width * number)
         for number, (start, stop) in enumerate(itertools.pairwise(bounds))
         if stop > start
     ]
     return {"by": "step" if has_steps else "time", "x": [one["x"] for one in columns], "columns": columns}
 
 
-def _column(facts: Array, x: float) -> dict[str, Any]:
+def _column(facts: _Columns, x: float) -> dict[str, Any]:
     units = facts["unit"][~np.isnan(facts["unit"])]
-    flat, groups = flat_groups(facts)
+    flat, groups = _flat_groups(facts)
     return {
         "x": x,
         "records": int(facts.size),
@@ -188,9 +227,9 @@ def _column(facts: Array, x: float) -> dict[str, Any]:
     }
 
 
-def flat_groups(facts: Array) -> tuple[int, int]:
+def _flat_groups(facts: _Columns) -> tuple[int, int]:
     """Groups whose scores are all the same, which teach nothing; and groups with two scores or more."""
-    scored = facts[~np.isnan(facts["unit"])]
+    scored = facts.take(~np.isnan(facts["unit"]), ("unit", "group", "step"))
     if not scored.size:
         return 0, 0
     keys = scored["group"] ^ (scored["step"].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
@@ -225,9 +264,9 @@ def _percentiles(values: Array) -> dict[str, float | None]:
 
 
 def _counts(index: JournalIndex, column: Array) -> dict[str, int]:
-    numbers, counts = np.unique(column, return_counts=True)
-    pairs = sorted(zip(numbers, counts, strict=True), key=lambda pair: -int(pair[1]))
-    return {index.words[number]: int(count) for number, count in pairs}
+    counts = np.bincount(column)
+    pairs = sorted(((int(counts[number]), number) for number in np.flatnonzero(counts)), reverse=True)
+    return {index.words[number]: count for count, number in pairs}
 
 
 def _missing(index: JournalIndex, rows: Array) -> list[dict[str, Any]]:
@@ -248,13 +287,13 @@ def _missing(index: JournalIndex, rows: Array) -> list[dict[str, Any]]:
     return found
 
 
-def _judges(index: JournalIndex, facts: Array) -> list[dict[str, Any]]:
+def _judges(index: JournalIndex, facts: _Columns) -> list[dict[str, Any]]:
     found = []
     for name, count in _counts(index, facts["judge"]).items():
-        own = facts[facts["judge"] == index.number_of(name)]
+        own = facts.take(facts["judge"] == index.number_of(name), _OF_A_JUDGE)
         units = own["unit"][~np.isnan(own["unit"])]
-        flat, groups = flat_groups(own)
-        gold = own[~np.isnan(own["gold"]) & ~np.isnan(own["unit"])]
+        flat, groups = _flat_groups(own)
+        gold = own.take(~np.isnan(own["gold"]) & ~np.isnan(own["unit"]), ("unit", "gold"))
         found.append(
             {
                 "judge": name,
@@ -270,7 +309,7 @@ def _judges(index: JournalIndex, facts: Array) -> list[dict[str, Any]]:
     return found
 
 
-def _money(index: JournalIndex, facts: Array) -> dict[str, Any]:
+def _money(index: JournalIndex, facts: _Columns) -> dict[str, Any]:
     called = facts["source"] == index.number_of("call")
     free = (facts["source"] == index.number_of("cache")) | (facts["source"] == index.number_of("shared"))
     costs = facts["cost"][called & ~np.isnan(facts["cost"])].astype(float)
@@ -284,9 +323,9 @@ def _money(index: JournalIndex, facts: Array) -> dict[str, Any]:
     }
 
 
-def _length(facts: Array) -> dict[str, Any]:
+def _length(facts: _Columns) -> dict[str, Any]:
     """Scores against the length of responses, in cells."""
-    scored = facts[~np.isnan(facts["unit"])]
+    scored = facts.take(~np.isnan(facts["unit"]), ("unit", "response_chars"))
     if not scored.size:
         return {"correlation": None, "edges": [], "cells": []}
     edges = np.unique(np.percentile(scored["response_chars"], np.linspace(0, 100, 13)))
