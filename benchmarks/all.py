@@ -57,6 +57,7 @@ QUICK = (
     ("two_runs.py", "--lines", "600"),
 )
 TRAINERS = (
+    ("advantages.py",),
     ("verl_rate.py",),
     ("ray_engine.py",),
     ("trl_overlap.py", "--steps", "14"),

@@ -1,0 +1,61 @@
+"""What a missing verdict does to the advantages of its group, as docs/frameworks.md says."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("advantages")
+
+
+def rows_of_the_page() -> dict[str, list[str]]:
+    text = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    table = text.split("| framework | rows arrive |", 1)[1].split("\n\n", 1)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {row[0]: row for row in rows}
+
+
+def test_the_page_has_every_framework_of_the_benchmark(benchmark: Any) -> None:
+    assert set(rows_of_the_page()) == {framework.name for framework in benchmark.FRAMEWORKS}
+
+
+def test_the_page_says_what_is_measured_where_time_plays_no_part(benchmark: Any) -> None:
+    page = rows_of_the_page()
+    timeless = tuple(one for one in benchmark.FRAMEWORKS if one.fill is not benchmark.mean_so_far)
+    assert len(timeless) == 11
+    for row in benchmark.lines(timeless, only_formulas=True):
+        assert page[row[0]][:7] == row[:7]
+
+
+@pytest.mark.parametrize("lost", [1, 4])
+def test_where_a_framework_can_leave_a_row_out_it_moves_no_other(benchmark: Any, lost: int) -> None:
+    masking = [one for one in benchmark.FRAMEWORKS if one.fill is benchmark.left_out]
+    assert {one.name for one in masking} >= {"verl, V1 trainers", "TRL", "ART", "verifiers v1, prime-rl"}
+    for framework in masking:
+        found = benchmark.measure(framework, framework.fill, lost, framework.formula)
+        assert found.failed == 0.0
+        assert found.shift == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.trainers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["verl", "trl"])
+def test_the_frameworks_own_code_gives_what_its_formula_does(benchmark: Any, name: str) -> None:
+    frameworks = [one for one in benchmark.FRAMEWORKS if one.own is getattr(benchmark, name)]
+    assert frameworks
+    for framework in frameworks:
+        rows = [None if row == 4 else value for row, value in enumerate(benchmark.REWARDS)]
+        given = framework.fill(rows)
+        found = framework.own(given)
+        assert not any(map(math.isnan, found))
+        assert found == pytest.approx(framework.formula(given), abs=1e-4)
