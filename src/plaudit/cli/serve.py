@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,7 @@ from plaudit.cli.console import Console, asker
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
+from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
@@ -25,12 +27,18 @@ from plaudit.page.routes import Page
 from plaudit.service.access import LOOPBACK, Access
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.server import Service, Shared, serving
-from plaudit.settings import Settings, load
+from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 
+if TYPE_CHECKING:
+    from plaudit.integrations.ray import SharedEngine
+
 PAGE_MB = 64.0
 """Megabytes of what the page shows where no journal is kept."""
+
+SHARE = "serve"
+"""The name under which servers find the engine they share."""
 TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
 HELP = (
     "Put one engine behind HTTP, for everything that takes a URL.\n\n"
@@ -62,6 +70,11 @@ class ServeOptions(Running):
         default=(),
         metavar="NAME",
         text="A name under which other machines reach this one; may be given again.",
+        section="Server",
+    )
+    ray: bool = option(
+        default=False,
+        text="Answer from one engine that all such servers of a Ray cluster share: one limit, one cache.",
         section="Server",
     )
     drop_abandoned: bool = option(
@@ -125,7 +138,7 @@ async def _serve(
             "server: start a server for each model",
             setting="model",
         )
-    with engine_for(settings, ready.endpoints, [Log(), numbers]) as engine:
+    with _engine(options, settings, ready, numbers) as engine:
         shared = Shared(
             engine,
             judge_of(settings, is_embedded=not settings.base_url),
@@ -147,6 +160,23 @@ async def _serve(
                 f"{os.strerror(error.errno) if error.errno else error}; choose another with --port, or "
                 "--port 0 for any free one"
             ) from error
+
+
+def _engine(
+    options: ServeOptions, settings: Settings, ready: ReadyEndpoints, numbers: Prometheus
+) -> Engine | SharedEngine:
+    """The engine of this process, or the one that the servers of a cluster share."""
+    if not options.ray:
+        return engine_for(settings, ready.endpoints, [Log(), numbers])
+    try:
+        from plaudit.integrations.ray import SharedEngine
+        from plaudit.integrations.ray.actor import join_cluster
+    except ImportError as error:
+        raise ConfigError(
+            f"Ray cannot be imported ({error}); run: pip install 'plaudit[ray]'", setting="ray"
+        ) from error
+    join_cluster()
+    return SharedEngine.from_config(engine_config(settings, endpoints=ready.endpoints), share=SHARE)
 
 
 def _forced(on_failure: str) -> str | float:

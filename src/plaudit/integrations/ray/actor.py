@@ -239,6 +239,12 @@ class ActorConnection:
             return self._own
 
 
+def join_cluster() -> None:
+    """Join the cluster that RAY_ADDRESS names, or begin one here, unless this process has one."""
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+
+
 def check_running() -> None:
     """Raise ConfigError, with the remedy, where this process has no Ray."""
     if _was_forked_with_ray:

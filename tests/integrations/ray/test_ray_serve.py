@@ -1,0 +1,65 @@
+"""Two servers on one Ray engine: one limit, one paid call for equal requests to both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import ray
+from loopback import INSTANT, JUDGE, loopback, taking
+
+from plaudit.integrations.ray import SharedEngine
+from plaudit.service.access import Access
+from plaudit.service.prometheus import Prometheus
+from plaudit.service.server import Service, Shared, serving
+
+pytestmark = pytest.mark.trainers
+QUESTION = {"model": "m", "temperature": 0, "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PLAUDIT_HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80 << 20)
+    yield
+    ray.shutdown()
+
+
+async def ask(session: aiohttp.ClientSession, url: str, body: object) -> tuple[int, str, bytes]:
+    async with session.post(f"{url}/v1/chat/completions", json=body) as reply:
+        return reply.status, reply.headers.get("x-plaudit-source", ""), await reply.read()
+
+
+def server_on(engine: SharedEngine) -> Service:
+    return Service(Shared(engine, JUDGE, models=("m",)), Access(), Prometheus())
+
+
+@pytest.mark.usefixtures("cluster")
+def test_equal_requests_to_two_servers_are_one_call_and_one_limit_holds_for_both() -> None:
+    async def main(one: SharedEngine, two: SharedEngine) -> list[tuple[int, str, bytes]]:
+        async with (
+            serving(server_on(one), host="127.0.0.1", port=0) as first,
+            serving(server_on(two), host="127.0.0.1", port=0) as second,
+            aiohttp.ClientSession() as session,
+        ):
+            urls = [first, second] * 4
+            same = await asyncio.gather(*(ask(session, url, QUESTION) for url in urls))
+            different = [(url, {**QUESTION, "seed": seed}) for seed, url in enumerate([first, second] * 6)]
+            await asyncio.gather(*(ask(session, url, body) for url, body in different))
+            stream = await ask(session, second, {**QUESTION, "stream": True})
+            return [*same, stream]
+
+    with loopback(INSTANT.replace(latency=taking(0.2))) as judge:
+        options: Any = {"model": "m", "share": "serve", "max_concurrent": 3, "cache": "memory"}
+        with SharedEngine(judge.url, **options) as one, SharedEngine(judge.url, **options) as two:
+            *same, stream = asyncio.run(main(one, two))
+        assert {status for status, _, _ in same} == {200}
+        assert len({body for _, _, body in same}) == 1
+        assert judge.stats.requests == 1 + 12 + 1
+        assert judge.stats.peak_in_flight <= 3
+        assert stream[2].rstrip().endswith(b"[DONE]")
