@@ -38,6 +38,7 @@ FULL = (
     ("peers.py",),
     ("serve.py",),
     ("serve.py", "jobs"),
+    ("serve.py", "soak"),
     ("likelihood.py",),
     ("fuzz_parser.py", "--replies", "20000"),
     ("hostile_texts.py",),

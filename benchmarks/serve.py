@@ -3,6 +3,7 @@
 python benchmarks/serve.py                                 # 64 and 512 clients
 python benchmarks/serve.py --litellm /path/to/venv/bin/litellm
 python benchmarks/serve.py jobs                            # eight jobs on a judge with 48 slots
+python benchmarks/serve.py soak --requests 1000000         # one call in ten fails: memory and files
 
 One process each for the upstream (a fixed latency), for what is measured and for the clients. The added
 latency is that through the server less that of the upstream asked directly by the same clients in the same
@@ -60,13 +61,21 @@ TEXT = "A response of some length that a judge is asked about. " * 40
 # -- processes ----------------------------------------------------------------------------------------------
 
 
-def upstream(slots: int) -> None:
-    """An endpoint with one answer, after a fixed time; with slots, after what the body says, or a 429."""
+def upstream(slots: int, faults: float) -> None:
+    """An endpoint with one answer, after a fixed time; with slots, after what the body says, or a 429.
+
+    Of its answers, a share of `faults` are a 500, a 429 or a reset connection.
+    """
     busy = 0
+    chance = Random(1)
 
     async def chat(request: web.Request) -> web.Response:
         nonlocal busy
         asked = await request.read()
+        if faults and chance.random() < faults:
+            if chance.random() < 0.3 and request.transport is not None:
+                request.transport.abort()
+            return web.json_response({"error": {"message": "a fault"}}, status=chance.choice((429, 500)))
         if slots and busy >= slots:
             return web.json_response({"error": {"message": "too many requests"}}, status=429)
         busy += 1
@@ -255,6 +264,63 @@ async def run_jobs(url: str) -> tuple[float, tuple[list[float], list[float]], in
     return seconds, ([n / sum(marks[1]) for n in marks[1]], [n / sum(middle) for n in middle]), failed
 
 
+# -- soak ---------------------------------------------------------------------------------------------------
+
+
+def soak(requests: int) -> None:
+    """Many requests, one call in ten of which fails: nothing lost, memory and open files flat."""
+    rows = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        target, _ = stack.enter_context(process(sys.executable, __file__, "upstream", "--faults", "0.1"))
+        serve = [
+            sys.executable,
+            "-m",
+            "plaudit",
+            "serve",
+            "--port",
+            "0",
+            "--base-url",
+            target,
+            "--model",
+            "m",
+        ]
+        home = {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
+        url, server = stack.enter_context(process(*serve, "--quiet", **home))
+        for part in range(10):
+            failed = asyncio.run(_soak_part(url, range(part * requests // 10, (part + 1) * requests // 10)))
+            memory = server.memory_info().rss / 1e6
+            rows.append(
+                (f"{(part + 1) * requests // 10:,}", str(failed), f"{memory:.0f}", str(server.num_fds()))
+            )
+    show("Requests through one server", ("requests", "failed", "memory MB", "open files"), rows)
+
+
+async def _soak_part(url: str, seeds: range) -> int:
+    """How many of these requests had no answer. Half are draws; one client in a hundred goes away."""
+    http = HttptoolsClient(Endpoint(url, model="m", api_key=KEY))
+    left = iter(seeds)
+    failed = 0
+
+    async def client() -> None:
+        nonlocal failed
+        for seed in left:
+            body: dict[str, object] = {"model": "m", "seed": seed, "messages": []}
+            if seed % 2:
+                body["temperature"] = 0
+            asking = asyncio.create_task(http.post("/chat/completions", json.dumps(body).encode()))
+            if seed % 100 == 0:
+                await asyncio.sleep(LATENCY / 2)
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+            else:
+                failed += (await asking).status != 200
+
+    await asyncio.gather(*(client() for _ in range(128)))
+    await http.close()
+    return failed
+
+
 # -- clients ------------------------------------------------------------------------------------------------
 
 
@@ -357,20 +423,24 @@ def overhead(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
-        "what", nargs="?", default="overhead", choices=("overhead", "jobs", "upstream", "bare")
+        "what", nargs="?", default="overhead", choices=("overhead", "jobs", "soak", "upstream", "bare")
     )
     parser.add_argument("--slots", type=int, default=0)
+    parser.add_argument("--faults", type=float, default=0.0)
+    parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--url", default="")
     parser.add_argument("--litellm", default="")
     parser.add_argument("--clients", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--seconds", type=float, default=10.0)
     args = parser.parse_args()
     if args.what == "upstream":
-        upstream(args.slots)
+        upstream(args.slots, args.faults)
     elif args.what == "bare":
         bare(args.url)
     elif args.what == "jobs":
         jobs()
+    elif args.what == "soak":
+        soak(args.requests)
     else:
         overhead(args)
 
