@@ -128,11 +128,13 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
 
 def plaudit_journal(work: Work) -> Callable[[], int]:
     """With a journal, until all of it is on file."""
+    return plaudit_closed(work, Path(os.environ["PLAUDIT_HOME"]) / f"journal-{work.tag}")
+
+
+def plaudit_closed(work: Work, journal: Path | None = None) -> Callable[[], int]:
+    """Until the engine is closed."""
     endpoints = [Endpoint(url, model=MODEL) for url in work.urls]
-    path = Path(os.environ["PLAUDIT_HOME"]) / f"journal-{work.tag}"
-    engine = Engine(
-        endpoints=endpoints, max_concurrent=work.at_once or None, cache=None, journal=path, client="httptools"
-    )
+    engine = Engine(endpoints=endpoints, max_concurrent=work.at_once or None, cache=None, journal=journal)
     batch = samples(work.count, tag=work.tag)
 
     def go() -> int:
@@ -417,6 +419,7 @@ CLIENTS: dict[str, Client] = {
     "plaudit-pyreqwest": partial(plaudit, client="pyreqwest"),
     "plaudit-stored": plaudit_stored,
     "plaudit-journal": plaudit_journal,
+    "plaudit-closed": plaudit_closed,
     "score": score_command,
     "score-aiohttp": partial(score_command, client="aiohttp"),
     "score-pyreqwest": partial(score_command, client="pyreqwest"),

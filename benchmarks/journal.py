@@ -2,7 +2,7 @@
 
     python benchmarks/journal.py [--rounds 7] [--records 1000000] [--kills 20] [--quick]
 
-CPU: the engine as in cpu.py, with a journal and without, in turn; with one, until it is on file. Bytes:
+CPU: the engine as in cpu.py, with a journal and without, in turn, until it is closed. Bytes:
 judged answers of 120 random words under a rubric, request, reply and reason included. Opening: until every
 number is in memory, then the page's overview, then a sorted page of a hundred records. Kills: a process
 writes as fast as it can and says what is on file; it is killed, and the journal is read.
@@ -70,7 +70,7 @@ def judged(count: int, seed: int = 1) -> list[Judged]:
 
 def cpu(rounds: int, requests: int) -> tuple[float, float, float]:
     """Microseconds a request without and with a journal, and the median of their ratios."""
-    costs: dict[str, list[float]] = {"plaudit": [], "plaudit-journal": []}
+    costs: dict[str, list[float]] = {"plaudit-closed": [], "plaudit-journal": []}
     with simulators([PRESETS["instant"]]) as (server,):
         for _ in range(rounds):
             for name, mine in costs.items():
