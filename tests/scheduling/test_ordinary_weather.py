@@ -20,6 +20,7 @@ from plaudit.simulator import (
     Reject,
     Scenario,
     SimulatedTransport,
+    draw,
     ideal_makespan_of,
     works_of,
 )
@@ -85,6 +86,13 @@ def test_one_refusal_in_seven_at_random_does_not_lower_the_level(name: str, seed
     assert result.over_ideal < 1.5
     assert result.limits[0] >= 40
     assert result.reject_share < 0.14 + 0.2
+
+
+@pytest.mark.parametrize("seed", [5, 10, 17, 22])
+def test_a_few_refusals_at_random_do_not_end_the_search_for_a_large_level(seed: int) -> None:
+    result = score_batches([draw(171).scenario.replace(seed=seed)])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 2.8  # twice that where the search is cut short
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -130,12 +130,16 @@ class ConcurrencyLimit:
         self._replies_since_cut += 1
         self._replies += 1
         self.proven = max(self.proven, in_flight)
-        if self._previous is not None:
-            self._previous.on_success(now=now, sent_at=sent_at, tokens=tokens)
+        level, previous = self._level, self._previous
+        if self._is_stray:  # what a stray refusal interrupted may go on, and needs its replies then
+            level, previous = self._before.level, self._before.previous
+        if previous is not None:
+            previous.on_success(now=now, sent_at=sent_at, tokens=tokens)
+        if level is not None:
+            level.on_success(now=now, sent_at=sent_at, tokens=tokens)
+            if previous is not None:
+                level.on_older(previous, now=now, sent_at=sent_at, tokens=tokens)
         if self._level is not None:
-            self._level.on_success(now=now, sent_at=sent_at, tokens=tokens)
-            if self._previous is not None:
-                self._level.on_older(self._previous, now=now, sent_at=sent_at, tokens=tokens)
             self._judge(now)
             if self._level is not None and self._level.is_stale:
                 self._measure_anew(now)
