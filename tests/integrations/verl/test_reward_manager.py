@@ -146,7 +146,7 @@ def test_rows_with_something_missing_are_judged_and_the_remedy_is_told(
 
 
 def test_a_row_as_the_agent_loop_hands_it_over_is_read_right(tokenizer: Any, judge: Loopback) -> None:
-    """Without padding, in sequences of which the last one counts, and with columns that numpy has typed."""
+    """Without padding, in sequences that are one trajectory, and with columns that numpy has typed."""
     import numpy as np
     import torch
     from tensordict import TensorDict
@@ -173,7 +173,7 @@ def test_a_row_as_the_agent_loop_hands_it_over_is_read_right(tokenizer: Any, jud
     output = asyncio.run(made.run_single(data))
     check_uniform([output, *scored(made, batch(tokenizer, ["right 5 6"], validate=True))])
     assert output["reward_extra_info"]["plaudit/length"] == 3.0
-    assert judge.stats.unique == GREETING + 1  # the same question in both
+    assert judge.stats.unique == GREETING + 2  # the trajectory is more than its last sequence
 
 
 def test_an_empty_response_gets_the_lowest_score_without_a_call(tokenizer: Any, judge: Loopback) -> None:
