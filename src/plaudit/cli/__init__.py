@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "Look at everything a run depends on, and say what is wrong.",
     "simulate": "Start a simulated judge, with the speed, limits and faults of your choice.",
     "train-mutator": "Train a policy that rewrites questions so that a target model answers them better.",
+    "mutate": "Rewrite questions with a trained policy.",
     "audit": "Find out whether a judge can be trusted.",
     "view": "Show journals in a browser.",
     "journal": "Look at a journal: every verdict with its request and its reply.",

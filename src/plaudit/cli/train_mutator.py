@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -19,7 +19,7 @@ from plaudit.judges.check import check_samples
 from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
 from plaudit.mutation.episode import Rules
 from plaudit.mutation.operators import builtin_operators, load_operators
-from plaudit.mutation.questions import builtin_questions, load_questions
+from plaudit.mutation.questions import Item, builtin_questions, load_questions
 from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Pace, Training
 from plaudit.observers.progress import StatusLine, bar
@@ -49,19 +49,9 @@ SERVERS_LOST = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class MutatorOptions(Running):
-    """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
+class ModelOptions(Running):
+    """The operators and the models of query mutation, in training and afterwards."""
 
-    output: Path = option(
-        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Where the training lives."
-    )
-    resume: bool = option(default=False, text="Go on from the folder's checkpoint.")
-    questions: Path | None = option(
-        default=None,
-        metavar="FILE",
-        text="JSON lines with question and reference (default: 200 of ours)",
-        section="Task",
-    )
     operators: Path | None = option(
         default=None, metavar="FILE", text="Operators of your own, in TOML or JSON.", section="Task"
     )
@@ -81,6 +71,51 @@ class MutatorOptions(Running):
     )
     rewrite_tokens: int = option(default=256, text="Tokens that a rewrite may have.", section="Models")
     answer_tokens: int = option(default=512, text="Tokens that an answer may have.", section="Models")
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every server, also where several are given in one word."""
+        return tuple(url.strip() for value in self.base_url for url in value.split(",") if url.strip())
+
+    @property
+    def roles(self) -> Roles:
+        """The model for each role."""
+        return Roles(self.mutate_model, self.target_model, self.judge_model, self.embed_model)
+
+    def task(
+        self, engines: MutationEngines, questions: Sequence[Item], rules: Rules, settings: Settings
+    ) -> MutationTask:
+        """What is to be rewritten. Raises ConfigError where the judge cannot judge a question."""
+        samples = [Sample(item.question, "-", reference=item.reference) for item in questions]
+        check_samples(engines.judge, enumerate(samples))
+        models = Models(
+            engines.rewriter,
+            engines.target,
+            engines.grader,
+            engines.judge,
+            EndpointEncoder(engines.embedder) if engines.embedder else StaticEncoder(),
+            self.rewrite_tokens,
+            self.answer_tokens,
+            deadline=max(300.0, 2 * settings.timeout),
+        )
+        operators = load_operators(self.operators) if self.operators else builtin_operators()
+        return MutationTask(models, questions, operators, rules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MutatorOptions(ModelOptions):
+    """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
+
+    output: Path = option(
+        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Where the training lives."
+    )
+    resume: bool = option(default=False, text="Go on from the folder's checkpoint.")
+    questions: Path | None = option(
+        default=None,
+        metavar="FILE",
+        text="JSON lines with question and reference (default: 200 of ours)",
+        section="Task",
+    )
     patience: float = option(default=300.0, text="Seconds that an outage may last.", section="Models")
     use_batching: bool = option(
         "--use-batching/--no-batching",
@@ -99,11 +134,6 @@ class MutatorOptions(Running):
             raise ConfigError("--no-barrier and --no-batching exclude each other; leave one out")
         return "one-by-one" if not self.use_batching else "free" if self.no_barrier else "together"
 
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Every server, also where several are given in one word."""
-        return tuple(url.strip() for value in self.base_url for url in value.split(",") if url.strip())
-
 
 @command(
     MutatorOptions,
@@ -120,23 +150,12 @@ def train_mutator(options: MutatorOptions, rules: Rules, training: Training, giv
     settings = load({**given, "base_url": options.urls or None})
     check_cache(settings)
     questions = load_questions(options.questions) if options.questions else builtin_questions()
-    operators = load_operators(options.operators) if options.operators else builtin_operators()
-    _require("gymnasium", "stable_baselines3", "tensorboard")
+    if options.operators:
+        load_operators(options.operators)  # says at once what is wrong with it
+    require("gymnasium", "stable_baselines3", "tensorboard")
 
     def build(engines: MutationEngines) -> MutationTask:
-        samples = [Sample(item.question, "-", reference=item.reference) for item in questions]
-        check_samples(engines.judge, enumerate(samples))
-        models = Models(
-            engines.rewriter,
-            engines.target,
-            engines.grader,
-            engines.judge,
-            EndpointEncoder(engines.embedder) if engines.embedder else StaticEncoder(),
-            options.rewrite_tokens,
-            options.answer_tokens,
-            deadline=max(300.0, 2 * settings.timeout),
-        )
-        return MutationTask(models, questions, operators, rules)
+        return options.task(engines, questions, rules, settings)
 
     try:
         return _run(settings, options, training, build)
@@ -165,9 +184,8 @@ def _run(
     from plaudit.mutation.outage import OutageWatch
 
     outage = OutageWatch(options.patience)
-    roles = Roles(options.mutate_model, options.target_model, options.judge_model, options.embed_model)
     with (
-        open_engines(settings, roles, ask=asker(options.yes), observer=outage.observer) as engines,
+        open_engines(settings, options.roles, ask=asker(options.yes), observer=outage.observer) as engines,
         Stop() as stop,  # from here on, Ctrl-C ends the training and keeps what there is
         _Shown(training.steps, stop, is_shown=not options.quiet) as shown,
     ):
@@ -257,7 +275,7 @@ def _conclude(history: History, folder: Path) -> None:
     out.print(f"wrote {folder / 'report.html'}")
 
 
-def _require(*packages: str) -> None:
+def require(*packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(

@@ -87,7 +87,7 @@ def train(
             value=str(folder),
         )
     saved = load_checkpoint(folder) if resume else None
-    settings = _settings(task, training)
+    settings = settings_of(task, training)
     if saved is not None:
         check_same(saved[0].settings, settings, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def train(
         task, training.num_processes, runner=runner, one_by_one=training.pace == "one-by-one"
     )
     try:
-        model = _model(training, VectorAdapter(vector))
+        model = new_model(training, VectorAdapter(vector))
         model.set_logger(configure(str(folder / "tensorboard"), ["tensorboard"]))
         history = saved[0].history if saved else History()
         if saved is not None:
@@ -217,7 +217,8 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         return self._outage.error or causes[0]
 
 
-def _model(training: Training, env: VectorAdapter) -> PacedPPO:
+def new_model(training: Training, env: VectorAdapter) -> PacedPPO:
+    """A policy that has learned nothing yet."""
     with warnings.catch_warnings():  # the last mini-batch of a rollout may be smaller, and that is fine
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size")
         model = PacedPPO(
@@ -249,7 +250,7 @@ def _restore(
     model._last_episode_starts = np.array(state.episode_starts, dtype=bool)
 
 
-def _settings(task: MutationTask, training: Training) -> dict[str, Any]:
+def settings_of(task: MutationTask, training: Training) -> dict[str, Any]:
     """What a checkpoint holds a training to; the pace and the number of steps are free to change."""
     kept = {name: value for name, value in asdict(training).items() if name not in ("pace", "num_env_steps")}
     return {
