@@ -115,14 +115,14 @@ def test_an_error_names_the_flag_that_was_typed(facts: dict[str, Any], start: st
 
 
 @pytest.mark.parametrize("second", [["--model", "b"], ["--model=b"]])
-def test_an_option_given_twice_with_two_values_is_an_error(second: list[str]) -> None:
+def test_two_models_for_several_endpoints_are_an_error(second: list[str]) -> None:
     with pytest.raises(click.UsageError, match="--model is given as a and as b"):
         command_named("score").main(["in", "--model", "a", *second, "-o", "out"], standalone_mode=False)
 
 
-def test_an_option_may_be_repeated_with_the_same_value() -> None:
+def test_of_other_options_the_last_value_counts_so_that_scripts_can_override() -> None:
     with pytest.raises(ConfigError, match="no file"):
-        command_named("score").main(["in", "--rpm", "5", "--rpm", "5", "-o", "out"], standalone_mode=False)
+        command_named("score").main(["in", "--rpm", "0", "--rpm", "5", "-o", "out"], standalone_mode=False)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -32,6 +32,8 @@ JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_
 REQUESTS = (*SAMPLING, "headers")
 LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "cached_price", "timeout")
 """Settings that most commands take."""
+ONCE = ("model", "api_key_env", "local_model")
+"""Options that look as if each went with the --base-url before it, and hold for all. Of others the last counts."""
 JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
 
@@ -79,7 +81,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for found in self.get_params(ctx):
-            if isinstance(found, _Option) and not (found.is_flag or found.multiple or found.nargs != 1):
+            if isinstance(found, _Option) and found.name in ONCE:
                 _refuse_two_values(found, args, ctx)
         return super().parse_args(ctx, args)
 
@@ -105,7 +107,7 @@ class _Argument(click.Argument):
 
 
 def _refuse_two_values(option_: click.Option, args: Sequence[str], ctx: click.Context) -> None:
-    """An option that takes one value is given it once: by itself click takes the last."""
+    """By itself click takes the last value."""
     given = [
         word.partition("=")[2] if "=" in word else following
         for word, following in zip(args, [*args[1:], ""], strict=False)
