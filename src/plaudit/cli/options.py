@@ -33,7 +33,7 @@ REQUESTS = (*SAMPLING, "headers")
 LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "cached_price", "timeout")
 """Settings that most commands take."""
 ONCE = ("model", "api_key_env", "local_model")
-"""Options that look as if each went with the --base-url before it, and hold for all. Of others the last counts."""
+"""Options that look as if each went with the --base-url before it. Of others, the last value counts."""
 JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
 
