@@ -81,7 +81,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for found in self.get_params(ctx):
-            if isinstance(found, _Option) and found.name in ONCE:
+            if isinstance(found, _Option) and found.name in ONCE and not found.multiple:
                 _refuse_two_values(found, args, ctx)
         return super().parse_args(ctx, args)
 
