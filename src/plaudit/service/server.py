@@ -49,7 +49,7 @@ MOST_WAITING = 20_000
 MOST_CONNECTIONS = 25_000
 """Connections at a time; more are closed at once."""
 MARGIN = 1.0
-"""Seconds, or a tenth of what a client waits if that is less, by which its answer comes sooner than that."""
+"""Seconds by which an answer comes before its client stops waiting; a quarter of that wait at the most."""
 GONE = 499
 """What a request whose client has left is counted as."""
 DRAIN_WITHIN = 30.0
@@ -392,7 +392,7 @@ def _deadline(request: web.Request) -> float | None:
         seconds = float(request.headers.get("x-stainless-read-timeout", ""))
     except ValueError:
         return None
-    return seconds - min(MARGIN, seconds / 10) if 0 < seconds < 86_400 else None
+    return seconds - min(MARGIN, seconds / 4) if 0 < seconds < 86_400 else None
 
 
 def _relayed(verdict: Verdict) -> web.Response:
