@@ -315,7 +315,8 @@ def test_requests_a_minute_and_deadlines_hold_over_all_processes(crew: list[Any]
 def test_a_budget_is_one_for_all_and_outlives_the_engine(crew: list[Any]) -> None:
     with loopback() as server:
         endpoint = Endpoint(server.url, model="m", price=PRICE)
-        with SharedEngine(endpoints=[endpoint], budget=1.0, cache=None, hedge=False, share="rich") as shared:
+        options: dict[str, Any] = {"budget": 1.0, "max_tokens": 512, "cache": None, "hedge": False}
+        with SharedEngine(endpoints=[endpoint], share="rich", **options) as shared:
             ray.get([worker.take.remote(shared) for worker in crew])
             asked = [worker.score.remote(samples(10, str(place))) for place, worker in enumerate(crew)]
             verdicts = flat(ray.get(asked))
@@ -335,6 +336,7 @@ def test_a_budget_holds_though_the_engine_dies_again_and_again_in_mid_call(clust
     with loopback(INSTANT.replace(latency=latency)) as server:
         endpoint = Endpoint(server.url, model="m", price=PRICE)
         options: dict[str, Any] = {"budget": 20.0, "max_concurrent": 6, "cache": None, "hedge": False}
+        options["max_tokens"] = 512
         with SharedEngine(endpoints=[endpoint], share="mortal", **options) as shared:
             pending = shared.submit(samples(100), JUDGE)
             for sent in (4, 10, 16):

@@ -285,5 +285,5 @@ def test_no_key_and_no_endpoint_are_said_when_the_manager_is_made() -> None:
             tokenizer=Letters(),
             num_examine=0,
             compute_score=has_four,
-            length_penalty_config={"api_endpoint": "https://judge.example/v1"},
+            length_penalty_config={"api_endpoint": "https://api.openai.com/v1"},
         )
