@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from plaudit.pending import Pending
     from plaudit.policy.fingerprint import get_request_hash
     from plaudit.report.verdict_table import verdicts_to_pandas
-    from plaudit.service.client import connect
+    from plaudit.service.remote_engine import connect
     from plaudit.types import (
         Cause,
         ChatRequest,
@@ -222,7 +222,7 @@ _HOMES = {
     "plaudit.openai_manager": "AsyncOpenAIManager AsyncOpenAIWorker",
     "plaudit.pending": "Pending",
     "plaudit.policy.fingerprint": "get_request_hash",
-    "plaudit.service.client": "connect",
+    "plaudit.service.remote_engine": "connect",
     "plaudit.types": (
         "Cause ChatRequest EmbedRequest Failure GenerateRequest LikelihoodRequest Message RateHeaders "
         "Reply Request Sample Source Status TokenChoice Usage Verdict"

@@ -11,10 +11,10 @@ from journals import GOOD, JUDGE, engine
 
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.writer import JournalWriter
-from plaudit.page.routes import Page
+from plaudit.page.page_routes import Page
 from plaudit.service.access import Access
+from plaudit.service.app import Service, Shared, serving
 from plaudit.service.prometheus import Prometheus
-from plaudit.service.server import Service, Shared, serving
 
 
 def test_the_page_of_a_server_shows_what_it_has_just_judged(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from service_client import CHAT, KEY, QUESTION, Client, ScriptedClient, scripted, served
 from wire_server import Exchange, answer, good_body, reply
 
-from plaudit.service import server as service_server
+from plaudit.service import app as service_server
 
 
 async def dialogue(url: str, data: bytes) -> bytes:

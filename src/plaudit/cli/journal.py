@@ -120,14 +120,14 @@ def grep(options: GrepOptions) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatsOptions(Choice):
+class JournalStatsOptions(Choice):
     """What `plaudit journal stats` takes."""
 
     as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
 
 
-@command(StatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
-def stats(options: StatsOptions) -> None:
+@command(JournalStatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
+def stats(options: JournalStatsOptions) -> None:
     """Say what the records come to: scores by judge and step, what is missing, time, money."""
     with _opened(options.journal) as index:
         found = overview(index, options.query().rows(index))
@@ -163,7 +163,7 @@ def diff(options: DiffOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(Choice):
+class JournalExportOptions(Choice):
     """What `plaudit journal export` takes."""
 
     limit: int = option("-n", "--limit", default=0, text="Records at the most; 0: all.", section="Records")
@@ -176,8 +176,8 @@ class ExportOptions(Choice):
     )
 
 
-@command(ExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
-def export(options: ExportOptions) -> None:
+@command(JournalExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
+def export(options: JournalExportOptions) -> None:
     """Write records for other programs, as JSON lines or Parquet."""
     with _opened(options.journal) as index:
         rows = options.rows(index)

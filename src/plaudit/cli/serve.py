@@ -23,10 +23,10 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
-from plaudit.page.routes import Page
+from plaudit.page.page_routes import Page
 from plaudit.service.access import LOOPBACK, Access
+from plaudit.service.app import Service, Shared, serving
 from plaudit.service.prometheus import Prometheus
-from plaudit.service.server import Service, Shared, serving
 from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of

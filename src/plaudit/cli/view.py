@@ -17,7 +17,7 @@ from plaudit.cli.console import Console
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
-from plaudit.page.routes import ROOT, Page
+from plaudit.page.page_routes import ROOT, Page
 from plaudit.service.access import Access, Refusal
 
 HELP = (

@@ -26,7 +26,7 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult
 from plaudit.integrations.scored import Scored, sample_of
 
 
-class JudgedEnv(Env):  # type: ignore[misc, unused-ignore]
+class JudgedTinkerEnv(Env):  # type: ignore[misc, unused-ignore]
     """One question, one response. Its group builder has it judged."""
 
     def __init__(self, renderer: Any, messages: Sequence[dict[str, Any]]) -> None:
@@ -60,8 +60,8 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
     scored: Scored = field(default_factory=Scored)
     """Who judges; by default what the settings name."""
 
-    async def make_envs(self) -> Sequence[JudgedEnv]:
-        return [JudgedEnv(self.renderer, self.messages) for _ in range(self.group_size)]
+    async def make_envs(self) -> Sequence[JudgedTinkerEnv]:
+        return [JudgedTinkerEnv(self.renderer, self.messages) for _ in range(self.group_size)]
 
     async def compute_group_rewards(
         self,

@@ -4,7 +4,7 @@ A reader that wants the numbers alone leaves the texts unread: so a million verd
 
     head    mark, kind, records, sizes and checksums of both parts, checksum of the head itself
     facts   zlib: msgpack [names, rows]; a row is FACTS, in which words are places in `names`
-    texts   zlib: msgpack [Text, ...]
+    texts   zlib: msgpack [StoredText, ...]
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ FACTS = np.dtype(
 """One verdict in numbers. NaN is no score, no cost; step -1 is no step; panel 0 is no panel's question."""
 
 
-class Text(msgspec.Struct, array_like=True):
+class StoredText(msgspec.Struct, array_like=True):
     """What there is to read about one verdict."""
 
     prompt: Any = ""
@@ -100,7 +100,7 @@ class Text(msgspec.Struct, array_like=True):
     tools: Any = ()
 
 
-class Head(NamedTuple):
+class BlockHead(NamedTuple):
     """What a block says about itself."""
 
     kind: int
@@ -116,7 +116,7 @@ class Head(NamedTuple):
         return HEAD_SIZE + self.facts_bytes + self.texts_bytes
 
 
-def read_head(data: bytes) -> Head | None:
+def read_head(data: bytes) -> BlockHead | None:
     """The head at the start of these bytes; None where there is none."""
     if len(data) < HEAD_SIZE or data[:4] != MARK:
         return None
@@ -124,7 +124,7 @@ def read_head(data: bytes) -> Head | None:
     if zlib.crc32(data[: HEAD.size]) != crc:
         return None
     _, kind, *numbers = HEAD.unpack_from(data)
-    head = Head(kind, *numbers)
+    head = BlockHead(kind, *numbers)
     return head if max(head.facts_bytes, head.texts_bytes) <= MOST_BYTES else None
 
 
@@ -257,7 +257,7 @@ def shown_request(request: Request | None) -> Any:
 # -- texts ------------------------------------------------------------------------------------------------
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
-_decoder = msgspec.msgpack.Decoder(list[Text])
+_decoder = msgspec.msgpack.Decoder(list[StoredText])
 
 
 def _encode_texts(judged: Sequence[Judged], *, has_text: bool) -> bytes:
@@ -268,7 +268,7 @@ def _encode_texts(judged: Sequence[Judged], *, has_text: bool) -> bytes:
         return _encoder.encode(_plain(records))
 
 
-def read_texts(data: bytes) -> list[Text]:
+def read_texts(data: bytes) -> list[StoredText]:
     """The texts of a block of verdicts, in the order of its rows."""
     try:
         return _decoder.decode(data)
@@ -277,7 +277,7 @@ def read_texts(data: bytes) -> list[Text]:
 
 
 def _fields(one: Judged) -> tuple[Any, ...]:
-    """The fields of a Text. That a request repeats its sample costs little: the next step is compression."""
+    """The fields of a StoredText. A request that repeats its sample costs little: it is compressed."""
     sample, verdict, request = one.sample, one.verdict, one.request
     return (
         sample.prompt,

@@ -23,7 +23,7 @@ from plaudit.journal.blocks import (
     SESSION,
     VERDICTS,
     WORDS,
-    Text,
+    StoredText,
     read_facts,
     read_texts,
     unpacked,
@@ -54,7 +54,7 @@ class Record:
     id: str
     facts: dict[str, Any]
     """Numbers and words by name, as in `plaudit journal export`."""
-    text: Text
+    text: StoredText
 
     def as_json(self) -> dict[str, Any]:
         """The record as plain data: what `plaudit journal export` writes."""
@@ -110,7 +110,7 @@ class JournalIndex:
         self._places: list[_Place] = []
         self._starts = np.empty(0, np.int64)
         self._damage: dict[tuple[Path, int], Damage] = {}
-        self._texts: dict[int, list[Text]] = {}
+        self._texts: dict[int, list[StoredText]] = {}
         self._lock = threading.Lock()
         self.refresh()
 
@@ -189,12 +189,12 @@ class JournalIndex:
             facts[f"{name}_hash"] = f"{facts.pop(name):016x}"
         return facts
 
-    def text(self, row: int) -> Text:
+    def text(self, row: int) -> StoredText:
         """The texts of one verdict; empty ones where its block is damaged."""
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         texts = self._block_texts(number)
         place = row - self._places[number].first
-        return texts[place] if place < len(texts) else Text()
+        return texts[place] if place < len(texts) else StoredText()
 
     def record(self, row: int) -> Record:
         """One verdict in full."""
@@ -267,7 +267,7 @@ class JournalIndex:
             target[name] = numbers[rows[name]] if name in WORDS else rows[name]
         self._count = end
 
-    def _block_texts(self, number: int) -> list[Text]:
+    def _block_texts(self, number: int) -> list[StoredText]:
         with self._lock:
             found = self._texts.pop(number, None)
             if found is None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plaudit.errors import ConfigError
-from plaudit.journal.blocks import Text
+from plaudit.journal.blocks import StoredText
 from plaudit.journal.index import Array, JournalIndex
 
 ORDERS = ("time", "unit", "score", "step", "latency_s", "queued_s", "response_chars", "cost", "attempts")
@@ -100,7 +100,7 @@ def matcher(pattern: str) -> Any:
         raise ConfigError(f"is no pattern: {error}", setting="text", value=pattern) from None
 
 
-def words_of(text: Text) -> Iterator[str]:
+def words_of(text: StoredText) -> Iterator[str]:
     """Everything there is to read about a verdict but the request, which repeats it."""
     if isinstance(text.prompt, str):
         yield text.prompt

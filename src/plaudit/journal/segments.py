@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from plaudit.errors import JournalError
 from plaudit.files import make_private_file
-from plaudit.journal.blocks import HEAD_SIZE, MARK, Head, read_head
+from plaudit.journal.blocks import HEAD_SIZE, MARK, BlockHead, read_head
 
 try:
     import fcntl
@@ -153,7 +153,7 @@ class Located(NamedTuple):
     """A block and where it begins."""
 
     offset: int
-    head: Head
+    head: BlockHead
 
 
 class Damage(NamedTuple):

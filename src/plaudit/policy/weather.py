@@ -25,7 +25,7 @@ MOST_EXCUSES = 12.0
 
 
 @dataclass(slots=True)
-class Tally:
+class LoadTally:
     """Calls sent under more or under less load, and what became of them."""
 
     sent: float = 0.0
@@ -34,7 +34,7 @@ class Tally:
     in_runs: float = 0.0
     """Refused right after another: a limit that is used up refuses all that follow."""
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: LoadTally) -> None:
         self.sent += other.sent
         self.picked += other.picked
         self.in_runs += other.in_runs
@@ -52,7 +52,7 @@ class Weather:
         self.share = 0.0
         """Of all calls, those refused for reasons that have nothing to do with load."""
         self._peak = 0.0
-        self._less, self._more = Tally(), Tally()
+        self._less, self._more = LoadTally(), LoadTally()
         self._excuses = 0.0
         self._is_news = False
 
@@ -63,7 +63,7 @@ class Weather:
             self._estimate()
         if load * LOW > self._peak:  # what was much is little now
             self._less.add(self._more)
-            self._more = Tally()
+            self._more = LoadTally()
             self._peak = load
         self._tally(load).sent += 1.0
         self._excuses = min(self._excuses + LENIENCY * self.share, MOST_EXCUSES)
@@ -101,7 +101,7 @@ class Weather:
         """Start over: load is not what limits the calls, or no longer."""
         self.__init__()  # type: ignore[misc]
 
-    def _tally(self, load: float) -> Tally:
+    def _tally(self, load: float) -> LoadTally:
         return self._less if load < min(LOW * self._peak, self._peak - FEWER) else self._more
 
     def _estimate(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from plaudit.simulator.bucket import Bucket, Window
-from plaudit.simulator.level import Level, levels
+from plaudit.simulator.capacity_level import CapacityLevel, levels
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Hints, Queue, Rate, Reject, Scenario, SlotHints, WrongHeaders
 from plaudit.types import RateHeaders
@@ -29,7 +29,7 @@ class Gate(Protocol):
         """What the reply's headers say of the allowance left, where this server says anything."""
         ...
 
-    def change(self, level: Level) -> None:
+    def change(self, level: CapacityLevel) -> None:
         """From `level.at` on, there is another capacity."""
         ...
 
@@ -63,7 +63,7 @@ class _OpenDoor:
     def headers(self) -> None:
         return None
 
-    def change(self, level: Level) -> None:
+    def change(self, level: CapacityLevel) -> None:
         """Nothing to do: the speed changes, not the door."""
 
 
@@ -72,7 +72,7 @@ class _Turnstile:
 
     def __init__(
         self,
-        level: Level,
+        level: CapacityLevel,
         *,
         max_queue: float,
         status: int,
@@ -100,7 +100,7 @@ class _Turnstile:
     def headers(self) -> None:
         return None
 
-    def change(self, level: Level) -> None:
+    def change(self, level: CapacityLevel) -> None:
         self.slots = math.floor(level.free)
 
 
@@ -109,7 +109,7 @@ class _Meter:
 
     slots = math.inf
 
-    def __init__(self, level: Level, capacity: Rate) -> None:
+    def __init__(self, level: CapacityLevel, capacity: Rate) -> None:
         self._hints = capacity.hints
         self._told = capacity.retry_after
         self._wrong = capacity.wrong
@@ -154,7 +154,7 @@ class _Meter:
         )
         return told if self._wrong is None else _off(told, self._wrong)
 
-    def change(self, level: Level) -> None:
+    def change(self, level: CapacityLevel) -> None:
         self._requests.refill(level.at)
         self._requests.rate = level.free
 

@@ -20,8 +20,8 @@ from heapq import heappop, heappush
 
 from plaudit.simulator.ask import Ask, ask_of
 from plaudit.simulator.bucket import Bucket, Window
+from plaudit.simulator.capacity_level import CapacityLevel, levels
 from plaudit.simulator.chance import fault_of, output_tokens
-from plaudit.simulator.level import Level, levels
 from plaudit.simulator.scenario import Fault, Queue, Rate, Reject, Scenario
 from plaudit.types import Request
 
@@ -132,7 +132,7 @@ class _Slots:
     """Reject, queue and knee alike: so many at once at full speed, as the level of the moment has it."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._levels: Iterator[Level] = levels(scenario)
+        self._levels: Iterator[CapacityLevel] = levels(scenario)
         self._level = next(self._levels)
         self._next_level = next(self._levels, None)
         self._outages = _Outages(scenario)

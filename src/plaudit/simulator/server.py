@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask
+from plaudit.simulator.capacity_level import levels
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.gate import Gate, gate_for
-from plaudit.simulator.level import levels
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Fault, Knee, Scenario
 from plaudit.simulator.sharing import Sharing

@@ -14,8 +14,8 @@ from loopback import INSTANT, JUDGE, loopback, taking
 
 from plaudit.integrations.ray import SharedEngine
 from plaudit.service.access import Access
+from plaudit.service.app import Service, Shared, serving
 from plaudit.service.prometheus import Prometheus
-from plaudit.service.server import Service, Shared, serving
 
 pytestmark = pytest.mark.trainers
 QUESTION = {"model": "m", "temperature": 0, "messages": [{"role": "user", "content": "hi"}]}

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from plaudit.engine import Engine, configure
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
-from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, Turn, combine, rank_and_count, turn
+from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, RankTurn, combine, rank_and_count, turn
 from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
@@ -148,7 +148,7 @@ class BatchReward:
 
     async def _rewards(
         self,
-        place: Turn,
+        place: RankTurn,
         prompts: Sequence[Any],
         completions: Sequence[Any],
         completion_ids: Sequence[Sequence[int]] | None,

@@ -54,7 +54,7 @@ class CombinedRewards:
         return replace(whole, rows=whole.rows[self.rows], groups=whole.groups[self.rows])
 
 
-class Turn:
+class RankTurn:
     """A call's place in the order in which calls begin, which is the same on every rank."""
 
     def __init__(self, before: asyncio.Event | None) -> None:
@@ -68,13 +68,13 @@ class Turn:
 
 
 @contextmanager
-def turn() -> Iterator[Turn]:
+def turn() -> Iterator[RankTurn]:
     """Take the next place; it is free for the one after when this ends."""
     global _last_turn  # noqa: PLW0603 - ranks are a matter of the process
     before, done = _last_turn, asyncio.Event()
     _last_turn = done
     try:
-        yield Turn(before)
+        yield RankTurn(before)
     finally:
         done.set()
 
@@ -94,7 +94,7 @@ async def combine(
     verdicts: Verdicts,
     lengths: Sequence[int] | None,
     generations: int | None,
-    place: Turn,
+    place: RankTurn,
 ) -> CombinedRewards:
     """The rewards of the whole batch, the same on every rank. Each rank has to call it."""
     rank, count = rank_and_count()

@@ -14,10 +14,10 @@ from wire_server import answer, reply
 
 from plaudit import Engine
 from plaudit.config import Secret
-from plaudit.service import server as service_server
+from plaudit.service import app as service_server
 from plaudit.service.access import Access
+from plaudit.service.app import Service, Shared, serving
 from plaudit.service.prometheus import Prometheus
-from plaudit.service.server import Service, Shared, serving
 from plaudit.simulator import Fault
 
 # -- OpenAI's wire ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from plaudit.simulator.scenario import Knee, Queue, Rate, Reject, Scenario, Tena
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CapacityLevel:
     """What holds from one moment on: the server's true capacity, and what others take of it."""
 
     at: float
@@ -23,7 +23,7 @@ class Level:
         return max(0.0, self.capacity - self.load)
 
 
-def levels(scenario: Scenario) -> Iterator[Level]:
+def levels(scenario: Scenario) -> Iterator[CapacityLevel]:
     """Every level in order of time, the first at 0. Endless where a tenant comes and goes."""
     capacity, load = _capacity(scenario), 0.0
     at = 0.0
@@ -33,11 +33,11 @@ def levels(scenario: Scenario) -> Iterator[Level]:
         key=lambda change: change[0],
     ):
         if when > at:
-            yield Level(at, capacity, load)
+            yield CapacityLevel(at, capacity, load)
             at = when
         capacity = capacity if new_capacity is None else new_capacity
         load += more_load
-    yield Level(at, capacity, load)
+    yield CapacityLevel(at, capacity, load)
 
 
 def _capacity(scenario: Scenario) -> float:

@@ -29,7 +29,7 @@ from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.scale import unit_score
-from plaudit.page.routes import Page
+from plaudit.page.page_routes import Page
 from plaudit.pending import Pending
 from plaudit.service import relay, rewards
 from plaudit.service.access import Access

@@ -16,9 +16,9 @@ from wire_server import Exchange, WireServer, answer, hang_up
 import plaudit
 from plaudit import Cause, ConfigError, EngineClosed, Pairwise, Status, Yes
 from plaudit.config import Secret
-from plaudit.service import client as service_client
+from plaudit.service import remote_engine as service_client
 from plaudit.service.access import Access
-from plaudit.service.client import RemoteEngine
+from plaudit.service.remote_engine import RemoteEngine
 
 TOKEN = "correct-horse-battery"
 

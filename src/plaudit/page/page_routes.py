@@ -23,7 +23,7 @@ from aiohttp import web
 from plaudit.errors import ConfigError
 from plaudit.journal.index import Array, JournalIndex
 from plaudit.journal.query import Query, overview
-from plaudit.page.live import news
+from plaudit.page.live_numbers import news
 
 ROOT = "/page/"
 FILES = {
