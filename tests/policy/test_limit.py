@@ -184,6 +184,15 @@ def test_where_more_are_under_way_than_when_it_refused_it_was_not_for_load() -> 
     assert limit.limit == 64
 
 
+def test_refusals_with_one_call_under_way_and_then_with_two_do_not_make_a_capacity_of_one() -> None:
+    wavering, steady = ConcurrencyLimit(LimitConfig(start=64)), ConcurrencyLimit(LimitConfig(start=64))
+    for n in range(40):
+        for limit, accepted in ((wavering, 1 + n % 2), (steady, 1)):
+            burst(limit, sent_at=float(n), accepted=accepted, refused=6, order=100 * n)
+    assert wavering.grow(now=40.0, accepted=1) < 40.5  # asked again soon
+    assert steady.grow(now=40.0, accepted=1) > 60.0
+
+
 def test_a_few_refusals_over_and_over_never_lift_it_above_where_it_was() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=12, is_known=True))
     now = 0.0

@@ -32,6 +32,8 @@ SLOW = 1.35
 """How many times as long calls may take on a higher level before the best is looked for below it."""
 FAR_MORE = 1.5
 """How many times as many calls as it was seen to answer may be why it answers none."""
+FEW = 8
+"""Calls under way from which on one more or less may be a matter of the moment."""
 SOLID = 5
 """Refusals at the same moment that make sure where the capacity ends."""
 
@@ -240,7 +242,8 @@ class ConcurrencyLimit:
 
     def _begin_cut(self, now: float, accepted: int, *, refuse_time: float) -> None:
         self._note_rise(now, accepted)
-        if abs(accepted - self._height) <= max(1.0, 0.05 * self._height):
+        # Of a few calls each counts: refused with one under way, then with two, it has no capacity of one.
+        if abs(accepted - self._height) <= max(self._height >= FEW, 0.05 * self._height):
             self._confirmations += 1
             self._highest = self.limit
             self._is_weak &= not self._before.refuses
