@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +44,3 @@ def test_where_a_framework_can_leave_a_row_out_it_moves_no_other(benchmark: Any,
         found = benchmark.measure(framework, framework.fill, lost, framework.formula)
         assert found.failed == 0.0
         assert found.shift == pytest.approx(0.0, abs=1e-9)
-
-
-@pytest.mark.trainers
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["verl", "trl"])
-def test_the_frameworks_own_code_gives_what_its_formula_does(benchmark: Any, name: str) -> None:
-    frameworks = [one for one in benchmark.FRAMEWORKS if one.own is getattr(benchmark, name)]
-    assert frameworks
-    for framework in frameworks:
-        rows = [None if row == 4 else value for row, value in enumerate(benchmark.REWARDS)]
-        given = framework.fill(rows)
-        found = framework.own(given)
-        assert not any(map(math.isnan, found))
-        assert found == pytest.approx(framework.formula(given), abs=1e-4)

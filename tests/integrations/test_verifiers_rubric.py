@@ -56,4 +56,4 @@ def test_a_group_is_scored_together_and_a_missing_verdict_is_its_mean() -> None:
     assert [one["reward"] for one in states] == pytest.approx([1.6, 1.2, 0.8, 1.2])
     assert [one["judge_valid"] for one in states] == [True, False, True, True]
     assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters."))
-    assert "Let me see." not in judge.asked[0]
+    assert "Let me see." in judge.asked[0]  # the whole trajectory, turn by turn
