@@ -182,6 +182,12 @@ def work_of(seed: int) -> float:
     return 0.2 + 0.8 * Random(seed).random() ** 2
 
 
+def serving(folder: str, target: str) -> tuple[list[str], dict[str, str]]:
+    """The command that serves what is at a URL, and the variables it runs with."""
+    where = ["--port", "0", "--base-url", target, "--model", "m", "--quiet"]
+    return [sys.executable, "-m", "plaudit", "serve", *where], {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
+
+
 def jobs() -> None:
     """Eight jobs through one server, and with a client each that backs off like OpenAI's."""
     work = [work_of(seed) for seed in range(JOBS * REQUESTS)]
@@ -191,20 +197,8 @@ def jobs() -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         target, _ = stack.enter_context(process(*here, "upstream", "--slots", str(SLOTS)))
-        serve = [
-            sys.executable,
-            "-m",
-            "plaudit",
-            "serve",
-            "--port",
-            "0",
-            "--base-url",
-            target,
-            "--model",
-            "m",
-        ]
-        home = {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
-        url, _ = stack.enter_context(process(*serve, "--cache", "off", "--quiet", **home))
+        serve, home = serving(folder, target)
+        url, _ = stack.enter_context(process(*serve, "--cache", "off", **home))
         for name, at in (("one plaudit serve", url), ("a client each, backing off", target)):
             seconds, shares, failed = asyncio.run(run_jobs(at))
             rows.append(
@@ -273,20 +267,8 @@ def soak(requests: int) -> None:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         target, _ = stack.enter_context(process(sys.executable, __file__, "upstream", "--faults", "0.1"))
-        serve = [
-            sys.executable,
-            "-m",
-            "plaudit",
-            "serve",
-            "--port",
-            "0",
-            "--base-url",
-            target,
-            "--model",
-            "m",
-        ]
-        home = {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
-        url, server = stack.enter_context(process(*serve, "--quiet", **home))
+        serve, home = serving(folder, target)
+        url, server = stack.enter_context(process(*serve, **home))
         for part in range(10):
             failed = asyncio.run(_soak_part(url, range(part * requests // 10, (part + 1) * requests // 10)))
             memory = server.memory_info().rss / 1e6
@@ -375,20 +357,7 @@ def overhead(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         target, _ = stack.enter_context(process(*here, "upstream"))
-        serve = [
-            sys.executable,
-            "-m",
-            "plaudit",
-            "serve",
-            "--port",
-            "0",
-            "--base-url",
-            target,
-            "--model",
-            "m",
-            "--quiet",
-        ]
-        home = {"PLAUDIT_HOME": str(folder), "OPENAI_API_KEY": "x"}
+        serve, home = serving(str(folder), target)
         servers: dict[str, tuple[str, psutil.Process | None]] = {
             "upstream alone": (target, None),
             "bare pass-through": stack.enter_context(process(*here, "bare", "--url", target)),

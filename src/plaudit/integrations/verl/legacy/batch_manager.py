@@ -11,7 +11,7 @@ extra_infos=) gives a list of numbers or dictionaries. Each of extra_infos has `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow
@@ -22,7 +22,14 @@ from plaudit.integrations.verl.legacy.batch_rules import (
     is_verls_own,
     ruling_of,
 )
-from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, Task
+from plaudit.integrations.verl.legacy.handover import (
+    BatchScorer,
+    Collect,
+    Earned,
+    Handover,
+    Task,
+    TwoCallManager,
+)
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.integrations.verl.legacy.length_penalty_manager import LengthReward
 from plaudit.judges.base import Judge, Panel
@@ -35,7 +42,7 @@ SCORE = "score"
 OWN_OPTIONS = ("use_async_io", "time_limit", "on_failure", "max_failure_rate")
 
 
-class BatchRewardManager:
+class BatchRewardManager(TwoCallManager):
     """Rewards a batch in one go. What has no score gets the mean of its group: no advantage."""
 
     def __init__(
@@ -78,7 +85,7 @@ class BatchRewardManager:
                 f"{next(iter(reward_kwargs))!r} is for a compute_score of yours, and there is none; "
                 "give custom_reward_function.path, or leave it out"
             )
-        self._scorer: _Scorer
+        self._scorer: BatchScorer
         if judge is not None:
             self._scorer = LengthReward(config)
         elif compute_score is not None and has_function:
@@ -88,31 +95,6 @@ class BatchRewardManager:
         self._handover = Handover(
             tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=config.use_async_io
         )
-
-    def __call__(self, data: Any, return_dict: bool = False) -> Any:
-        """The rewards of a DataProto; of the one that was submitted, without asking again."""
-        return self._handover.reward(data, return_dict)
-
-    def submit(self, data: Any) -> None:
-        """Begin to score a DataProto, and return at once."""
-        self._handover.submit(data)
-
-    def collect(self, return_dict: bool = False) -> Any:
-        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
-        return self._handover.collect(return_dict)
-
-    def shutdown_workers(self) -> None:
-        """Free what is running; the next batch starts it anew."""
-        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
-        self._scorer.shutdown()
-
-
-class _Scorer(Protocol):
-    """Sends batches off."""
-
-    def send(self, rows: Sequence[BatchRow]) -> Collect: ...
-
-    def shutdown(self) -> None: ...
 
 
 class _ByPlaudit:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow, read_row
@@ -176,6 +176,38 @@ class Handover:
         if self._sent is not None:
             raise TypeError("a batch is under way, and stays in this process; collect() it before pickling")
         return self.__dict__
+
+
+class BatchScorer(Protocol):
+    """Sends batches off."""
+
+    def send(self, rows: Sequence[BatchRow]) -> Collect: ...
+
+    def shutdown(self) -> None: ...
+
+
+class TwoCallManager:
+    """A manager as trainers call it, in one call or in two. A subclass makes its scorer and handover."""
+
+    _scorer: BatchScorer
+    _handover: Handover
+
+    def __call__(self, data: Any, return_dict: bool = False) -> Any:
+        """The rewards of a DataProto; of the one that was submitted, without asking again."""
+        return self._handover.reward(data, return_dict)
+
+    def submit(self, data: Any) -> None:
+        """Begin to score a DataProto, and return at once."""
+        self._handover.submit(data)
+
+    def collect(self, return_dict: bool = False) -> Any:
+        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
+        return self._handover.collect(return_dict)
+
+    def shutdown_workers(self) -> None:
+        """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
+        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
+        self._scorer.shutdown()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import JUDGE, RULE, GroupMember, extra_info
 from plaudit.integrations.verl.legacy.batch_rules import BatchRules, ComputeScore, Ruling
-from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover
+from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, TwoCallManager
 from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.rewards import RewardRow
@@ -121,7 +121,7 @@ def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
     return Earned(reward.reward, {**info, **one.ruling.extra})
 
 
-class LengthPenaltyRewardManager:
+class LengthPenaltyRewardManager(TwoCallManager):
     """Rewards a batch by group. Its workers start with the first batch, and stop when it is dropped."""
 
     def __init__(
@@ -132,35 +132,21 @@ class LengthPenaltyRewardManager:
         reward_fn_key: str = "data_source",
         length_penalty_config: LengthPenaltyConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        """
-        num_examine             how many rows of each data source are printed
-        compute_score           the rule; None: verl's own
-        reward_fn_key           the column that names the data source
-        length_penalty_config   a LengthPenaltyConfig, or its fields as a table of verl's configuration
+        """Nothing is asked before the first batch.
+
+        Args:
+            tokenizer: verl's.
+            num_examine: How many rows of each data source are printed.
+            compute_score: The rule; None: verl's own.
+            reward_fn_key: The column that names the data source.
+            length_penalty_config: A LengthPenaltyConfig, or its fields as a table of verl's configuration.
         """
         self.config = LengthPenaltyConfig.of(length_penalty_config)
-        self._reward = LengthReward(self.config, compute_score)
+        self._scorer: LengthReward = LengthReward(self.config, compute_score)
         self._handover = Handover(
-            tokenizer, num_examine, reward_fn_key, self._reward.send, use_async_io=self.config.use_async_io
+            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=self.config.use_async_io
         )
-
-    def __call__(self, data: Any, return_dict: bool = False) -> Any:
-        """The rewards of a DataProto; of the one that was submitted, without asking again."""
-        return self._handover.reward(data, return_dict)
-
-    def submit(self, data: Any) -> None:
-        """Hand a DataProto to the judge and return at once."""
-        self._handover.submit(data)
-
-    def collect(self, return_dict: bool = False) -> Any:
-        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
-        return self._handover.collect(return_dict)
 
     def start_workers(self) -> None:
         """Start now what the first batch starts otherwise. Safe to call twice."""
-        self._reward.start()
-
-    def shutdown_workers(self) -> None:
-        """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
-        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
-        self._reward.shutdown()
+        self._scorer.start()
