@@ -138,11 +138,11 @@ def start(script: str, *arguments: str | Path) -> tuple[subprocess.Popen[str], l
 
 
 SERVE = """
-import sys, time
+import signal, sys
 from plaudit.local.local_server import LocalServer
 with LocalServer(sys.argv[1]) as server:
     print(server.pid, flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 
@@ -157,7 +157,7 @@ def test_it_dies_with_its_parent(tiny: Path, how: signal.Signals) -> None:
 
 
 FORK = """
-import os, sys, time
+import os, signal, sys
 from plaudit.local.local_server import LocalServer
 server = LocalServer(sys.argv[1]).__enter__()
 forked = os.fork()
@@ -165,7 +165,7 @@ if forked:
     print(server.pid, forked, flush=True)
 elif sys.argv[2] == "closes":
     server.close()
-time.sleep(60)
+signal.pause()
 """
 
 
@@ -195,7 +195,7 @@ def interrupt():
 
 threading.Thread(target=interrupt).start()
 with LocalServer(sys.argv[1]):
-    time.sleep(60)
+    signal.pause()
 """
 
 
