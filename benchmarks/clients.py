@@ -37,6 +37,7 @@ from plaudit import Endpoint, Engine
 from plaudit.transports.openai import OpenAI
 
 KEY = "none"
+ROOT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
@@ -453,18 +454,19 @@ def run_client(
     rpm: float = 1500.0,
     warm_up: int = 0,
     warm_up_url: str | None = None,
+    tree: Path = ROOT,
 ) -> Ran:
-    """Run a client in a process of its own, with an empty home, and wait for it."""
-    command = [sys.executable, __file__, name, "--samples", str(count), "--at-once", str(at_once)]
+    """Run a client in a process of its own, with an empty home, and wait for it; `tree` says whose."""
+    script = str(tree / "benchmarks" / "clients.py")
+    command = [sys.executable, script, name, "--samples", str(count), "--at-once", str(at_once)]
     command += ["--speed", str(speed), "--rpm", str(rpm), "--warm-up", str(warm_up)]
     for url in urls:
         command += ["--url", url]
     if warm_up_url is not None:
         command += ["--warm-up-url", warm_up_url]
     with tempfile.TemporaryDirectory(prefix="plaudit-bench-") as home:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, env=os.environ | {"PLAUDIT_HOME": home}, check=True
-        )
+        environment = os.environ | {"PLAUDIT_HOME": home, "PYTHONPATH": str(tree / "src")}
+        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=True)
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=Ran)
 
 

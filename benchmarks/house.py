@@ -273,7 +273,7 @@ def _spread(numbers: list[int]) -> str:
     return f"{statistics.median(ordered):.0f} / {ordered[int(len(ordered) * 0.95)]} / {ordered[-1]}"
 
 
-def _checkout(commit: str, folder: Path) -> Path:
+def checkout(commit: str, folder: Path) -> Path:
     """The tree as of a commit, unpacked into a folder."""
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=BytesIO(packed)) as archive:
@@ -293,7 +293,7 @@ def main() -> int:
     report = now.report()
     if options.against:
         with tempfile.TemporaryDirectory() as folder:
-            before = House(_checkout(options.against, Path(folder))).report()
+            before = House(checkout(options.against, Path(folder))).report()
         rows = [[what, before[what], value] for what, value in report.items()]
         show("The source tree", ["", options.against, "now"], rows)
     else:
