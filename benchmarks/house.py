@@ -97,7 +97,7 @@ class House:
             node.name
             for module in self.modules
             for node in module.tree.body
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+            if isinstance(node, ast.ClassDef)
         )
         return sorted(f"{name} x{count}" for name, count in names.items() if count > 1)
 

@@ -52,6 +52,17 @@ def test_for_the_command_line(server: Loopback, resolutions: list[Settings], tmp
     assert len(resolutions) == 1
 
 
+def test_for_a_comparison_of_two_models(
+    server: Loopback, resolutions: list[Settings], tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"prompt": "1 + 1?", "chosen": "2", "rejected": "3"}\n', encoding="utf-8")
+    arguments = ["audit", "compare", str(pairs), "--model", "small", "--model", "large", "--quiet"]
+    ran = CliRunner().invoke(app, [*arguments, "--base-url", server.url])
+    assert ran.exit_code == 0, ran.output
+    assert len(resolutions) == 1
+
+
 def test_for_an_engine(server: Loopback, resolutions: list[Settings]) -> None:
     with Engine(server.url, model="m", cache=None) as engine:
         engine.score(samples(3), JUDGE)

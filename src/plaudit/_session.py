@@ -59,7 +59,7 @@ class Session:
     """The callers' end. Ended by `close`, or once neither the engine nor a batch refers to it."""
 
     def __init__(self, plan: Plan) -> None:
-        work = _Work(plan)
+        work = _EngineWork(plan)
         self._thread = LoopThread()
         self._work = work
         weakref.finalize(self, self._thread.end, work.close, within=0.0).atexit = False
@@ -90,7 +90,7 @@ class Session:
             log.warning("the engine did not stop within %g s; its thread is left behind", CLOSE_WITHIN)
 
 
-class _Work:
+class _EngineWork:
     """What runs on the thread. It holds no reference to the session, which would never be freed then."""
 
     def __init__(self, plan: Plan) -> None:

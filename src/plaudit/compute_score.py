@@ -62,7 +62,7 @@ def compute_score(
         ConfigError: there is no judge, or an argument makes no sense.
         BatchFailed: too many verdicts are missing; those that arrived are stored.
     """
-    asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
+    asked = _Arguments(call, details, response, ground_truth, dataset_name, extra_info)
     scoring = _current()
     if asked.is_batch:
         limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
@@ -83,7 +83,7 @@ async def acompute_score(
     **call: Any,
 ) -> Any:
     """compute_score for callers with an event loop, which stays free meanwhile."""
-    asked = _Call(call, details, response, ground_truth, dataset_name, extra_info)
+    asked = _Arguments(call, details, response, ground_truth, dataset_name, extra_info)
     scoring = _current()
     if asked.is_batch:
         limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
@@ -93,7 +93,7 @@ async def acompute_score(
     return asked.result(score, score.row)
 
 
-class _Call:
+class _Arguments:
     """What a caller asked for, whichever way it was said."""
 
     def __init__(self, call: dict[str, Any], details: bool | None, response: str | None, *rest: Any) -> None:

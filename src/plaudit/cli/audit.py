@@ -75,7 +75,7 @@ class ProbeOptions(AuditOptions):
 )
 def probe(options: ProbeOptions, given: Given) -> int:
     """Try over 200 attacks on a judge: can it be talked into a score for a wrong answer?"""
-    with _opened(given, options) as asked:
+    with _opened(load(given), options) as asked:
         plan = Probe(
             asked.judge,
             per_family=options.per_family,
@@ -106,7 +106,7 @@ class CalibrateOptions(AuditOptions):
 )
 def calibrate_(options: CalibrateOptions, given: Given) -> int:
     """Compare a judge with labelled pairs, with itself, and with mere length and format."""
-    with _opened(given, options) as asked:
+    with _opened(load(given), options) as asked:
         pairs = read_pairs(_read(options.file), str(options.file))
         samples = samples_of(pairs)
         verdicts = asked.verdicts(samples)
@@ -142,9 +142,11 @@ def compare_(options: CompareOptions, given: Given) -> int:
     if len(set(judges)) == len(set(models)) == 1:
         raise ConfigError("compare needs two judges: give --judge twice, or --model twice")
     pairs = read_pairs(_read(options.file), str(options.file))
+    settings = load({**given, "judge": judges[0], "model": models[0]})
     contenders = []
     for judge, model in zip(judges, models, strict=True):
-        with _opened({**given, "judge": judge, "model": model}, options) as asked:
+        own = replace(settings, judge=judge or settings.judge, model=model or settings.model)
+        with _opened(own, options) as asked:
             verdicts = asked.verdicts(samples_of(pairs))
         name = _name(judge, model, with_model=len(set(models)) > 1)
         contenders.append(Contender(name, scale_of(asked.judge), verdicts))
@@ -196,8 +198,7 @@ class _AskedJudge:
 
 
 @contextlib.contextmanager
-def _opened(given: Given, options: AuditOptions) -> Iterator[_AskedJudge]:
-    settings = load(given)
+def _opened(settings: Settings, options: AuditOptions) -> Iterator[_AskedJudge]:
     check_cache(settings)
     judge = judge_of(settings, is_embedded=not settings.base_url)
     with open_endpoints(settings, ask=asker(options.yes)) as ready:

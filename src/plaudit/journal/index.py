@@ -66,7 +66,7 @@ class Record:
         return {"id": self.id, **self.facts, **text, "serves": list(self.text.serves)}
 
 
-class _Place(NamedTuple):
+class _IndexedBlock(NamedTuple):
     segment: Segment
     block: Located
     first: int
@@ -107,7 +107,7 @@ class JournalIndex:
         self._rows = np.empty(0, FACTS_WIDE)
         self._count = 0
         self._segments: dict[int, Segment] = {}
-        self._places: list[_Place] = []
+        self._places: list[_IndexedBlock] = []
         self._starts = np.empty(0, np.int64)
         self._damage: dict[tuple[Path, int], Damage] = {}
         self._texts: dict[int, list[StoredText]] = {}
@@ -240,7 +240,7 @@ class JournalIndex:
         if found.head.kind == VERDICTS:
             names, rows = read_facts(facts)
             if rows.size:
-                self._places.append(_Place(segment, found, self._count))
+                self._places.append(_IndexedBlock(segment, found, self._count))
                 self._add(names, rows)
         elif found.head.kind == SESSION:
             try:

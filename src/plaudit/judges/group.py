@@ -69,7 +69,7 @@ class Group(Panel):
     sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
-    _call: _Call = field(init=False, repr=False, compare=False)
+    _call: _GroupCall = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         criteria = checked_text(
@@ -106,7 +106,7 @@ class Group(Panel):
             sampling=self.sampling,
             view=self.view,
         )
-        own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _Call(made, scale)}
+        own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _GroupCall(made, scale)}
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -190,7 +190,7 @@ _reasons = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
-class _Call(Judge):
+class _GroupCall(Judge):
     """The plain judge behind a group judge: several responses in, their scores by id out."""
 
     prompt: Prompt

@@ -195,7 +195,7 @@ _OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})"), 
 _BLANK_LINES = re.compile(r"\n\s++")
 
 
-class _Place(NamedTuple):
+class _FoundAt(NamedTuple):
     """A verdict object, and where it stands."""
 
     found: Found
@@ -226,7 +226,7 @@ def _searched(text: str, reply: Reply, key: str, judged: str) -> Found | None:
     return found
 
 
-def _places(text: str, key: str, judged: str) -> Iterator[_Place]:
+def _places(text: str, key: str, judged: str) -> Iterator[_FoundAt]:
     """Where the verdict stands, once or more often. Raises UnreadableVerdict where there are two of them."""
     known: Found | None = None
     raw_known = ""
@@ -238,7 +238,7 @@ def _places(text: str, key: str, judged: str) -> Iterator[_Place]:
         depth += gap.count("{") - gap.count("}")
         if raw == raw_known:
             assert known is not None
-            yield _Place(known, match.start(), end)
+            yield _FoundAt(known, match.start(), end)
             continue
         if (found := _decode(raw, key)) is None:
             continue
@@ -254,7 +254,7 @@ def _places(text: str, key: str, judged: str) -> Iterator[_Place]:
                 raise UnreadableVerdict("the verdict is one of a list")
             start, end = start - len(gap) + gap.rindex("["), closing.end()
         known, raw_known = found, raw
-        yield _Place(found, start, end)
+        yield _FoundAt(found, start, end)
 
 
 _CLOSING = re.compile(r"\s*+\]")

@@ -28,7 +28,7 @@ def panel_batch(
     return batch
 
 
-class _Place(NamedTuple):
+class _Awaited(NamedTuple):
     """Where one verdict that a sample needs will appear."""
 
     judge: int
@@ -41,7 +41,7 @@ class _Questions:
     """Which questions each sample waits for."""
 
     def __init__(self, batch: Batch, panel: Panel) -> None:
-        self.places: list[list[_Place]] = [[] for _ in batch.samples]
+        self.places: list[list[_Awaited]] = [[] for _ in batch.samples]
         self._batch = batch
         self._panel = panel
         self._asked: list[list[Question]] = []
@@ -62,7 +62,7 @@ class _Questions:
             self._asked.append([])
         questions = self._asked[number]
         for index in question.serves:
-            place = _Place(number, len(questions), is_payer=index == question.serves[0])
+            place = _Awaited(number, len(questions), is_payer=index == question.serves[0])
             self.places[index].append(place)
         questions.append(question)
 

@@ -12,7 +12,7 @@ import msgspec
 from plaudit.types import Source, Status, Verdict
 
 
-class _Usage(msgspec.Struct, omit_defaults=True):
+class _StoredUsage(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int
     completion_tokens: int
     cost: float  # what it cost once is not paid again
@@ -26,7 +26,7 @@ class _Record(msgspec.Struct, omit_defaults=True):
     score: float
     status: Status
     source: Source
-    usage: _Usage
+    usage: _StoredUsage
     reason: str = ""
     model: str = ""
     took_s: float = 0.0
@@ -46,7 +46,7 @@ def encode(verdict: Verdict) -> bytes:
         score=verdict.score,
         status=Status.OK,
         source=Source.CACHE,
-        usage=_Usage(
+        usage=_StoredUsage(
             usage.prompt_tokens, usage.completion_tokens, 0.0, usage.cached_tokens, usage.reasoning_tokens
         ),
         reason=verdict.reason,

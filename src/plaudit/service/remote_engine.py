@@ -92,7 +92,7 @@ class RemoteEngine(BaseEngine):
         connection = self._connected()
         if rows:
             connection.start(
-                batch, [_Part(described, rows, start, size) for start in range(0, len(rows), size)]
+                batch, [_RowChunk(described, rows, start, size) for start in range(0, len(rows), size)]
             )
         return Pending(batch, connection)
 
@@ -116,7 +116,7 @@ class RemoteEngine(BaseEngine):
         return self._connection
 
 
-class _Part:
+class _RowChunk:
     """Samples of one batch that travel in one request."""
 
     def __init__(self, judge: dict[str, Any], rows: Sequence[msgspec.Raw], start: int, size: int) -> None:
@@ -139,7 +139,7 @@ class _Connection:
 
     def __init__(self, url: str, token: Secret | None) -> None:
         self._thread = LoopThread("plaudit-client")
-        self._work = _Work(url, token)
+        self._work = _RemoteWork(url, token)
         weakref.finalize(self, self._thread.end, self._work.close, within=0.0).atexit = False
 
     @property
@@ -150,7 +150,7 @@ class _Connection:
     def is_current(self) -> bool:
         return self._thread.is_current
 
-    def start(self, batch: Batch, parts: list[_Part]) -> None:
+    def start(self, batch: Batch, parts: list[_RowChunk]) -> None:
         self._thread.post(functools.partial(self._work.start, batch, parts))
 
     def expire(self, batch: Batch) -> None:
@@ -163,7 +163,7 @@ class _Connection:
         self._thread.end(self._work.close, within=CLOSE_WITHIN)
 
 
-class _Work:
+class _RemoteWork:
     """What runs on the thread."""
 
     def __init__(self, url: str, token: Secret | None) -> None:
@@ -174,7 +174,7 @@ class _Work:
         self._running: set[asyncio.Task[None]] = set()
         """Kept here until they are done: those of a batch that has all its verdicts read to the end."""
 
-    def start(self, batch: Batch, parts: list[_Part]) -> None:
+    def start(self, batch: Batch, parts: list[_RowChunk]) -> None:
         loop = asyncio.get_running_loop()
         tasks = self._tasks[batch] = [loop.create_task(self._score(batch, part)) for part in parts]
         for task in tasks:
@@ -203,7 +203,7 @@ class _Work:
         if self._session is not None:
             await self._session.close()
 
-    async def _score(self, batch: Batch, part: _Part) -> None:
+    async def _score(self, batch: Batch, part: _RowChunk) -> None:
         """Send one request until each of its samples has a verdict, or the server says that it will not."""
         began = asyncio.get_running_loop().time()
         trouble = ""
@@ -263,7 +263,7 @@ async def _lines(content: aiohttp.StreamReader) -> Any:
             yield line
 
 
-class _Usage(msgspec.Struct):
+class _ServiceUsage(msgspec.Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
@@ -282,7 +282,7 @@ class _Line(msgspec.Struct):
     source: Source = Source.CALL
     attempts: int = 0
     latency_s: float = 0.0
-    usage: _Usage = msgspec.field(default_factory=_Usage)
+    usage: _ServiceUsage = msgspec.field(default_factory=_ServiceUsage)
     parts: dict[str, float] = {}
 
     def verdict(self) -> Verdict:

@@ -63,7 +63,7 @@ def draw(number: int) -> Drawn:
     calm = Scenario(seed=number, latency=latency, capacity=capacity)
     if chance.random() < NO_WEATHER:
         return Drawn(number, about, calm)
-    place = _Place(size, mean, _last_start(calm))
+    place = _ServerFacts(size, mean, _last_start(calm))
     while True:
         scenario, parts = calm, [about]
         for weather in _weather(chance):
@@ -74,7 +74,7 @@ def draw(number: int) -> Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ServerFacts:
     """What weather has to know of the server it falls on."""
 
     size: float
@@ -226,7 +226,7 @@ def _manner(fault: Fault) -> str:
     return text if fault.retry_after is None else f"{text} (Retry-After: {fault.retry_after:g})"
 
 
-def _outages(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _outages(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     every = _between(chance, 3, 30)
     length = round(min(every * chance.uniform(0.05, 0.4), 5.0), 2)
     start = round(chance.uniform(0.0, every - length), 2)
@@ -237,13 +237,13 @@ def _outages(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, s
     )
 
 
-def _long_outage(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
+def _long_outage(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
     start, length = round(place.last_start * chance.uniform(0.0, 0.7), 2), _between(chance, 5, 60)
     fault = replace(_away(chance), during=(start, start + length))
     return _with_fault(scenario, fault), f"{_manner(fault)} for {length:g} s from {start:g} s"
 
 
-def _rolling_restart(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
+def _rolling_restart(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
     """One backend of a few is away, with its share of the capacity and of the requests, sent blindly."""
     backends = chance.choice((2, 3, 3, 4))
     length = _between(chance, 1, 10)
@@ -257,7 +257,7 @@ def _rolling_restart(chance: Random, scenario: Scenario, place: _Place) -> tuple
     )
 
 
-def _random_429(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _random_429(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault(
         "error",
         _between(chance, 0.01, 0.2),
@@ -268,7 +268,7 @@ def _random_429(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario
     return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
 
 
-def _random_5xx(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _random_5xx(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault(
         "error",
         _between(chance, 0.01, 0.2),
@@ -279,12 +279,12 @@ def _random_5xx(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario
     return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
 
 
-def _hangs(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _hangs(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault("hang", _between(chance, 0.001, 0.01))
     return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% hang"
 
 
-def _slow_calls(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _slow_calls(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault("slow", _between(chance, 0.002, 0.02), factor=_between(chance, 4, 25))
     return (
         _with_fault(scenario, fault),
@@ -292,14 +292,14 @@ def _slow_calls(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario
     )
 
 
-def _broken_replies(chance: Random, scenario: Scenario, _: _Place) -> tuple[Scenario, str]:
+def _broken_replies(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     kinds: tuple[FaultKind, ...] = ("reset", "cut", "bad_json", "html", "babble")
     faults = [Fault(kind, _between(chance, 0.002, 0.02)) for kind in chance.sample(kinds, 2)]
     changed = scenario.replace(faults=(*scenario.faults, *faults))
     return changed, " and ".join(f"{100 * fault.probability:.3g}% {fault.kind}" for fault in faults)
 
 
-def _changes(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
+def _changes(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
     """More capacity or less; but not less where a batch fits in at once, for the ideal would never notice."""
     span, least = (place.last_start, 0.25) if place.last_start > place.mean else (place.mean, 1.0)
     times = sorted(round(span * chance.uniform(0.0, 0.8), 2) for _ in range(chance.choice((1, 1, 2, 3))))
@@ -309,7 +309,7 @@ def _changes(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenari
     return scenario.replace(schedule=schedule), f"capacity {text}"
 
 
-def _neighbour(chance: Random, scenario: Scenario, place: _Place) -> tuple[Scenario, str]:
+def _neighbour(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
     load = max(1.0, math.floor(place.size * chance.uniform(0.1, 0.6)))
     comes_and_goes = chance.random() < 0.7
     on, off = (_between(chance, 1, 20), _between(chance, 1, 20)) if comes_and_goes else (None, 0.0)
@@ -328,7 +328,7 @@ def _weather(chance: Random) -> list[_Weather]:
     return found
 
 
-_Weather = Callable[[Random, Scenario, _Place], tuple[Scenario, str]]
+_Weather = Callable[[Random, Scenario, _ServerFacts], tuple[Scenario, str]]
 _WEATHER: tuple[_Weather, ...] = (
     _outages,
     _long_outage,

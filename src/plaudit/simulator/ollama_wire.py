@@ -15,7 +15,7 @@ CREATED = "2023-11-14T22:13:20Z"
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Message(Struct):
+class _OllamaMessage(Struct):
     role: str
     content: str = ""
 
@@ -28,7 +28,7 @@ class OllamaChatBody(Struct):
     """POST /api/chat. Ollama streams unless told otherwise."""
 
     model: str
-    messages: list[_Message] = []
+    messages: list[_OllamaMessage] = []
     stream: bool = True
     format: dict[str, Any] | str | None = None
     options: _Options = _Options()

@@ -15,20 +15,20 @@ CREATED = 1_700_000_000
 """The moment every reply claims to be from: the same request gets the same bytes."""
 
 
-class _Part(Struct):
+class _MessagePart(Struct):
     text: str = ""
 
 
-class _Message(Struct):
+class _ChatMessage(Struct):
     role: str
-    content: str | list[_Part] | None = None
+    content: str | list[_MessagePart] | None = None
 
 
 class ChatBody(Struct):
     """POST /v1/chat/completions, as far as the answer depends on it."""
 
     model: str
-    messages: list[_Message]
+    messages: list[_ChatMessage]
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     response_format: dict[str, Any] | None = None
@@ -76,14 +76,14 @@ class ResponsesBody(Struct):
     """POST /v1/responses."""
 
     model: str
-    input: str | list[_Message]
+    input: str | list[_ChatMessage]
     instructions: str | None = None
     max_output_tokens: int | None = None
     stream: bool | None = None
 
     def ask(self) -> Ask:
         texts = ["system", self.instructions] if self.instructions else []
-        turns = [_Message("user", self.input)] if isinstance(self.input, str) else self.input
+        turns = [_ChatMessage("user", self.input)] if isinstance(self.input, str) else self.input
         for turn in turns:
             texts += (turn.role, _text_of(turn.content))
         return Ask("chat", self.model, tuple(texts), max_tokens=self.max_output_tokens)
@@ -230,7 +230,7 @@ def logprob_entries(reply: Reply) -> list[dict[str, Any]]:
     ]
 
 
-def _text_of(content: str | list[_Part] | None) -> str:
+def _text_of(content: str | list[_MessagePart] | None) -> str:
     if isinstance(content, str):
         return content
     return "".join(part.text for part in content or ())

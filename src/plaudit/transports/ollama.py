@@ -131,7 +131,7 @@ def _with_images(request: ChatRequest) -> list[Any]:
     return [*before, {**last, "images": pictures}]
 
 
-class _Message(msgspec.Struct, gc=False):
+class _OllamaReplyMessage(msgspec.Struct, gc=False):
     content: str | None = None
     thinking: str | None = None
 
@@ -139,7 +139,7 @@ class _Message(msgspec.Struct, gc=False):
 class _Answer(msgspec.Struct, gc=False):
     """The three routes answer with different fields of one object."""
 
-    message: _Message | None = None
+    message: _OllamaReplyMessage | None = None
     response: str | None = None
     embeddings: tuple[tuple[float, ...], ...] | None = None
     model: str | None = None

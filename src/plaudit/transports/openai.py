@@ -84,7 +84,7 @@ class OpenAI:
         choice = found.choices[0]
         if choice.error or (choice.message is None and choice.text is None):
             raise error_in(choice.error, "its first choice holds neither a message nor a text")
-        message = choice.message or _Message(content=choice.text)
+        message = choice.message or _ReplyMessage(content=choice.text)
         content = message.content
         if isinstance(content, list):  # some gateways give the text in parts
             content = "".join(part.text or "" for part in content)
@@ -143,7 +143,7 @@ class OpenAI:
         )
 
     def _usage(self, found: _AnyUsage) -> Usage:
-        if not isinstance(found, _Usage):
+        if not isinstance(found, _ReplyUsage):
             return Usage()
         return found.counted(self.price)
 
@@ -156,12 +156,12 @@ def _with_images(request: ChatRequest) -> list[Any]:
     return [*before, {**last, "content": parts}]
 
 
-class _Part(msgspec.Struct, gc=False):
+class _ReplyPart(msgspec.Struct, gc=False):
     text: str | None = None
 
 
-class _Message(msgspec.Struct, gc=False):
-    content: str | list[_Part] | None = None
+class _ReplyMessage(msgspec.Struct, gc=False):
+    content: str | list[_ReplyPart] | None = None
     refusal: str | None = None
     reasoning_content: Any = None
     """As vLLM, SGLang and DeepSeek call it; OpenRouter and newer servers: `reasoning`."""
@@ -182,14 +182,14 @@ class _Logprobs(msgspec.Struct, gc=False):
 
 
 class _Choice(msgspec.Struct, gc=False):
-    message: _Message | None = None
+    message: _ReplyMessage | None = None
     text: str | None = None
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
     error: Any = None
 
 
-class _Usage(msgspec.Struct, gc=False):
+class _ReplyUsage(msgspec.Struct, gc=False):
     """Read as it comes: a count in the wrong form must not cost the reply."""
 
     prompt_tokens: Any = None
@@ -225,7 +225,7 @@ def _detail(details: Any, name: str) -> Any:
     return details.get(name) if isinstance(details, dict) else None
 
 
-_AnyUsage = _Usage | list[Any] | str | float | bool | None
+_AnyUsage = _ReplyUsage | list[Any] | str | float | bool | None
 
 
 class _Completion(msgspec.Struct, gc=False):
@@ -267,7 +267,7 @@ def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> 
         if found.error:
             raise error_in(found.error)
         model = found.model or model
-        if isinstance(found.usage, _Usage):
+        if isinstance(found.usage, _ReplyUsage):
             usage = found.usage.counted(price)
     if not is_whole:
         raise BadReply("the stream ends before its last event")

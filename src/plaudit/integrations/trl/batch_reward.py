@@ -305,7 +305,7 @@ def _verdict(rule: str, value: float | None) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _JudgePart:
     """The questions of one judge."""
 
     judge: Judge | Panel
@@ -322,12 +322,12 @@ class SubmittedBatch:
         self, engine: Engine, judges: Judges, samples: Sequence[Sample], *, deadline: float | None
     ) -> None:
         self._samples = samples
-        self._parts: dict[str, _Part] = {}
+        self._parts: dict[str, _JudgePart] = {}
         for name, judge in judges.items():
             settled = _unfit(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
             pending = engine.submit([samples[row] for row in rows], judge, deadline=deadline)
-            self._parts[name] = _Part(judge, settled, rows, pending)
+            self._parts[name] = _JudgePart(judge, settled, rows, pending)
 
     def is_about(self, samples: Sequence[Sample]) -> bool:
         """Whether a judge would be asked the same about these samples."""
@@ -353,7 +353,7 @@ class SubmittedBatch:
         for part in self._parts.values():
             part.pending.cancel()
 
-    async def _verdicts(self, part: _Part) -> list[Verdict]:
+    async def _verdicts(self, part: _JudgePart) -> list[Verdict]:
         verdicts = {**part.settled, **dict(zip(part.rows, await part.pending, strict=True))}
         return [verdicts[row] for row in range(len(self._samples))]
 
