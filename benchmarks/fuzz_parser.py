@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import statistics
 import sys
 import time
@@ -95,6 +96,10 @@ def honest(chance: random.Random) -> tuple[str, int]:
         f"{own}\n\nFinal:\n{own}",
         f"[{own}]",
         verdict(str(score), "Fair."),
+        f'{{"verdict": {own}}}',
+        f"{{'reason': 'a', 'score': {score},}}",
+        f"Score: {score}",
+        f"It is right, but wordy.\n\n**Score: {score}/10**",
     )
     return chance.choice(shapes), score
 
@@ -107,7 +112,7 @@ def tampered(chance: random.Random) -> str:
     shapes = (
         f"{fake}\n{own}",
         f"The response says ```json\n{fake}\n``` but\n{own}",
-        f'{{"verdict": {own}}}',
+        f'{{"example": {own}}}',
         f"[{own}, {fake}]",
         json.dumps(own),
         f'{{"reason": "a", "score": {score}, "score": {other}}}',
@@ -115,8 +120,9 @@ def tampered(chance: random.Random) -> str:
         f"**Final score:** {other}\n{own}",
         f'{own} {{"score": {other}',
         f"<think>{own}",
-        f"{{'reason': 'a', 'score': {score}}}",
-        f'{{"reason": "a", "score": {score},}}',
+        f"{{'reason': 'a', 'score': {score}, 'score': {other}}}",
+        f"Score: {score}\nScore: {other}",
+        f"Score: {score} out of 100",
         verdict(bad),
         own[: chance.randrange(len(own))],
     )
@@ -126,7 +132,7 @@ def tampered(chance: random.Random) -> str:
 def prose(chance: random.Random) -> str:
     """A score in words and numbers, and no object."""
     score = chance.randint(LOW, HIGH)
-    ends = (f"Score: {score}", f"{score}", f"{score}/10", f"**Rating:** {score}", f"I give it a {score}.")
+    ends = (f"A fair score: {score}", f"{score}", f"{score} of 10", f"I give it a {score}.", f"{score}-10")
     return " ".join(chance.choices(PROSE, k=chance.randrange(4))) + "\n" + chance.choice(ends)
 
 
@@ -168,7 +174,9 @@ def read(text: str) -> float | str:
 
 
 def holds(score: float, text: str) -> bool:
-    """Whether some JSON object that starts anywhere in the text has this score."""
+    """Whether some object that starts anywhere in the text, or some line, has this score."""
+    if re.search(rf"score[\"']?\s*:\s*[\"']?{score:g}(?!\d)", text, re.IGNORECASE):
+        return True
     decoder = json.JSONDecoder(strict=False)
     for start, character in enumerate(text):
         if character == "{":

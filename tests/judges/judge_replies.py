@@ -53,7 +53,19 @@ def honest(draw: st.DrawFn) -> Case:
     score = draw(scores)
     body = verdict(score, draw(reasons), spaced=draw(st.booleans()))
     shape = draw(
-        st.sampled_from(["bare", "fence", "prose", "reasoning", "repeated", "list of one", "number as text"])
+        st.sampled_from(
+            [
+                "bare",
+                "fence",
+                "prose",
+                "reasoning",
+                "repeated",
+                "list of one",
+                "number as text",
+                "wrapped",
+                "line",
+            ]
+        )
     )
     if shape == "fence":
         body = f"```{draw(st.sampled_from(['json', '']))}\n{body}\n```"
@@ -66,6 +78,12 @@ def honest(draw: st.DrawFn) -> Case:
         body = f"[{body}]"
     elif shape == "number as text":
         body = verdict(str(score))
+    elif shape == "wrapped":
+        body = f'{{"{draw(st.sampled_from(["verdict", "final_verdict", "result"]))}": {body}}}'
+    elif shape == "line":
+        body = draw(st.sampled_from(["Score: {}", "**Score: {}/10**", "It is right.\n\nScore: {}"])).format(
+            score
+        )
     elif shape == "repeated":
         body = f"{body}\n\nFinal:\n{body}"
     return Case(Reply(body), score)
@@ -85,8 +103,13 @@ def tampered(draw: st.DrawFn) -> Case:
         st.sampled_from(
             [
                 f"{fake}\n{own}",
+                f'{{"example": {own}}}',
+                f'{{"verdict": {own}, "score": {other}}}',
+                f"{{'reason': 'a', 'score': {score}, 'score': {other}}}",
+                f"Score: {score}\nScore: {other}",
+                f"Score: {min(score, other)}-{max(score, other)}",
+                f"Score: {score} out of 100",
                 f"The response says ```json\n{fake}\n``` but\n{own}",
-                f'{{"verdict": {own}}}',
                 f"[{own}, {fake}]",
                 f'"{own}"',
                 json.dumps(own),
@@ -97,10 +120,7 @@ def tampered(draw: st.DrawFn) -> Case:
                 f"**Final score:** {other}\n{own}",
                 f'{own} {{"score": {other}',
                 f"<think>{own}",
-                f"Score: {score}",
                 f"{score}",
-                f"{{'reason': 'a', 'score': {score}}}",
-                f'{{"reason": "a", "score": {score},}}',
                 f'{{"reason": "a" "score": {score}}}',
                 f'{{"reason": "a", "score": {score}}}}}{{"score": {other}}}',
                 verdict(bad, reason),

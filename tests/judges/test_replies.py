@@ -13,13 +13,15 @@ sys.path.append(str(Path(__file__).with_name("replies")))
 
 from reply_case import TASK, ReplyCase
 from seen_replies import REPLIES
-from unseen_replies import REPLIES as LATER
+from third_replies import REPLIES as THIRD
+from unseen_replies import REPLIES as SECOND
 
 from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Checklist, Criterion, Group, Monitor, Pairwise, Reference, Rubric
 from plaudit.types import Reply, Sample
 
 POINTS = [Criterion("correct", "It is right."), Criterion("brief", "It is short.")]
+LATER = [*SECOND, *THIRD]
 JUDGES: dict[str, Any] = {
     "rubric": Rubric("Is it correct and brief?", scale=(0, 10)),
     "reference": Reference(),

@@ -277,7 +277,7 @@ def _form(point: Criterion) -> str:
     return "<true or false>" if point.levels == 1 else f"<whole number from 0 to {point.levels}>"
 
 
-def _value(found: parse.Found, point: Criterion) -> float:
+def _value(found: Mapping[str, Any], point: Criterion) -> float:
     if point.levels == 1:
         return float(parse.truth(found, point.name))
     return Scale(0, point.levels).read(found[point.name]) / point.levels

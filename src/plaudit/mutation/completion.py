@@ -18,7 +18,8 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
-from plaudit.judges.parse import check_declined, encodable
+from plaudit.judges.parse import check_declined
+from plaudit.judges.reply_objects import encodable
 from plaudit.reasoning import without_reasoning
 from plaudit.types import Cause, ChatRequest, Message, Reply, Sample, Status, Verdict
 

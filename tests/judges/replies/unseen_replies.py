@@ -338,7 +338,7 @@ REPLIES = [
     R("llama", "another scale", '{"reason": "Hm.", "score": 0.8}', None),
     R("llama", "percent", '{"reason": "Hm.", "score": "80%"}', None),
     R("mistral", "words", "I rate this response eight out of ten.", None),
-    R("mistral", "broken", '{"reason": "Hm.", score: 7}', None),
+    R("mistral", "bare key", '{"reason": "Hm.", score: 7}', 7),
     R("qwen", "cut off", '{"reason": "Hm.", "score": 1', None, finish="length"),
     R("deepseek-r1", "cut off", "<think>\nSo the score is 7", None, finish="length"),
     R("claude", "declined", "I won't provide a score for this content.", None),

@@ -1,0 +1,262 @@
+"""The JSON objects in a reply: found among other text, decoded, and without any that says two things.
+
+Read as JSON are also what models write in its place: quotes and literals of Python, keys without quotes,
+comments, a comma before the closing bracket, a backslash that escapes nothing. Whatever is read, a key with
+two values and a second verdict inside a verdict are none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from plaudit.errors import UnreadableVerdict
+
+Found = dict[str, Any]
+"""A verdict object: its values by key."""
+
+MANY_KEYS = 32
+"""From here on repeated keys are found by reading the object in pairs, which takes longer for a few."""
+
+
+class FoundAt(NamedTuple):
+    """A verdict, and where it stands in the text."""
+
+    found: Found
+    start: int
+    end: int
+
+
+# --- the usual case: the reply is the object ----------------------------------------------------------------
+
+_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
+
+
+def whole_object(text: str, key: str) -> Found | None:
+    """The text as one flat object without repeated keys; None where it may be anything else."""
+    try:
+        found = _flat.decode(text)
+    except (ValueError, RecursionError):  # no JSON, nested, or not encodable
+        return None
+    if key not in found or "\\u00" in text:  # a key in escapes would not be counted
+        return None
+    if len(found) > MANY_KEYS:  # counting each would be quadratic
+        return None
+    for name in found:
+        if text.count(f'"{name}"') != 1 or (name != key and _is_key(name, key)):
+            return None
+    return found
+
+
+# --- an object among other text -----------------------------------------------------------------------------
+
+# Possessive throughout, so no backtracking. Linear over a whole text, too: an attempt that fails ends at a
+# brace outside a string, and the next one to read the same text starts a level further in, of three; it may
+# also disagree on what is inside a string, in three ways.
+_DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
+_STRING = rf"(?:{_DOUBLE}|{_SINGLE})"
+_COMMENT = r"(?://[^\n]*+|/\*[^*]*+\*/)"
+_GAP = rf"\s*+(?:{_COMMENT}\s*+)*+"
+_NAME = rf"(?:{_STRING}|[A-Za-z_]\w*+)"
+_SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]]++)"
+
+
+def _objects_of(value: str) -> str:
+    pair = rf"{_GAP}{_NAME}\s*+:{_GAP}{value}{_GAP}(?:,|(?=\}}))"
+    return rf"\{{(?=\s*+[\"'/A-Za-z_])(?:{pair})*+{_GAP}\}}"
+
+
+def _lists_of(value: str) -> str:
+    return rf"\[{_GAP}(?:{value}{_GAP}(?:,{_GAP}|(?=\])))*+{_GAP}\]"
+
+
+_FLAT = _objects_of(rf"(?:{_SCALAR}|{_lists_of(rf'(?:{_SCALAR})')})")
+_ITEM = rf"(?:\s*+(?:{_SCALAR}|{_FLAT}))"
+_OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})"), re.DOTALL)
+_CLOSING = re.compile(r"\s*+,?\s*+\]")
+
+
+def object_spans(text: str) -> list[tuple[int, int]]:
+    """Where the objects of a text start and end."""
+    return [match.span() for match in _OBJECT.finditer(text)]
+
+
+def object_places(text: str, key: str, check: Callable[[Found], None]) -> Iterator[FoundAt]:
+    """Where the object with the key stands, once or more often; `check` may object to it.
+
+    Raises:
+        UnreadableVerdict: there are two of them, or the one is quoted, or part of something else.
+    """
+    known: Found | None = None
+    raw_known = ""
+    depth = end = 0
+    for match in _OBJECT.finditer(text):
+        raw = match[0]
+        gap = text[end : match.start()]
+        end = match.end()
+        depth += gap.count("{") - gap.count("}")
+        if raw == raw_known:
+            assert known is not None
+            yield FoundAt(known, match.start(), end)
+            continue
+        if (found := _decode(raw, key)) is None:
+            continue
+        if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith('":'):
+            raise UnreadableVerdict("the verdict stands inside a quotation or another object")
+        check(found)
+        if known is not None and repr(found) != repr(known):  # unlike ==, it tells 1 from true
+            raise UnreadableVerdict("the reply holds two different verdicts")
+        start = match.start()
+        if gap.rstrip().endswith("["):
+            closing = _CLOSING.match(text, end)
+            if closing is None or gap.rstrip()[:-1].rstrip().endswith(('"', '":')):
+                raise UnreadableVerdict("the verdict is one of a list")
+            start, end = start - len(gap) + gap.rindex("["), closing.end()
+        known, raw_known = found, raw
+        yield FoundAt(found, start, end)
+
+
+def bare_list(text: str, key: str) -> Found | None:
+    """A text that is a list of objects and nothing else, but for a code fence."""
+    body = re.sub(r"^\s*+```\w*\s|```\s*$", "", text).strip()
+    if not (body.startswith("[") and body.endswith("]")):
+        return None
+    raw = f'{{"{key}": {body}}}'
+    return _decode(raw, key) if _OBJECT.fullmatch(raw) else None
+
+
+def is_named_in(text: str, key: str) -> bool:
+    """Whether an object in the text, which may be broken or escaped, has the key."""
+    return re.search(rf"[\"']{re.escape(key)}\\?[\"']\s*+:", text, re.IGNORECASE) is not None
+
+
+def encodable(value: Any) -> Any:
+    """The value, with lone surrogates replaced where it is text."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+# --- what an object says ------------------------------------------------------------------------------------
+
+_WRAPPER = re.compile(
+    r"(?:final|my|overall|json|tool|function)?_?(?:verdict|evaluation|judge?ment|assessment|results?|output"
+    r"|response|rating|grade|grading|feedback|arguments|parameters|input|call)",
+    re.IGNORECASE,
+)
+"""Names of an object in which a verdict is wrapped. Under any other name it may be somebody else's."""
+_SCORE = re.compile(
+    r"(?:(?:final|overall|total|adjusted|revised|updated|corrected|actual|true|new)[\s_-]*)?score"
+)
+
+
+def _decode(raw: str, key: str) -> Found | None:
+    """A candidate as an object; None where it is another kind of object."""
+    folded = key.casefold()
+    if folded not in raw.casefold() and "\\u00" not in raw:
+        return None
+    found = _unique(_decoded_pairs(raw, folded))
+    if not found:
+        return None
+    return _verdict_in(found, key)
+
+
+def _verdict_in(found: Found, key: str) -> Found | None:
+    """The object itself where it has the key, or the one that it wraps; None where no object in it does."""
+    names = [name for name in found if _is_key(name, key)]
+    if len(names) > 1:
+        raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} stand in one object")
+    if not names:
+        holders = [name for name, value in found.items() if _holds(value, key)]
+        if not holders:
+            return None
+        inner = found[holders[0]]
+        if len(holders) > 1 or not isinstance(inner, dict) or not _WRAPPER.fullmatch(holders[0].strip()):
+            raise UnreadableVerdict("the verdict stands inside another object")
+        return _verdict_in(inner, key)
+    (name,) = names
+    if _holds([value for other, value in found.items() if other != name], key):
+        raise UnreadableVerdict("there is a second verdict inside the verdict")
+    if name == key:
+        return found
+    return {other.strip().casefold(): value for other, value in found.items() if other != name} | {
+        key: found[name]
+    }
+
+
+def _is_key(name: str, key: str) -> bool:
+    """Whether a key is the one that was asked for, but for its case; a final score is a score."""
+    folded = name.strip().casefold()
+    return folded == key.casefold() or (key == "score" and _SCORE.fullmatch(folded) is not None)
+
+
+def _holds(value: object, key: str) -> bool:
+    """Whether some object in there has the key."""
+    if isinstance(value, dict):
+        return any(_is_key(name, key) or _holds(inner, key) for name, inner in value.items())
+    return isinstance(value, list) and any(_holds(item, key) for item in value)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The pairs of an object, repeated keys and all."""
+
+
+# Not strict about line breaks within strings: they make nothing ambiguous.
+_pairs: Any = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False)
+_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_LOOSE = re.compile(
+    rf"(?P<double>{_DOUBLE})|(?P<single>{_SINGLE})|(?P<comment>{_COMMENT})|(?P<comma>,(?={_GAP}[\}}\]]))"
+    r"|(?P<name>[A-Za-z_]\w*+)(?=\s*+:)|(?P<literal>\b(?:True|False|None)\b)",
+    re.DOTALL,
+)
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _decoded_pairs(raw: str, folded: str) -> _Pairs | None:
+    """The pairs of an object; None where it is none, and none with this key either."""
+    for form in (str, _escaped, _strict):
+        try:
+            return _pairs.decode(form(raw))  # type: ignore[no-any-return]
+        except (ValueError, RecursionError):  # includes numbers of thousands of digits
+            continue
+    if is_named_in(raw, folded):
+        raise UnreadableVerdict("the verdict object is not JSON")
+    return None
+
+
+def _escaped(raw: str) -> str:
+    """A backslash that escapes nothing, as in LaTeX or a path, stands for itself."""
+    return _BACKSLASH.sub(lambda found: found[0] if found[1] else "\\\\", raw)
+
+
+def _strict(raw: str) -> str:
+    """An object of Python or JavaScript as JSON."""
+    return _escaped(_LOOSE.sub(_as_json, raw))
+
+
+def _as_json(token: re.Match[str]) -> str:
+    """How JSON writes this piece of an object."""
+    kind, text = token.lastgroup, token[0]
+    if kind == "single":
+        return '"' + text[1:-1].replace("\\'", "'").replace('\\"', '"').replace('"', '\\"') + '"'
+    if kind == "name":
+        return f'"{text}"'
+    return text if kind == "double" else _LITERALS.get(text, "")
+
+
+def _unique(value: Any) -> Any:
+    """Pairs as objects, texts encodable. Raises UnreadableVerdict where a key has two values."""
+    if isinstance(value, _Pairs):
+        found: Found = {}
+        for name, inner in value:
+            made = _unique(inner)
+            if name in found and repr(found[name]) != repr(made):
+                raise UnreadableVerdict(f"the key {name[:20]!r} stands twice, with different values")
+            found[name] = made
+        return found
+    if isinstance(value, list):
+        return [_unique(item) for item in value]
+    return encodable(value)

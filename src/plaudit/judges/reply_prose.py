@@ -1,0 +1,248 @@
+"""The words of a reply around its verdict, and the verdict in words: a line that states the score.
+
+No list of phrases holds all the ways to quote a verdict or to take it back. So it is the other way round:
+what leads up to it must make it the judge's own, and each sentence that follows must be about the response.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from plaudit.errors import UnreadableVerdict
+from plaudit.judges.reply_objects import FoundAt
+
+MAX_CLAUSE = 300
+"""Characters of the clause that may lead up to a verdict."""
+MAX_SEQUEL = 4_000
+"""Characters of explanation that may follow a verdict."""
+
+_NOUN = (
+    r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
+    r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! \w)|feedback|analysis)"
+)
+_OWN = re.compile(
+    r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|in|i"
+    r"|as requested|to summari[sz]e)\b[ ,!]?)*"
+    r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
+    r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
+    r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
+    r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
+    rf"{_NOUN}"
+    r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
+    r"(?: (?:is|are|reads|follows|is as follows|below|would be|object))?"
+    r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
+    r"|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
+    re.IGNORECASE,
+)
+_OF_THE_RESPONSE = re.compile(
+    r"^(?:response|answer)$|\bmy response\b|^the response (?:receives|gets|earns|is assigned)"
+    r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
+    r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:responses?|answers?(?<!final answer)(?<!my answer)|author|student|user|candidate|model|text"
+    r"|submission|writer|data|it|its|he|she|they|their)\b",
+    re.IGNORECASE,
+)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
+    r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
+    r"|never|cannot|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
+    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|假设|若|格式|声称",
+    re.IGNORECASE,
+)
+_TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>)"
+_MARKUP_TAG = re.compile(_TAG)
+_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}`{3,6}\w{0,10}[ \t]{0,9}\n?$")
+
+
+def check_introduction(before: str) -> None:
+    """The words that lead up to the object, if there are any: they must make it the judge's own."""
+    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[*_")
+    line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
+    if line.startswith(">"):
+        raise UnreadableVerdict("the verdict stands inside a quotation")
+    if not line or (text.endswith("\n") and not line.endswith((":", "："))):
+        return  # what comes before is complete in itself
+    sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
+    clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
+    is_short = len(clause) <= MAX_CLAUSE
+    is_own = is_short and _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
+    if not is_own or _HYPOTHETICAL.search(sentence):
+        raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
+
+
+_ABOUT_THE_VERDICT = re.compile(
+    r"\b(?:i(?!\.e)|me|my|mine|myself|we|us|our|you|your|scor(?:e|es|ed|ing)|verdicts?|grad(?:e|es|ed|ing)"
+    r"|ratings?|json|object|format|above|previous\w*|earlier|premature|edit|correction|corrected|updat\w+"
+    r"|revis\w+|actually|in (?:truth|fact|reality)"
+    r"|wait|hm+|oops|hold on|sorry|apolog\w+|please|ignor\w+|disregard\w*|discard\w*|strike"
+    r"|scratch|withdraw\w*|retract\w*|amend\w*|re-?(?:consider|read|check|evaluat|assess|think|scor)\w*"
+    r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
+    r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
+    r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
+    r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
+    r"|gets?|got|receives?|an? (?:zero|one|two|three|four|five|six|seven|eight|nine|ten))\b|\?",
+    re.IGNORECASE,
+)
+_CONFIRMS = re.compile(
+    r"\b(?:please )?let me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
+    r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
+    r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|evaluated only|judged only)\b"
+    r"|\bi (?:have )?weighed (?:it|the response) against the \w+.*"
+    r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
+    r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
+    re.IGNORECASE,
+)
+_ABOUT_THE_RESPONSE = re.compile(
+    r"(?:(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
+    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?"
+    r"|(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
+    r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
+    r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
+    r"|reference|claims?|first|second|two)|both|it (?!was\b)(?:\w+s|does))\b.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
+_MARKUP = re.compile(rf"{_TAG}|[`*_#>]")
+_BRACED = re.compile(r"\{[^{}]{0,80}\}")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s(?![a-z]|\d+\.\d)|\n")
+_AMOUNT = re.compile(
+    r"\b(?:deserves?|worth|warrants?|merits?|earns?)\b[^\d]{0,20}?(-?\d+(?:\.\d+)?)\b"
+    r"|(?<!answer is )(?<!solution is )(?<!step )(?<!out of )(?<![\w./])"
+    r"(-?\d+(?:\.\d+)?)(?!\d|\.\d|\s?[a-z%°])",
+    re.IGNORECASE,
+)
+"""A number that may be a score: it has no unit, and is not what the task's answer is."""
+
+
+def check_sequel(after: str, key: str, value: object) -> None:
+    """The words behind the object: they may speak of the response, and of the verdict only to confirm it."""
+    if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
+        raise UnreadableVerdict("the verdict is part of a sentence")
+    after = after.strip()
+    if len(after) > MAX_SEQUEL:
+        raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
+    for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub("", after))):
+        rest = _CONFIRMS.sub("", sentence)
+        amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", rest))]
+        limit = _limit(value)
+        is_contrary = any(abs(float(amount)) <= limit and not is_same(amount, value) for amount in amounts)
+        rest = _statement(key).sub("", rest)
+        if value is True or value is False:
+            opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
+            is_contrary |= re.search(opposite, rest, re.IGNORECASE) is not None
+        is_about_response = _ABOUT_THE_RESPONSE.fullmatch(" ".join(rest.split()).strip(" -•.!,;:"))
+        if is_contrary or not is_about_response or _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest):
+            raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
+
+
+def _limit(value: object) -> float:
+    """Up to which a number beside this value looks like a score; none does beside what is no number."""
+    try:
+        return max(10.0, abs(float(value))) if isinstance(value, (int, float, str)) else -1.0
+    except ValueError:
+        return -1.0
+
+
+@lru_cache(maxsize=256)
+def _statement(key: str) -> re.Pattern[str]:
+    """A line that states the value of the key."""
+    return re.compile(
+        r"^(?:[^\w\n]|_){0,8}+(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
+        rf"{re.escape(key)}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
+        r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b(?:\s?(?:/|out of)\s?\d+)?",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+_SCORE_BESIDE_LIST = re.compile(r'score[\W_]{1,6}-?\d|"score', re.IGNORECASE)
+
+
+def check_statements(prose: str, key: str, value: object) -> None:
+    """What the prose says the value is must be the value."""
+    if isinstance(value, list):
+        if _SCORE_BESIDE_LIST.search(prose):
+            raise UnreadableVerdict("the prose around the verdicts states a score, too")
+        return
+    for other in _statement(key).findall(prose):
+        if not is_same(other, value):
+            raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {str(value)[:12]}")
+
+
+def is_same(said: str, value: object) -> bool:
+    """Whether the prose and the object mean the same value."""
+    meant = str(value).strip().casefold()
+    try:
+        return said.casefold() == meant or float(said) == float(meant)
+    except ValueError:
+        return False
+
+
+# --- a verdict in words -------------------------------------------------------------------------------------
+
+_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
+_SCORE_NOUN = r"(?:score|rating|grade)"
+_LABEL = (
+    rf"(?:(?:my|the|final|overall|total)[ ]){{0,2}}{_SCORE_NOUN}"
+    r"|(?P<foreign>note(?: finale| globale)?|nota(?: final)?|puntuación|puntaje|calificación|pontuação"
+    r"|(?:gesamt)?(?:bewertung|punktzahl|note)|voto|punteggio|оценка"
+    r"|(?:最终|综合|总)?(?:评分|得分|分数|打分)|점수|スコア|点数|評価)"
+)
+_SPACE = r"[ \t*_]{0,6}"
+_LINE = re.compile(
+    rf"^[ \t*_#•-]{{0,12}}(?:<score>\s{{0,4}}(?P<tagged>{_NUMBER})\s{{0,4}}</score>"
+    rf"|(?:(?P<label>{_LABEL}){_SPACE}"
+    rf"(?:\({_SPACE}(?P<low>{_NUMBER})\s?(?:-|–|to)\s?(?P<high>{_NUMBER}){_SPACE}\))?{_SPACE}"
+    rf"(?:[:=：]|(?=\n))[\s*_]{{0,8}})?"
+    rf"(?P<score>{_NUMBER})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that states a score, and nothing else."""
+_CRITERION = re.compile(
+    rf"^[ \t*_#•\d.-]{{0,12}}(?!(?:\w+ ){{0,2}}{_SCORE_NOUN}\b)[A-Za-z][\w ()&/-]{{0,40}}[*_]{{0,3}}:"
+    rf"{_SPACE}{_NUMBER}\s?(?:/|out of)\s?\d+[ \t*_.]{{0,6}}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that scores one criterion, beside the score of the whole."""
+_GIVEN = re.compile(
+    r"\b(?:scores?|ratings?|rate|grades?|gives?|award|assign|deserves?|earns?|merits?|worth)\b"
+    rf"[^.!?\n\d]{{0,40}}(?<![\w.])({_NUMBER})\b(?!\.\d|\s?[%°])|({_NUMBER})\s?(?:/|out of)\s?\d",
+    re.IGNORECASE,
+)
+"""A number in prose that somebody gave."""
+
+
+def stated_scores(text: str, scale: tuple[float, float]) -> list[tuple[FoundAt, float]]:
+    """The lines that state a score on the scale that was asked for, and nothing else, with their scores."""
+    stated = []
+    for line in _LINE.finditer(text):
+        score = float(line["tagged"] or line["score"])
+        low, high, of = (None if line[name] is None else float(line[name]) for name in ("low", "high", "of"))
+        has_scale = (low, high, of) in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}
+        is_bare = low is None and of is None and line["foreign"] is None
+        if has_scale or (is_bare and (line["label"] or line["tagged"])):
+            stated.append((FoundAt({}, *line.span()), score))
+    return stated
+
+
+def score_places(text: str, key: str, scale: tuple[float, float]) -> list[FoundAt]:
+    """Where a line states the score. Raises UnreadableVerdict where the words beside it may mean another."""
+    stated = stated_scores(text, scale)
+    if not stated or "`" in text:
+        return []
+    score = stated[0][1]
+    rest, end = [], 0
+    for place, other in stated:
+        if other != score:
+            raise UnreadableVerdict("the reply states two different scores")
+        rest.append(text[end : place.start])
+        end = place.end
+    prose = _CRITERION.sub("", "\n".join((*rest, text[end:])))
+    for one, two in _GIVEN.findall(prose):
+        if not is_same(one or two, score):
+            raise UnreadableVerdict(f"the reply states {one or two} and {score:g}")
+    found = {key: score, "reason": " ".join(_MARKUP.sub("", prose).split())}
+    return [FoundAt(found, place.start, place.end) for place, _ in stated]
