@@ -13,6 +13,7 @@ from plaudit.errors import ConfigError
 from plaudit.rows import (
     NO_TASK,
     Fields,
+    MissingField,
     RowReader,
     as_samples,
     find_fields,
@@ -175,6 +176,24 @@ def test_named_columns_come_before_recognised_ones() -> None:
     sample = RowReader(given)(row)
     assert (sample.prompt, sample.response, sample.reference, sample.group) == ("t", "x", "g", "3")
     assert sample.extra == {"prompt": "p", "response": "r"}
+
+
+def test_names_with_capitals_are_recognised() -> None:
+    sample = RowReader()({"Question": "p", "Answer ": "r"})
+    assert (sample.prompt, sample.response) == ("p", "r")
+
+
+def test_a_name_with_dots_is_a_field_within_a_column() -> None:
+    reader = RowReader({"prompt": "data.q", "response": "data.out.text", "group": "meta.id"})
+    sample = reader({"data": {"q": "p", "out": {"text": "r"}}, "meta": {"id": 7}})
+    assert (sample.prompt, sample.response, sample.group) == ("p", "r", "7")
+    with pytest.raises(MissingField, match=r"no 'data\.out\.text'"):
+        reader({"data": {"q": "p", "out": "r"}})
+
+
+def test_a_column_whose_own_name_has_dots_comes_first() -> None:
+    sample = RowReader({"prompt": "a.b", "response": "r"})({"a.b": "p", "a": {"b": "x"}, "r": "r"})
+    assert sample.prompt == "p"
 
 
 def test_the_first_row_decides_for_all() -> None:

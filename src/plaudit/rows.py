@@ -34,9 +34,13 @@ Rows = Sample | Mapping[str, Any] | Iterable[Sample | Mapping[str, Any]]
 """What can be judged in Python: samples, rows as mappings, or a table that has rows."""
 
 
+class MissingField(ConfigError):
+    """A row lacks a column that it needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Which columns of a data set hold what."""
+    """Which columns of a data set hold what; `a.b` is the field `b` of the object in column `a`."""
 
     prompt: str = "prompt"
     response: str = "response"
@@ -55,8 +59,8 @@ class Fields:
         prompt, response = self._task(row)
         used = {self.prompt, self.response, self.reference, self.group, self.context}
         extra = {name: value for name, value in row.items() if name not in used}
-        group = _label(row.get(self.group), self.group)
-        return read_sample(prompt, response, row.get(self.reference), group=group, extra=extra)
+        group = _label(value_of(row, self.group), self.group)
+        return read_sample(prompt, response, value_of(row, self.reference), group=group, extra=extra)
 
     def __str__(self) -> str:
         """What is read from where, for people; empty where the columns have plaudit's own names."""
@@ -69,26 +73,40 @@ class Fields:
         return ", ".join(f"{name} from {column}" for name, column in found.items())
 
     def _task(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
-        for name in (self.prompt, self.response):
-            if name not in row:
-                known = ", ".join(sorted(row)[:8]) or "none at all"
-                raise ConfigError(f"no {name!r}; its fields are: {known}")
-            value = row[name]
-            if value is None or (isinstance(value, list) and not value):
-                raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+        prompt, response = (_needed(row, name) for name in (self.prompt, self.response))
         if self.prompt == self.response:
-            return _split(read_prompt(row[self.prompt], self.prompt), self.prompt)
-        prompt, more = row[self.prompt], row.get(self.context)
+            return _split(read_prompt(prompt, self.prompt), self.prompt)
+        more = row.get(self.context)
         if isinstance(prompt, str) and isinstance(more, str) and more.strip():
             prompt = f"{prompt}\n\n{more}"
-        return read_prompt(prompt, self.prompt), row[self.response]
+        return read_prompt(prompt, self.prompt), read_response(response, self.response)
+
+
+def value_of(row: Mapping[str, Any], name: str) -> Any:
+    """The value of a column, or of a field within one where the name has dots; None where there is none."""
+    if name in row or "." not in name:
+        return row.get(name)
+    value: Any = row
+    for step in name.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _needed(row: Mapping[str, Any], name: str) -> Any:
+    value = value_of(row, name)
+    if value is None and name not in row:
+        known = ", ".join(map(str, list(row)[:8])) or "none at all"
+        raise MissingField(f"no {name!r}; its fields are: {known}")
+    if value is None or (isinstance(value, list) and not value):
+        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+    return value
 
 
 def find_fields(names: Collection[str], given: Mapping[str, str | None] | None = None) -> Fields:
     """Recognise the columns of a data set by their names.
 
     Args:
-        names: The columns of a row.
+        names: The columns of a row; capitals and spaces around a name make no difference.
         given: Columns that the user has named, for `prompt`, `response`, `reference` and `group`.
 
     Returns:
@@ -217,13 +235,13 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
     return tuple(_message(name, number, turn) for number, turn in enumerate(value, start=1)) or NO_TASK
 
 
-def read_response(value: Any) -> str | tuple[Message, ...]:
+def read_response(value: Any, name: str = "response") -> str | tuple[Message, ...]:
     """What was answered: text, or the turns of a trajectory; a single answer without tool calls is text."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
-        raise ConfigError(f"'response' is {kind_of(value)}, neither text nor a list of messages")
-    messages = tuple(_message("response", number, turn) for number, turn in enumerate(value, start=1))
+        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+    messages = tuple(_message(name, number, turn) for number, turn in enumerate(value, start=1))
     if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]
     return messages or ""
@@ -278,6 +296,8 @@ def kind_of(value: Any) -> str:
 def _message(name: str, number: int, turn: Any) -> Message:
     if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
         turn = {"role": ROLES.get(turn["from"], turn["from"]), "content": turn["value"]}
+    if isinstance(turn, str):
+        raise ConfigError(f"{name!r} is a list of texts; give each a row of its own")
     role = _field(turn, "role")
     if not isinstance(role, str) or (isinstance(turn, Mapping) and not {"content", "tool_calls"} & set(turn)):
         raise ConfigError(f'message {number} of {name!r} is not like {{"role": "user", "content": "..."}}')
@@ -380,7 +400,9 @@ def _split(turns: Prompt, name: str) -> tuple[Prompt, str]:
 
 
 def _first(wanted: Iterable[str], names: Collection[str]) -> str:
-    return next((name for name in wanted if name in names), "")
+    spelled = {str(name).strip().lower(): name for name in names}
+    known = spelled | {name: name for name in names}
+    return next((known[name] for name in wanted if name in known), "")
 
 
 def _label(value: Any, name: str) -> str | None:

@@ -96,9 +96,11 @@ def test_a_pipe_gives_what_is_there_and_does_not_wait_for_more() -> None:
     source.close()
 
 
-def test_a_compressed_file_is_read_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "in.jsonl.gz"
-    path.write_bytes(gzip.compress(b"a\nb\n"))
+@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl"])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_compressed_file_is_read_whatever_its_name(tmp_path: Path, name: str, is_packed: bool) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"a\nb\n") if is_packed else b"a\nb\n")
     source = open_source(str(path))
     assert [line for _, line in taken_from(source)] == [b"a", b"b"]
     source.close()

@@ -60,3 +60,12 @@ def test_what_was_not_scored_is_named(tmp_path: Path, text: str, words: str) -> 
     result = plaudit("report", source)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_a_page_never_takes_the_place_of_the_file_it_is_about(tmp_path: Path) -> None:
+    source = tmp_path / "scored.jsonl"
+    source.write_text(before := scored_line(1, 3.0))
+    result = plaudit("report", source, "-o", source)
+    assert result.exit_code == 2
+    assert "would overwrite the input" in result.stderr
+    assert source.read_text() == before

@@ -166,7 +166,7 @@ def test_a_deadline_is_kept_and_marks_what_is_missing(source: Path, out: Path) -
         (["score", "missing.jsonl", "-o", "out.jsonl"], "there is no file missing.jsonl"),
         (["score", ".", "-o", "out.jsonl"], "is a folder"),
         (["score", "in.jsonl", "-o", "."], "is a folder"),
-        (["score", "in.jsonl", "-o", "no/out.jsonl"], "there is no folder"),
+        (["score", "in.jsonl", "-o", "no/out.jsonl"], "make it first"),
         (["score", "in.jsonl", "-o", "o", "--base-url", "localhost:8000"], "--base-url localhost:8000 "),
         (["score", "in.jsonl", "-o", "o", "--base-url", "https://api.openai.com/v1"], "OPENAI_API_KEY"),
         (["score", "in.jsonl", "-o", "o", "--rpm", "0"], "--rpm 0 "),
@@ -198,7 +198,7 @@ def test_what_cannot_work_is_said_in_plain_words_with_status_two(
 def test_debug_shows_the_traceback(source: Path) -> None:
     result = plaudit("score", source, "-o", "no/out.jsonl", "--debug")
     assert isinstance(result.exception, Exception)
-    assert "there is no folder" in str(result.exception)
+    assert "make it first" in str(result.exception)
 
 
 def test_a_bad_line_is_named_by_number_and_reason(simulator: Simulator, source: Path, out: Path) -> None:

@@ -85,3 +85,29 @@ def test_bad_rows_of_parquet_are_left_out_of_the_table(simulator: Simulator, tmp
     assert score(simulator, source, "-o", out, "--skip-bad").exit_code == 0
     table = pyarrow.parquet.read_table(out)
     assert table["question"].to_pylist() == [row["question"] for row in rows if row["answer"]]
+
+
+def test_fields_are_only_talked_about_where_one_is_missing(simulator: Simulator, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text("{'prompt': 'a'}\n")
+    refused = score(simulator, source, "-o", tmp_path / "out.jsonl")
+    assert refused.exit_code == 2
+    assert "--skip-bad" in refused.stderr
+    assert "--prompt-field" not in refused.stderr
+
+
+def test_csv_without_a_header_is_told_what_the_first_line_is_for(
+    simulator: Simulator, tmp_path: Path
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("What is 2+2?,4\nWhat is 2+3?,5\n")
+    refused = score(simulator, source, "-o", tmp_path / "out.csv")
+    assert refused.exit_code == 2
+    assert "The first line of a CSV file names its columns." in refused.stderr
+
+
+def test_the_summary_never_takes_the_place_of_the_input(simulator: Simulator, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(before := '{"prompt": "p", "response": "r"}\n')
+    refused = score(simulator, source, "-o", tmp_path / "out.jsonl", "--summary", source)
+    assert (refused.exit_code, source.read_text()) == (2, before)

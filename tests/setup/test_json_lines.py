@@ -66,6 +66,7 @@ def test_numbers_serve_as_reference_and_group() -> None:
     ("text", "words"),
     [
         ('{"prompt": "p"', "not JSON"),
+        ('{"prompt": "p', "not JSON: Unterminated string at character 12"),
         ("prompt,response", "not JSON: Expecting value at character 1"),
         ('["p", "r"]', "a list where an object is expected"),
         ("null", "null where an object is expected"),
@@ -74,10 +75,10 @@ def test_numbers_serve_as_reference_and_group() -> None:
         ("{}", "no 'prompt'; its fields are: none at all"),
         ('{"prompt": "p", "response": 4}', "'response' is a number, neither"),
         ('{"prompt": "p", "response": null}', "'response' is null, neither"),
-        ('{"prompt": "p", "response": ["r"]}', "message 1 of 'response' is not like"),
+        ('{"prompt": "p", "response": ["r"]}', "'response' is a list of texts; give each a row of its own"),
         ('{"prompt": 4, "response": "r"}', "'prompt' is a number, neither text nor a list of messages"),
         ('{"prompt": [], "response": "r"}', "'prompt' is an empty list"),
-        ('{"prompt": ["hi"], "response": "r"}', "message 1 of 'prompt' is not like"),
+        ('{"prompt": ["hi"], "response": "r"}', "'prompt' is a list of texts"),
         (
             '{"prompt": [{"role": "user", "content": {}}], "response": "r"}',
             "message 1 of 'prompt' has an object among its content parts",
@@ -88,7 +89,7 @@ def test_numbers_serve_as_reference_and_group() -> None:
         ('{"prompt": "p", "response": "r", "x": NaN}', "NaN is no JSON number; write null instead"),
         (b'{"prompt": "\xff", "response": "r"}', "not UTF-8 text (byte 13)"),
         ('{"prompt": "p"}'.encode("utf-16"), "UTF-16 text; save the file as UTF-8"),
-        (b"\x1f\x8b\x08\x00\x00\xff\xfe", "give the file a name that ends in .gz"),
+        (b"\x1f\x8b\x08\x00\x00\xff\xfe", "decompress it first"),
         ("[" * 100_000, "nested too deep"),
     ],
 )

@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from plaudit.errors import ConfigError
 from plaudit.setup.json_lines import BadLine
-from plaudit.setup.tables import format_of, named_format, read_table, writer
+from plaudit.setup.tables import FOREIGN, UNWRITTEN, format_of, read_table, writer
 
 VERDICT = {"score": 7.0, "status": "ok", "reason": "Right.", "judge": {"model": "m"}}
 ROWS = [{"question": "2+2?", "answer": "4"}, {"question": 'a, "b"\nc?', "answer": "d"}]
@@ -27,9 +28,8 @@ def rows_of(path: Path) -> list[Any]:
 
 
 def scored(path: Path, source: Path, rows: list[dict[str, Any]], skipped: set[int] | None = None) -> None:
-    kind = named_format(str(path))
-    assert kind is not None
-    convert = writer(kind, str(path), str(source), format_of(str(source)), skipped or set())
+    convert = writer(str(path), str(source), format_of(str(source)), skipped or set())
+    assert convert is not None
     lines = io.BytesIO(b"".join(json.dumps(row | VERDICT).encode() + b"\n" for row in rows))
     with path.open("wb") as out:
         convert(lines, out)
@@ -51,8 +51,68 @@ def test_lines_named_json_are_lines(tmp_path: Path) -> None:
 
 def test_an_array_cut_short_is_named(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_text('[{"a": 1}, {"a"')
-    with pytest.raises(ConfigError, match=r"in\.json is no JSON array"):
+    with pytest.raises(ConfigError, match=r"in\.json is not JSON"):
         rows_of(tmp_path / "in.json")
+
+
+def test_one_object_over_several_lines_is_one_row(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(ROWS[0], indent=2))
+    assert rows_of(tmp_path / "in.json") == ROWS[:1]
+
+
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        (json.dumps({"data": ROWS}, indent=2), "jq -c '.data[]'"),
+        (json.dumps(ROWS[0], indent=2) * 2, "jq -c ."),
+    ],
+)
+def test_rows_that_lie_deeper_are_said_to_with_how_to_get_them_out(
+    tmp_path: Path, content: str, remedy: str
+) -> None:
+    (tmp_path / "in.json").write_text(content)
+    with pytest.raises(ConfigError, match=re.escape(remedy)):
+        rows_of(tmp_path / "in.json")
+
+
+@pytest.mark.parametrize("start", FOREIGN)
+def test_a_file_of_another_kind_is_named_by_what_it_is(tmp_path: Path, start: bytes) -> None:
+    (tmp_path / "in.jsonl").write_bytes(start + bytes(100))
+    with pytest.raises(ConfigError, match=re.escape(FOREIGN[start])):
+        format_of(str(tmp_path / "in.jsonl"))
+
+
+def test_parquet_is_known_by_its_content(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "in.bin")
+    assert rows_of(tmp_path / "in.bin") == ROWS
+
+
+@pytest.mark.parametrize("ending", [*UNWRITTEN, ".parquet.gz"])
+def test_a_format_that_is_not_written_is_refused(ending: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        writer(f"out{ending}", "in.jsonl", "jsonl", set())
+    assert refused.value.setting == "output"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.csv.gz", "out.json.gz"])
+def test_a_name_with_gz_is_compressed_and_can_be_read_again(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.jsonl").write_text("")
+    scored(tmp_path / name, tmp_path / "in.jsonl", ROWS)
+    assert (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b"
+    if name != "out.jsonl.gz":
+        assert [row["question"] for row in rows_of(tmp_path / name)] == [row["question"] for row in ROWS]
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("prompt,prompt,response\na,b,c\n")
+    with pytest.raises(ConfigError, match="two columns named 'prompt'"):
+        rows_of(tmp_path / "in.csv")
+
+
+@pytest.mark.parametrize("content", ["sep=;\nprompt;response\na;b\n", "prompt, response\na, b\n"])
+def test_csv_as_spreadsheets_and_people_write_it(tmp_path: Path, content: str) -> None:
+    (tmp_path / "in.csv").write_text(content)
+    assert rows_of(tmp_path / "in.csv") == [{"prompt": "a", "response": "b"}]
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("in.csv", ","), ("in.csv", ";"), ("in.tsv", "\t")])

@@ -117,7 +117,7 @@ def export(options: ExportOptions) -> None:
         _run(path, lambda file: file.export(sys.stdout.buffer))
         sys.stdout.buffer.flush()
         return
-    with written(options.output) as sink:
+    with written(options.output, str(path)) as sink:
         count = _run(path, lambda file: file.export(sink))
     click.echo(f"wrote {count:,} verdicts to {options.output}")
 

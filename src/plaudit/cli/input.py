@@ -10,7 +10,6 @@ may not be complete yet.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import select
 import stat
@@ -19,6 +18,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,10 +27,9 @@ from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import Demanding
 from plaudit.rows import RowReader
 from plaudit.setup.json_lines import BadLine, Line, parse
-from plaudit.setup.tables import FORMATS, format_of, read_table
+from plaudit.setup.tables import BOM, FORMATS, format_of, open_binary, read_table
 
 BLOCK = 1 << 18
-BOM = b"\xef\xbb\xbf"
 CHUNK_LINES = 256
 KEPT_BYTES = 8 << 20
 """A file up to this size is parsed once, and its lines are kept until they are scored."""
@@ -135,15 +134,17 @@ class RowSource:
 
 
 def open_source(place: str) -> LineSource | RowSource:
-    """The lines of a file (compressed where its name ends in .gz), or of stdin where the place is `-`."""
+    """The lines of a file, which may be compressed by gzip, or of stdin where the place is `-`."""
+    if not place:
+        raise ConfigError("the name of the input is empty; give a file, or - for stdin")
     path = Path(place).expanduser()
     try:
         if place == "-":
             return LineSource(_unbuffered(0), "stdin", can_stall=not _is_regular(0))
         if path.exists() and (kind := format_of(place)) != "jsonl":
             return RowSource(read_table(place, kind))
-        if path.suffix == ".gz":
-            return LineSource(cast(BinaryIO, gzip.open(path)), place, can_stall=False)
+        if path.is_file():
+            return LineSource(open_binary(path), place, can_stall=False)
         file = cast(BinaryIO, path.open("rb", buffering=0))
     except FileNotFoundError:
         raise ConfigError(_missing(place, path)) from None
@@ -174,8 +175,9 @@ def _is_regular(descriptor: int) -> bool:
 
 def _missing(place: str, path: Path) -> str:
     there = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    near = [found for found in there if FORMATS.keys() & set(found.suffixes)][:5]
-    hint = f"; in that folder there is {', '.join(found.name for found in near)}" if near else ""
+    names = [found.name for found in there if FORMATS.keys() & set(found.suffixes)]
+    near = get_close_matches(path.name, names, n=1) or names[:5]
+    hint = f"; in that folder there is {', '.join(near)}" if near else ""
     return f"there is no file {place}{hint}"
 
 
@@ -217,6 +219,11 @@ class BadLines:
         self.numbers.add(line.number)
         if len(self._first) < SHOWN:
             self._first.append(line)
+
+    @property
+    def lack_fields(self) -> bool:
+        """Whether fields are missing in those that are named."""
+        return any(line.lacks_field for line in self._first)
 
     def __str__(self) -> str:
         shown = [f"  {line}" for line in self._first]

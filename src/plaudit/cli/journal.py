@@ -185,7 +185,7 @@ def export(options: JournalExportOptions) -> None:
             _write_lines(index.records(rows), sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
-        with written(options.output) as sink:
+        with written(options.output, str(options.journal)) as sink:
             if Path(options.output).suffix == ".parquet":
                 _write_parquet(index.records(rows), sink)
             else:

@@ -51,7 +51,7 @@ def mutate(options: MutateOptions, given: Given) -> int:
 
     rules = trained_rules(options.folder)
     with (
-        written(options.output) as sink,
+        written(options.output, str(options.questions)) as sink,
         open_engines(settings, options.roles, ask=asker(options.yes)) as engines,
     ):
         task = options.task(engines, questions, rules, settings)

@@ -165,6 +165,8 @@ def open_sink(place: str, convert: Convert | None = None) -> FileSink | StreamSi
         if sys.stdout is None:
             raise ConfigError("cannot be stdout, which is closed; name a file", setting="output", value="-")
         return StreamSink(sys.stdout.buffer)
+    if not place:
+        raise ConfigError("is empty; name the file to write", setting="output")
     path = Path(place).expanduser()
     if path.is_dir():
         raise ConfigError(
@@ -178,8 +180,16 @@ def open_sink(place: str, convert: Convert | None = None) -> FileSink | StreamSi
 
 
 @contextlib.contextmanager
-def written(place: str) -> Iterator[Sink]:
-    """An output that is complete when the block ends, and thrown away if the block fails."""
+def written(place: str, *inputs: str) -> Iterator[Sink]:
+    """An output that is complete when the block ends, and thrown away if the block fails.
+
+    Raises:
+        ConfigError: It cannot be written, or is one of the inputs.
+    """
+    if place != "-" and Path(place).expanduser().resolve() in {
+        Path(one).expanduser().resolve() for one in inputs
+    }:
+        raise ConfigError("would overwrite the input; name another file", setting="output", value=place)
     sink = open_sink(place)
     try:
         yield sink
@@ -196,8 +206,9 @@ def partial_path(path: Path) -> Path:
 
 def _require_folder(path: Path) -> None:
     if not path.parent.is_dir():
+        why = "is a file, not a folder" if path.parent.is_file() else "does not exist; make it first"
         raise ConfigError(
-            f"cannot be written: there is no folder {path.parent}; make it first",
+            f"cannot be written: the folder {path.parent} {why}",
             setting="output",
             value=str(path),
         )

@@ -46,9 +46,10 @@ def report(options: ReportOptions) -> None:
     It shows how the scores spread, the worst and the best with their reasons, why scores are missing, and
     what it cost.
     """
-    found = read_scored(options.source)
-    place = options.output or str(Path(options.source).with_suffix(".html"))
-    with written(place) as sink:
+    beside = "report.html" if options.source == "-" else str(Path(options.source).with_suffix(".html"))
+    place = options.output or beside
+    with written(place, options.source) as sink:
+        found = read_scored(options.source)
         sink.write(page(view(found, options.source)).encode(errors="replace"))
     click.echo(place)
 

@@ -33,7 +33,7 @@ from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, Line, encode
 from plaudit.setup.judges import judge_of
-from plaudit.setup.tables import Convert, format_of, named_format, writer
+from plaudit.setup.tables import Convert, format_of, writer
 from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 SOME_MISSING = 3
@@ -71,7 +71,7 @@ def _field_option(name: str) -> Any:
 class ScoreOptions(Running):
     """What `plaudit score` takes beside the settings."""
 
-    source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet; also .gz) or folder; - for stdin.")
+    source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet; gzip too) or folder; - for stdin.")
     output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
     summary: str | None = option(
         default=None, metavar="FILE.json", text="Write the run's numbers there.", section="Output"
@@ -95,11 +95,10 @@ class ScoreOptions(Running):
 
     def converter(self, bad: BadLines) -> Convert | None:
         """How the scored lines become what -o names; None where that is JSON lines."""
-        source = "jsonl" if self.source == "-" else format_of(self.source)
-        wanted = named_format(self.output_place) or source
-        if wanted == "jsonl" or self.output == "-":
+        if self.output == "-":
             return None
-        return writer(wanted, self.output_place, self.source, source, bad.numbers)
+        source = "jsonl" if self.source == "-" else format_of(self.source)
+        return writer(self.output_place, self.source, source, bad.numbers)
 
     def check(self, settings: Settings) -> None:
         """Refuse what contradicts itself, before anything is read."""
@@ -115,8 +114,8 @@ class ScoreOptions(Running):
                 "must know what calls cost; add --price IN OUT, USD for a million tokens",
                 setting="budget",
             )
-        if self.summary is not None and Path(self.summary).resolve() == output:
-            raise ConfigError(f"--summary and -o both name {self.output}; give the summary another file")
+        if self.summary is not None and Path(self.summary).resolve() in (output, Path(self.source).resolve()):
+            raise ConfigError(f"--summary would overwrite {self.summary}; give the summary another file")
         if self.skip_bad and Path(self.source).resolve() == output:
             raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
 
@@ -264,16 +263,25 @@ class ScoreRun:
         found = check_input(self._options.source, judge, self._read)
         bad = found.bad
         if bad.count and not (self._options.skip_bad and found.total):
-            remedy = (
-                "No other is left."
-                if self._options.skip_bad
-                else "Correct them, leave them out with --skip-bad, or name the fields with "
-                "--prompt-field and --response-field."
-            )
-            raise ConfigError(f"{self._options.source}: bad lines: {bad.count:,}\n{bad}\n{remedy}")
+            raise ConfigError(f"{self._options.source}: bad lines: {bad.count:,}\n{bad}\n{self._remedy(bad)}")
         if found.kept is not None:
             self._bad, self._kept = bad, found.kept
         return found.total
+
+    def _remedy(self, bad: BadLines) -> str:
+        if self._options.skip_bad:
+            return "No other is left."
+        if not bad.lack_fields:
+            return "Correct them, or leave them out with --skip-bad."
+        header = " The first line of a CSV file names its columns." if self._is_csv else ""
+        return (
+            "Name the fields with --prompt-field and --response-field, correct the lines, or leave them "
+            f"out with --skip-bad.{header}"
+        )
+
+    @property
+    def _is_csv(self) -> bool:
+        return self._options.source != "-" and format_of(self._options.source) == "csv"
 
     def _announce_fields(self) -> None:
         if self._read.fields is not None and (found := str(self._read.fields)):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Never
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.rows import RowReader, kind_of
+from plaudit.rows import MissingField, RowReader, kind_of, value_of
 from plaudit.types import Sample, Usage, Verdict
 
 OURS = ("score", "status", "reason", "judge", "error")
@@ -40,6 +40,8 @@ class BadLine:
 
     number: int
     reason: str
+    lacks_field: bool = False
+    """Whether a field is missing, or has another name."""
 
     def __str__(self) -> str:
         return f"line {self.number}: {self.reason}"
@@ -59,7 +61,7 @@ def parse(
         if check is not None:
             check(sample)
     except (_Wrong, ConfigError) as wrong:
-        return BadLine(number, str(wrong))
+        return BadLine(number, str(wrong), isinstance(wrong, MissingField))
     return Line(number, raw, sample, has_ours=not _OURS.isdisjoint(record))
 
 
@@ -117,7 +119,7 @@ def _fields_of(verdict: Verdict) -> bytes:
 def read_back(written: bytes, group: str = "group") -> tuple[float | None, str | None]:
     """The score and the group of a line that `render` has written; `group` is the name of that field."""
     record = _record(written)
-    name = record.get(group)
+    name = value_of(record, group)
     return record["score"], None if name is None else str(name)
 
 
@@ -158,14 +160,15 @@ def _second_opinion(raw: bytes) -> Any:
         return json.loads(raw.decode(), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         if raw.startswith(b"\x1f\x8b"):
-            raise _Wrong("compressed data; give the file a name that ends in .gz") from None
+            raise _Wrong("compressed data; decompress it first, with gunzip") from None
         if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise _Wrong("UTF-16 text; save the file as UTF-8") from None
         raise _Wrong(f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8") from None
     except RecursionError:
         raise _Wrong("nested too deep to be read") from None
     except json.JSONDecodeError as error:
-        raise _Wrong(f"not JSON: {error.msg} at character {error.colno}") from None
+        said = error.msg.removesuffix(" starting at")
+        raise _Wrong(f"not JSON: {said} at character {error.colno}") from None
 
 
 def _no_constant(name: str) -> Never:

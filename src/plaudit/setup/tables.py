@@ -11,6 +11,9 @@ import functools
 import gzip
 import io
 import json
+import shutil
+import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -18,6 +21,7 @@ from typing import Any, BinaryIO, Literal, cast
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.rows import CONVERSATIONS
 from plaudit.setup.json_lines import OURS, BadLine, encode
 
 Format = Literal["jsonl", "json", "csv", "parquet", "folder"]
@@ -37,22 +41,73 @@ ROWS = 256
 """Rows of a Parquet file that are read at once."""
 MAX_CELL = 1 << 30
 """Characters in a cell of a CSV file; the standard library stops at 131,072."""
+HEAD = 4096
+"""Bytes at the start of a file by which its format is recognised."""
+BOM = b"\xef\xbb\xbf"
+GZIP = b"\x1f\x8b"
+FOREIGN = {
+    b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook; save the sheet as CSV",
+    b"BZh": "compressed by bzip2; decompress it first, or compress it with gzip",
+    b"\xfd7zXZ": "compressed by xz; decompress it first, or compress it with gzip",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd; decompress it first, or compress it with gzip",
+    b"SQLite format 3": "an SQLite database; export the rows as JSON lines or CSV",
+    b"\x89HDF": "an HDF5 file; export the rows as JSON lines, CSV or Parquet",
+    b"ARROW1": "an Arrow file; write the table as Parquet",
+    b"%PDF": "a PDF document; give the rows as JSON lines or CSV",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+}
+"""How files begin that are not read, and what to do with them."""
+UNWRITTEN = (
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".arrow",
+    ".feather",
+    ".db",
+    ".sqlite",
+    ".pkl",
+    ".html",
+    ".zip",
+    ".bz2",
+    ".xz",
+    ".zst",
+)
+"""Endings of formats that are not written."""
 
 
 def format_of(place: str) -> Format:
-    """The format of an input: by its name, and for JSON by its first character."""
+    """The format of an input: by its content where that is plain, else by its name.
+
+    Raises:
+        ConfigError: It is a file of a kind that is not read.
+    """
     path = Path(place).expanduser()
     if path.is_dir():
         return "folder"
+    if not path.is_file():
+        return "jsonl"  # a pipe can be read only once
+    head = _head(path)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    for start, what in FOREIGN.items():
+        if head.startswith(start):
+            raise ConfigError(f"{place} is {what}")
     found = named_format(place)
     if found in ("csv", "parquet"):
         return found
-    return "json" if _starts_an_array(path) else "jsonl"
+    first_line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].rstrip()
+    return "json" if first_line.startswith(b"[") or first_line == b"{" else "jsonl"
 
 
 def named_format(place: str) -> Format | None:
     """The format that a name asks for; None where it says nothing."""
-    return FORMATS.get(Path(place.removesuffix(".gz")).suffix.lower())
+    return FORMATS.get(_ending(place))
+
+
+def _ending(place: str) -> str:
+    return Path(place.removesuffix(".gz")).suffix.lower()
 
 
 def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine]:
@@ -74,22 +129,45 @@ def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine
                 yield number, msgspec.json.encode(row, enc_hook=str)
 
 
-def writer(kind: Format, place: str, source: str, source_format: Format, skipped: Collection[int]) -> Convert:
-    """How scored lines become a table.
+def writer(place: str, source: str, source_format: Format, skipped: Collection[int]) -> Convert | None:
+    """How scored lines become what a name asks for, or else what the input is; None where that is JSON lines.
 
     Args:
-        kind: The format to write.
-        place: The file to write.
+        place: The file to write; compressed where its name ends in .gz.
         source: The input, whose columns keep their types where both are Parquet.
         source_format: The format of the input.
         skipped: Rows of the input that were left out, by number; read when the table is written.
+
+    Raises:
+        ConfigError: The name asks for a format that is not written.
     """
+    kind = named_format(place) or source_format
+    is_compressed = place.endswith(".gz")
+    if _ending(place) in UNWRITTEN or (is_compressed and kind in ("parquet", "folder")):
+        known = ", ".join(FORMATS)
+        raise ConfigError(
+            f"asks for a format that is not written; the endings are {known}; .gz only after those of text",
+            setting="output",
+            value=place,
+        )
+    convert = None if kind == "jsonl" else _table_writer(kind, place, source, source_format, skipped)
+    return functools.partial(_compress, convert=convert) if is_compressed else convert
+
+
+def _compress(lines: BinaryIO, out: BinaryIO, *, convert: Convert | None) -> None:
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed:
+        (convert or shutil.copyfileobj)(lines, cast(BinaryIO, packed))
+
+
+def _table_writer(
+    kind: Format, place: str, source: str, source_format: Format, skipped: Collection[int]
+) -> Convert:
     if kind == "json":
         return _write_array
     if kind == "csv":
-        is_same = source_format == "csv" and Path(source).suffix == Path(place).suffix
-        usual = "\t" if Path(place).suffix.lower() == ".tsv" else ","
-        delimiter = _delimiter(Path(source).expanduser()) if is_same else usual
+        is_same = source_format == "csv" and _ending(source) == _ending(place)
+        usual = "\t" if _ending(place) == ".tsv" else ","
+        delimiter = _dialect(Path(source).expanduser())["delimiter"] if is_same else usual
         return functools.partial(_write_csv, delimiter=delimiter)
     if source_format in ("parquet", "folder"):
         batches = functools.partial(_batches, Path(source).expanduser(), source)
@@ -101,19 +179,9 @@ def writer(kind: Format, place: str, source: str, source_format: Format, skipped
 # -- JSON arrays ---------------------------------------------------------------------------------------------
 
 
-def _starts_an_array(path: Path) -> bool:
-    if not path.is_file():
-        return False  # a pipe can be read only once
-    with _binary(path) as file:
-        try:
-            return file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
-        except (OSError, EOFError):
-            return False  # said when it is read
-
-
 def _array(path: Path, place: str) -> Iterator[bytes]:
-    with _binary(path) as file:
-        content = file.read().removeprefix(b"\xef\xbb\xbf")
+    with open_binary(path) as file:
+        content = file.read().removeprefix(BOM)
     try:
         for raw in msgspec.json.decode(content, type=list[msgspec.Raw]):
             yield msgspec.json.format(bytes(raw), indent=-1)
@@ -124,10 +192,28 @@ def _array(path: Path, place: str) -> Iterator[bytes]:
 def _array_by_hand(content: bytes, place: str) -> list[Any]:
     """What the standard library makes of it: it reads lone surrogates, and says better what is wrong."""
     try:
-        found: list[Any] = json.loads(content)
+        found: list[Any] | dict[str, Any] = json.loads(content)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise ConfigError(
+                f"{place} holds several objects over several lines each; write one a line: jq -c . {place}"
+            ) from None
+        raise ConfigError(f"{place} is not JSON: {error}") from None
     except ValueError as error:
-        raise ConfigError(f"{place} is no JSON array: {error}") from None
-    return found
+        raise ConfigError(f"{place} is not JSON: {error}") from None
+    if isinstance(found, list):
+        return found
+    for name, value in found.items():
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(one, dict) for one in value)
+            and name not in CONVERSATIONS
+        ):
+            raise ConfigError(
+                f"{place} has its rows under {name!r}; take them out: jq -c '.{name}[]' {place}"
+            )
+    return [found]
 
 
 def _write_array(lines: BinaryIO, out: BinaryIO) -> None:
@@ -144,10 +230,13 @@ def _write_array(lines: BinaryIO, out: BinaryIO) -> None:
 def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
     csv.field_size_limit(MAX_CELL)
     try:
-        delimiter = _delimiter(path)
+        dialect = _dialect(path)
         with _text(path) as file:
-            rows = csv.reader(file, delimiter=delimiter)
+            rows = csv.reader(file, **dialect)
             header = next(rows, [])
+            if header == ["sep=", ""]:  # Excel's way to name the delimiter
+                header = next(rows, [])
+            _check_header(header, place)
             for row in rows:
                 if len(row) == len(header):
                     yield rows.line_num, encode(dict(zip(header, row, strict=True)))
@@ -155,7 +244,7 @@ def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
                     yield BadLine(
                         rows.line_num,
                         f"{len(row)} cells where the header has {len(header)}; "
-                        f'put text that contains "{delimiter}" in double quotes',
+                        f'put text that contains "{dialect["delimiter"]}" in double quotes',
                     )
     except UnicodeDecodeError:
         raise ConfigError(f"{place} is not UTF-8 text; save it as UTF-8") from None
@@ -163,11 +252,18 @@ def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
         raise ConfigError(f"{place}, line {rows.line_num}, is not CSV: {error}") from None
 
 
-def _delimiter(path: Path) -> str:
+def _dialect(path: Path) -> dict[str, Any]:
     """What separates the cells, by the header."""
     with _text(path) as file:
         header = file.readline()
-    return max(",;\t", key=header.count)
+    delimiter = max(",;\t", key=header.count)
+    spaced = header.count(f"{delimiter} ")
+    return {"delimiter": delimiter, "skipinitialspace": spaced > 0 and spaced == header.count(delimiter)}
+
+
+def _check_header(header: list[str], place: str) -> None:
+    if twice := [name for name, count in Counter(header).items() if count > 1]:
+        raise ConfigError(f"{place} has two columns named {twice[0]!r}; rename or delete one")
 
 
 def _write_csv(lines: BinaryIO, out: BinaryIO, *, delimiter: str) -> None:
@@ -300,9 +396,20 @@ def _our_columns(arrow: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def _binary(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
+def _head(path: Path) -> bytes:
+    with open_binary(path) as file:
+        try:
+            return file.read(HEAD)
+        except (OSError, EOFError, zlib.error):
+            return b""  # said when it is read
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """A file's content, decompressed where it is compressed by gzip, whatever its name."""
+    with path.open("rb") as file:
+        is_packed = file.read(2) == GZIP
+    return cast(BinaryIO, gzip.open(path) if is_packed else path.open("rb"))
 
 
 def _text(path: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(_binary(path), "utf-8-sig", newline="")
+    return io.TextIOWrapper(open_binary(path), "utf-8-sig", newline="")
