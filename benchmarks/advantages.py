@@ -52,19 +52,19 @@ def group_mean(rewards: Sequence[Row]) -> list[Row]:
     return [float(score) for score in asyncio.run(_scored().arewards(_samples(rewards)))]
 
 
-def mean_so_far(rewards: Sequence[Row]) -> list[Row]:
+def fails_last(rewards: Sequence[Row]) -> list[Row]:
     """Rows are scored one by one, all under way at once, and those that are lost fail last, after retries."""
-    return list(_one_by_one(tuple(rewards), fails_first=False))
+    return list(_one_by_one(tuple(rewards), is_first=False))
 
 
-def mean_of_the_first(rewards: Sequence[Row]) -> list[Row]:
+def fails_first(rewards: Sequence[Row]) -> list[Row]:
     """The same, and those that are lost fail before any verdict."""
-    return list(_one_by_one(tuple(rewards), fails_first=True))
+    return list(_one_by_one(tuple(rewards), is_first=True))
 
 
 @functools.cache
-def _one_by_one(rewards: tuple[Row, ...], *, fails_first: bool) -> tuple[Row, ...]:
-    scored = _scored(fails_first=fails_first)
+def _one_by_one(rewards: tuple[Row, ...], *, is_first: bool) -> tuple[Row, ...]:
+    scored = _scored(fails_first=is_first)
 
     async def main() -> tuple[Row, ...]:
         scores = await asyncio.gather(*(scored.arewards([sample]) for sample in _samples(rewards)))
@@ -222,18 +222,18 @@ FRAMEWORKS = (
     Framework("verl, before V1", SINGLY, "its group's mean", group_mean, scaled, verl),
     Framework("TRL", "a rank's part of a batch", "None: left out", left_out, lambda r: scaled(r, 1e-4), trl),
     Framework("OpenEnv under TRL", "a step", "None: left out", left_out, lambda r: scaled(r, 1e-4), trl),
-    Framework("OpenRLHF, reinforce_baseline", SINGLY, "the mean so far", mean_so_far, centred),
-    Framework("OpenRLHF, group_norm", SINGLY, "the mean so far", mean_so_far, lambda r: scaled(r, 1e-9)),
+    Framework("OpenRLHF, reinforce_baseline", SINGLY, "its group's mean", fails_last, centred),
+    Framework("OpenRLHF, group_norm", SINGLY, "its group's mean", fails_last, lambda r: scaled(r, 1e-9)),
     Framework(
         "slime, --group-rm", BY_GROUP, "its group's mean, out of the loss", group_mean, scaled, None, True
     ),
-    Framework("slime", SINGLY, "the mean so far, out of the loss", mean_so_far, scaled, None, True),
+    Framework("slime", SINGLY, "its group's mean, out of the loss", fails_last, scaled, None, True),
     Framework("verifiers v1, prime-rl", SINGLY, "left out", left_out, centred),
     Framework("verifiers, Rubric", BY_GROUP, "its group's mean", group_mean, centred),
     Framework("ms-swift", "a process's part", "its group's mean", group_mean, lambda r: scaled(r, 1e-4)),
-    Framework("AReaL", SINGLY, "the mean so far, out of the loss", mean_so_far, scaled, areal, True),
-    Framework("SkyRL", SINGLY, "the mean so far", mean_so_far, scaled),
-    Framework("open-instruct", SINGLY, "the mean so far", mean_so_far, centred),
+    Framework("AReaL", SINGLY, "its group's mean, out of the loss", fails_last, scaled, areal, True),
+    Framework("SkyRL", SINGLY, "its group's mean", fails_last, scaled),
+    Framework("open-instruct", SINGLY, "its group's mean", fails_last, centred),
     Framework("ART", BY_GROUP, "left out", left_out, scaled, art),
     Framework(
         "Atropos", BY_GROUP, "its group's mean, advantage 0", group_mean,
@@ -298,7 +298,7 @@ def lines(frameworks: Sequence[Framework] = FRAMEWORKS, *, only_formulas: bool =
 
 def ways(framework: Framework) -> list[Fill]:
     """What a missing verdict may become there: it depends on when it is known."""
-    return [framework.fill, mean_of_the_first] if framework.fill is mean_so_far else [framework.fill]
+    return [framework.fill, fails_first] if framework.fill is fails_last else [framework.fill]
 
 
 def _either(cells: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,8 +44,8 @@ BEHAVIOUR = (
 )
 TASK, MONITOR = "task", "monitor"
 """Components of the score."""
-SIBLING_WAIT = 120.0
-"""Seconds for which a row without a score waits for one of its group to have one, at most."""
+SIBLING_WAIT = 600.0
+"""Seconds for which a row without a score waits for the rest of its group, at most."""
 OWN_VARIABLES = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
 
 
@@ -128,23 +129,28 @@ class Scoring:
         Raises:
             BatchFailed: More have none.
         """
-        with self._under_way(samples):
+        with self._under_way(samples, time.monotonic):
             found = self.rewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
-        for future in self._siblings(samples, found):
+        until = time.monotonic() + SIBLING_WAIT
+        while (now := time.monotonic()) < until and (waits := self._siblings(samples, found, now)):
+            future, seconds = waits[0]
             with contextlib.suppress(TimeoutError):
-                future.result(SIBLING_WAIT)
+                future.result(min(seconds, until - now))
         return self._scores(samples, found)
 
     async def ascores(
         self, samples: Sequence[Sample], *, max_failure_rate: float | None = None
     ) -> list[Score]:
         """The same, with the caller's event loop left free."""
-        with self._under_way(samples):
+        clock = asyncio.get_running_loop().time
+        with self._under_way(samples, clock):
             found = await self.arewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
-        if futures := [asyncio.wrap_future(future) for future in self._siblings(samples, found)]:
-            await asyncio.wait(futures, timeout=SIBLING_WAIT)
+        until = clock() + SIBLING_WAIT
+        while (now := clock()) < until and (waits := self._siblings(samples, found, now)):
+            future, seconds = waits[0]
+            await asyncio.wait([asyncio.wrap_future(future)], timeout=min(seconds, until - now))
         return self._scores(samples, found)
 
     def rewards(
@@ -253,13 +259,13 @@ class Scoring:
     # -- one number for each --------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _under_way(self, samples: Sequence[Sample]) -> Iterator[None]:
+    def _under_way(self, samples: Sequence[Sample], clock: Callable[[], float]) -> Iterator[None]:
         groups = [sample.group for sample in samples]
-        self._stand_ins.begin(groups)
+        self._stand_ins.begin(groups, now=clock())
         try:
             yield
         finally:
-            self._stand_ins.end(groups)
+            self._stand_ins.end(groups, now=clock())
 
     def _remember(self, samples: Sequence[Sample], found: Rewards, max_failure_rate: float | None) -> None:
         misses = 0
@@ -275,10 +281,13 @@ class Scoring:
                 "the log says why. What was judged is stored. PLAUDIT_MAX_FAILURE_RATE allows more"
             )
 
-    def _siblings(self, samples: Sequence[Sample], found: Rewards) -> list[Future[None]]:
+    def _siblings(
+        self, samples: Sequence[Sample], found: Rewards, now: float
+    ) -> list[tuple[Future[None], float]]:
         """What rows without a score wait for: other rows of their groups, in calls of their own."""
         groups = {samples[row].group for row in self._unscored(samples, found)}
-        return [future for group in groups if (future := self._stand_ins.sibling(group)) is not None]
+        waits = (self._stand_ins.siblings(group, now=now) for group in groups if group is not None)
+        return [wait for wait in waits if wait is not None]
 
     def _scores(self, samples: Sequence[Sample], found: Rewards) -> list[Score]:
         values = [row.reward for row in found.rows]

@@ -44,9 +44,9 @@ def test_a_row_that_comes_alone_gets_the_mean_of_those_before_it() -> None:
         one.rewards([sample_of("Why?", f"worth {worth}")])
     one.rewards([sample_of("How?", "worth 9")])
     (of_its_group,) = one.rewards([sample_of("Why?", "lost")])
-    (of_all,) = one.rewards([sample_of("When?", "lost")])
+    (of_none,) = one.rewards([sample_of("When?", "lost")])
     assert of_its_group == pytest.approx(0.3)
-    assert of_all == pytest.approx(0.5)
+    assert of_none == 0.0
     assert not of_its_group.valid
     assert of_its_group.status == "failed"
 
@@ -69,10 +69,11 @@ class Held(Choosy):
         return reply
 
 
-def test_a_row_without_a_verdict_waits_for_the_first_sibling_that_is_being_judged() -> None:
+def test_a_row_without_a_verdict_waits_for_all_siblings_that_are_being_judged() -> None:
     judge = Held()
     one = scored(judge)
     one.rewards([sample_of("easy?", "worth 9")])
+    one.rewards([sample_of("hard?", "worth 7")])
     with ThreadPoolExecutor(2) as pool:
         sibling = pool.submit(one.rewards, [sample_of("hard?", "worth 1, slow")])
         judge.has_begun.wait()
@@ -80,7 +81,7 @@ def test_a_row_without_a_verdict_waits_for_the_first_sibling_that_is_being_judge
         judge.has_declined.wait()
         judge.released.set()
         assert sibling.result() == [0.1]
-        assert rude.result() == [0.1]
+        assert rude.result() == [pytest.approx(0.4)]
         assert not rude.result()[0].valid
 
 
@@ -105,11 +106,11 @@ def test_a_declined_answer_to_a_hard_prompt_earns_no_advantage_whenever_it_comes
         assert advantages(scores, ["hard?"] * 8)[place] == 0.0
 
 
-def test_a_group_that_is_missing_whole_is_no_row_of_zeros() -> None:
+def test_a_group_that_is_missing_whole_has_no_advantage_whatever_other_groups_earned() -> None:
     one = scored(Choosy())
     one.rewards([sample_of("Why?", "worth 8")])
     scores = one.rewards([sample_of("How?", f"lost {number}") for number in range(4)])
-    assert scores == [0.8] * 4
+    assert advantages(scores, ["How?"] * 4) == [0.0] * 4
     assert not any(score.valid for score in scores)
 
 

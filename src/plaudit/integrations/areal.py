@@ -8,8 +8,8 @@
 A plain `reward_fn` runs in a pool of few processes with 15 s for each call, and a timeout becomes 0. Here the
 judge is awaited in the workflow itself: with adaptive concurrency, and no such limit.
 An episode whose verdict is missing is out of the loss (`loss_mask` 0), and its reward is the mean of its
-group so far. It is not rejected (None): AReaL normalises rows by groups of a fixed size, so that one episode
-less would shift every group after it.
+group, for which it waits. It is not rejected (None): AReaL normalises rows by groups of a fixed size, so that
+one episode less would shift every group after it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 
 open-instruct finds verifiers by subclass, makes them in the main process and awaits them in its vLLM actors.
 It takes numbers only, and an exception ends the run. So a missing verdict becomes the mean of the query's
-other answers so far, with `reasoning` saying so.
+other answers, for which it waits, with `reasoning` saying so.
 """
 
 from __future__ import annotations

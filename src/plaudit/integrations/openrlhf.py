@@ -8,7 +8,8 @@
 
 OpenRLHF calls it once for each response, in a thread; all responses to a prompt come to the same process.
 It takes no gap: a reward that is None, or an exception, breaks the whole step. So a missing verdict becomes
-the mean of the prompt's other responses so far, and `judge_valid` in the logs says which share was judged.
+the mean of the prompt's other responses, for which it waits, and `judge_valid` in the logs says which share
+was judged.
 """
 
 from __future__ import annotations

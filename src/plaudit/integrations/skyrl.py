@@ -5,8 +5,8 @@
 
 SkyRL makes an environment for each trajectory and steps it in a pool of threads; the environments share one
 engine, and `max_env_workers` (32 unless set) is then the limit on verdicts under way. It takes numbers only,
-and an exception ends the run. So a missing verdict becomes the mean of the prompt's other answers so far,
-and the metric `judge_valid` says which share was judged.
+and an exception ends the run. So a missing verdict becomes the mean of the prompt's other answers, for
+which it waits, and the metric `judge_valid` says which share was judged.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     custom_rm = reward_model(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
 
 A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). slime still counts it when
-it normalises its group, so it gets the group's mean: exactly with `--group-rm`, where the whole group comes
-at once; otherwise the mean of those that were judged before it.
+it normalises its group, so it gets the group's mean. Without `--group-rm`, where rows come one at a time, it
+waits for the others.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ best answer the worst, and with all the others at -1 it makes the failure the be
 
 from __future__ import annotations
 
+import math
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -34,6 +35,10 @@ THIN_GROUP = "thin_group"
 GROUPS_KEPT = 10_000
 WINDOW = 200
 """Scores over which the share of missing ones is counted."""
+QUIET = 10.0
+"""Seconds without a new row of a group, and with none being scored, after which no more is awaited."""
+SAME_STEP = 600.0
+"""Seconds within which a row that comes after its group was scored belongs to it still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,54 +121,71 @@ def _neutral(values: Numbers, is_there: Flags, counts: Codes, means: Numbers) ->
 class StandIns:
     """What rows without a score get where a trainer takes no gap and shows no whole group. For any thread.
 
-    Only a whole group can make a failed row's advantage exactly zero. Where rows come one at a time, such a
-    row gets the mean of its group so far, and waits for a sibling that is being scored just then. Where there
-    is no sibling, a failure that the response may have brought about is worth the floor, 0.0, so that it
-    never pays; one of the judge's server is worth the mean of its data source.
+    Such a row waits until its siblings are scored, and then gets their mean, which makes its advantage zero;
+    while other rows are being scored, a sibling may come yet, and it waits for that a little too.
+    A row whose siblings never come gets what its group had the last time that the trainer scored it, else the
+    floor, 0.0: a failure never pays. Rows that belong to no group are compared with their batch: one that the
+    response itself made fail gets the floor, and one that the judge's server failed the mean of its data
+    source.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: OrderedDict[Group, tuple[int, float]] = OrderedDict()
+        self._size = 1
+        self._open = 0
+        self._live: OrderedDict[Group, _Round] = OrderedDict()
+        self._done: OrderedDict[Group, _Round] = OrderedDict()
         self._sources: dict[str, tuple[int, float]] = {}
         self._last: deque[bool] = deque(maxlen=WINDOW)
-        self._open: Counter[Group] = Counter()
-        self._waiting: dict[Group, list[Future[None]]] = {}
 
-    def begin(self, groups: Iterable[Group]) -> None:
+    def begin(self, groups: Iterable[Group], *, now: float) -> None:
         """Note rows that are being scored from now on."""
         with self._lock:
-            self._open.update(group for group in groups if group is not None)
+            while self._live and self._retire(next(iter(self._live)), now):
+                pass  # the one that changed longest ago comes first
+            for group in groups:
+                if group is not None:
+                    found = self._round(group, now)
+                    found.begun += 1
+                    found.open += 1
+                    self._open += 1
 
-    def end(self, groups: Iterable[Group]) -> None:
+    def end(self, groups: Iterable[Group], *, now: float) -> None:
         """Note that it is known what became of these rows."""
         with self._lock:
-            self._open.subtract(group for group in groups if group is not None)
-            self._open = +self._open  # without the zeros
-            ready = [group for group in self._waiting if group in self._groups or group not in self._open]
-            futures = [future for group in ready for future in self._waiting.pop(group)]
+            ended = [self._round(group, now) for group in groups if group is not None]
+            for found in ended:
+                found.open -= 1
+            self._open -= len(ended)
+            changed = ended if self._open else self._live.values()
+            futures = [future for found in changed for future in found.take_waiting()]
         for future in futures:
             future.set_result(None)
 
-    def sibling(self, group: Group) -> Future[None] | None:
-        """Done once a row of the group has a score, or none of them is being scored; None: so it is now."""
+    def siblings(self, group: Group, *, now: float) -> tuple[Future[None], float] | None:
+        """None once the group is scored; else what ends at its next change, and seconds to a new look."""
         with self._lock:
-            if group in self._groups or group not in self._open:
+            found = self._live.get(group)
+            if found is None:
+                return None
+            is_whole = found.begun >= self._size > 1 or not self._open  # a caller of one row after another
+            rest = math.inf if found.open else found.last + (0.0 if is_whole else QUIET) - now
+            if rest <= 0:
                 return None
             future: Future[None] = Future()
-            future.set_running_or_notify_cancel()  # whoever waits for it may be cancelled, it cannot be
-            self._waiting.setdefault(group, []).append(future)
-            return future
+            future.set_running_or_notify_cancel()  # the one that waits for it may be cancelled, it cannot be
+            found.waiting.append(future)
+            return future, rest
 
     def add(self, score: float, *, group: Group, source: str) -> None:
         """Remember a score that is there."""
         with self._lock:
             self._last.append(False)
-            self._sources[source] = _with(self._sources.get(source), score)
-            if group is not None:
-                self._groups[group] = _with(self._groups.pop(group, None), score)
-                if len(self._groups) > GROUPS_KEPT:
-                    self._groups.popitem(last=False)
+            if group is None:
+                count, total = self._sources.get(source, (0, 0.0))
+                self._sources[source] = count + 1, total + score
+            elif found := self._live.get(group):
+                found.scores.append(score)
 
     def miss(self) -> int:
         """Remember that a score is missing; how many of the last WINDOW were."""
@@ -172,15 +194,65 @@ class StandIns:
             return sum(self._last)
 
     def value(self, status: str, *, group: Group, source: str) -> float:
-        """The mean of the group so far; else 0.0 or the mean of the data source, by what caused it."""
+        """The mean of the group, or the floor; without groups the mean of the data source, or the floor."""
         with self._lock:
-            known = self._groups.get(group)
-            if known is None and (status in CONTENT or status == SCREENED):
+            if group is not None:
+                found = self._live.get(group) or self._done.get(group)
+                mean = found.mean if found else None
+                return 0.0 if mean is None else mean
+            if status in CONTENT or status == SCREENED:
                 return 0.0
-            count, total = known or self._sources.get(source) or (2, 1.0)
-        return total / count
+            count, total = self._sources.get(source, (2, 1.0))
+            return total / count
+
+    def _round(self, group: Group, now: float) -> _Round:
+        """The rows of the group that are scored together, one that begins or ends now among them."""
+        self._retire(group, now)
+        found = self._live.get(group)
+        if found is None:
+            known = self._done.pop(group, None)
+            if known is not None and known.goes_on(now, self._size):
+                found = known  # a sibling that came late
+            else:
+                found = _Round(before=known.mean if known else None)
+            self._live[group] = found
+        self._live.move_to_end(group)
+        found.last = now
+        return found
+
+    def _retire(self, group: Group, now: float) -> bool:
+        """Lay a group aside if it rests; the largest of these says how many rows a group has."""
+        found = self._live.get(group)
+        if found is None or found.open or now - found.last < QUIET:
+            return False
+        self._done[group] = self._live.pop(group)
+        self._size = max(self._size, found.begun)
+        if len(self._done) > GROUPS_KEPT:
+            self._done.popitem(last=False)
+        return True
 
 
-def _with(known: tuple[int, float] | None, score: float) -> tuple[int, float]:
-    count, total = known or (0, 0.0)
-    return count + 1, total + score
+@dataclass(slots=True)
+class _Round:
+    """The rows of one group in one step of the trainer."""
+
+    before: float | None = None
+    """The mean of the group in the step in which it came last."""
+    begun: int = 0
+    open: int = 0
+    last: float = 0.0
+    """When a row began or ended."""
+    scores: list[float] = field(default_factory=list)
+    waiting: list[Future[None]] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float | None:
+        return math.fsum(self.scores) / len(self.scores) if self.scores else self.before
+
+    def goes_on(self, now: float, size: int) -> bool:
+        """Whether a row that begins now is a sibling, and not the same prompt in a later step."""
+        return now - self.last < SAME_STEP and not self.begun >= size > 1
+
+    def take_waiting(self) -> list[Future[None]]:
+        taken, self.waiting = self.waiting, []
+        return taken
