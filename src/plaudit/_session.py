@@ -222,7 +222,7 @@ def _open_journal(config: EngineConfig, look: Callable[[], Activity]) -> Journal
     """The journal that the configuration names. One that cannot be written costs no verdict."""
     if not config.journal:
         return None
-    from plaudit.journal.writer import JournalWriter, settings_shown  # loads numpy
+    from plaudit.journal.writer import JournalWriter, settings_shown
 
     try:
         return JournalWriter(

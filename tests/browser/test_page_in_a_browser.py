@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from chromium import Tab, browser
 from journals import judged, write
+from msgspec import structs
 
 from plaudit.cli.view import page_app
 from plaudit.journal.index import JournalIndex
@@ -161,7 +162,7 @@ def test_a_hundred_thousand_records_scroll(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=["markup", "bidi", "ansi", "long", "templates"])
 def test_hostile_texts_are_shown_as_text(tmp_path: Path, text: str) -> None:
     one = judged(prompt=text, response=text, reference=text, group=text, extra={text[:50]: text[:50]})
-    one = one._replace(exchanges=(one.exchanges[0]._replace(reply=text, error=text),))
+    one = structs.replace(one, exchanges=(structs.replace(one.exchanges[0], reply=text, error=text),))
     write(tmp_path / "j", [one, one], run=text[:40])
 
     async def look(tab: Tab) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from journals import judged, read, write
+from msgspec import structs
 
 from plaudit.errors import JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.segments import TITLE, segments_of
-from plaudit.types import ChatRequest, Message
+from plaudit.judges.rubric import Rubric
+from plaudit.types import ChatRequest, Message, Usage
 
 
 def scores(path: Path) -> list[object]:
@@ -32,9 +34,10 @@ def test_what_is_stored_as_a_reference_is_whole_again(tmp_path: Path) -> None:
     one = judged(prompt=prompt, response=response)
     reason = "a reason of more than forty characters, as judges give them"
     content = f"before {prompt} between {response} after"
-    exchange = one.exchanges[0]._replace(reply=f'{{"reason": "{reason}"}}')
+    exchange = structs.replace(one.exchanges[0], reply=f'{{"reason": "{reason}"}}')
     system: Message = {"role": "system", "content": "judge " * 9}
-    one = one._replace(
+    one = structs.replace(
+        one,
         verdict=replace(one.verdict, reason=reason),
         request=ChatRequest((system, {"role": "user", "content": content})),
         exchanges=(exchange, exchange),
@@ -154,6 +157,32 @@ def test_texts_without_a_form_in_bytes_are_kept_as_well_as_can_be(tmp_path: Path
     first, second = read(path)
     assert first["response"] == "?!" and first["extra"]["big"] == str(2**70)  # type: ignore[index]
     assert second["response"] == "answer 1"
+
+
+def test_numbers_that_fit_no_column_are_kept_as_near_as_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    one = judged(extra={"gold": 10**400, "training_step": 2**80})
+    usage = Usage(10**20, -5, 1e300)
+    write(path, [structs.replace(one, verdict=replace(one.verdict, usage=usage)), judged(1)])
+    first, second = read(path)
+    assert (first["prompt_tokens"], first["completion_tokens"]) == (2**32 - 1, 0)
+    assert (first["gold"], first["step"], first["response"]) == (None, None, "answer 0")
+    assert second["prompt_tokens"] == 100
+
+
+def test_a_judge_that_cannot_say_its_name_costs_its_own_records_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Nameless(Rubric):
+        @property
+        def version(self) -> str:
+            raise RuntimeError("no version today")
+
+    bad = structs.replace(judged(1), judge=Nameless("Is it?"))
+    writer = write(tmp_path / "j", [judged(0), bad, judged(2)])
+    assert [record["response"] for record in read(tmp_path / "j")] == ["answer 0", "answer 2"]
+    assert (writer.written, writer.lost) == (2, 1)
+    assert "no version today" in caplog.text
 
 
 def test_only_the_user_can_read_it(tmp_path: Path) -> None:

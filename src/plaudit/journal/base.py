@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Request, Sample, Usage, Verdict
@@ -14,7 +16,7 @@ GOLD_KEY = "gold"
 """Where a sample's `extra` says what it truly deserves, from 0 to 1, if that is known."""
 
 
-class Exchange(NamedTuple):
+class Exchange(msgspec.Struct, array_like=True, gc=False):
     """One request that was answered, or failed for good."""
 
     endpoint: str
@@ -29,8 +31,8 @@ class Exchange(NamedTuple):
     usage: Usage
 
 
-class Judged(NamedTuple):
-    """One sample with its verdict, and what led to it."""
+class Judged(msgspec.Struct, gc=False):
+    """One sample with its verdict, and what led to it. Not tracked by the garbage collector."""
 
     sample: Sample
     judge: Judge | Panel
@@ -48,6 +50,8 @@ class Judged(NamedTuple):
     """Of a question that a panel asked: the panel's batch."""
     serves: tuple[int, ...] = ()
     """The samples of the panel's batch that needed it."""
+    at: float = 0.0
+    """Unix time, from the journal."""
 
 
 class Journal(Protocol):

@@ -4,7 +4,9 @@ A reader that wants the numbers alone leaves the texts unread: so a million verd
 
     head    mark, kind, records, sizes and checksums of both parts, checksum of the head itself
     facts   zlib: msgpack [names, rows]; a row is FACTS, in which words are places in `names`
-    texts   zlib: msgpack [StoredText, ...]
+    texts   zlib: msgpack [[StoredText, ...], instructions]; what judges are told is kept once a block
+
+Nothing here needs numpy, so that a trainer with a journal does not pay for loading it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from plaudit.errors import JournalError
 from plaudit.journal.base import GOLD_KEY, STEP_KEY, Exchange, Judged
@@ -51,33 +52,39 @@ SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 
 WORDS = ("session", "run", "judge", "status", "source", "cause", "model", "endpoint")
-FACTS = np.dtype(
-    [
-        ("time", "<f8"),
-        ("score", "<f8"),
-        ("sample", "<u8"),
-        ("prompt", "<u8"),
-        ("group", "<u8"),
-        ("seq", "<u4"),
-        ("batch", "<u4"),
-        ("index", "<u4"),
-        ("panel", "<u4"),
-        ("step", "<i4"),
-        ("unit", "<f4"),
-        ("gold", "<f4"),
-        ("latency_s", "<f4"),
-        ("queued_s", "<f4"),
-        ("cost", "<f4"),
-        ("prompt_tokens", "<u4"),
-        ("completion_tokens", "<u4"),
-        ("response_chars", "<u4"),
-        ("sends", "<u4"),
-        ("attempts", "<u4"),
-        ("late", "<u1"),
-        *((name, "<u2") for name in WORDS),
-    ]
-)
-"""One verdict in numbers. NaN is no score, no cost; step -1 is no step; panel 0 is no panel's question."""
+FACTS: dict[str, str] = {
+    "time": "d",
+    "score": "d",
+    "sample": "Q",
+    "prompt": "Q",
+    "group": "Q",
+    "seq": "I",
+    "batch": "I",
+    "index": "I",
+    "panel": "I",
+    "step": "i",
+    "unit": "f",
+    "gold": "f",
+    "latency_s": "f",
+    "queued_s": "f",
+    "cost": "f",
+    "prompt_tokens": "I",
+    "completion_tokens": "I",
+    "response_chars": "I",
+    "sends": "I",
+    "attempts": "I",
+    "late": "B",
+    **dict.fromkeys(WORDS, "H"),
+}
+"""One verdict in numbers, in the codes of `struct`. NaN is no score, no cost; step -1 is no step; panel 0 is
+no panel's question."""
+ROW = struct.Struct("<" + "".join(FACTS.values()))
+_RANGES = {
+    "Q": (0, (1 << 64) - 1),
+    "I": (0, (1 << 32) - 1),
+    "i": (-(1 << 31), (1 << 31) - 1),
+    "H": (0, 65535),
+}
 
 
 class StoredText(msgspec.Struct, array_like=True):
@@ -148,34 +155,32 @@ def unpacked(part: bytes, crc: int) -> bytes:
 # -- verdicts ---------------------------------------------------------------------------------------------
 
 
-def verdict_block(
-    judged: Sequence[tuple[float, Judged]], *, session: str, run: str, first: int, has_text: bool
-) -> bytes:
-    """Verdicts with the times at which they were given, as a block.
+def verdict_block(judged: Sequence[Judged], *, session: str, run: str, first: int, has_text: bool) -> bytes:
+    """Verdicts as a block.
 
     Args:
-        judged: Unix time and verdict, for each.
+        judged: The verdicts, with the times at which they were given.
         session: The writer's own name; with a sequence number it names a record for good.
         run: The name of the run.
         first: The sequence number of the first one.
         has_text: Whether texts are kept; without, there are only numbers and hashes.
     """
-    names = _Names()
-    writer = names[session], names[run]
-    rows = [_row(at, one, first + n, names, writer) for n, (at, one) in enumerate(judged)]
-    table = np.array(rows, FACTS).tobytes()
-    facts = msgspec.msgpack.encode((list(names), table))
-    texts = _encode_texts([one for _, one in judged], has_text=has_text)
+    table = _Facts(session, run)
+    rows = [table.row(one, seq) for seq, one in enumerate(judged, first)]
+    facts = msgspec.msgpack.encode((list(table.names), b"".join(rows)))
+    texts = _encode_texts(judged, has_text=has_text)
     return block(VERDICTS, facts, texts, records=len(rows))
 
 
-def read_facts(facts: bytes) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """The names and the rows of a block of verdicts."""
+def read_facts(facts: bytes) -> tuple[list[str], bytes]:
+    """The names of a block of verdicts, and its rows."""
     try:
-        names, table = msgspec.msgpack.decode(facts, type=tuple[list[str], bytes])
-        return names, np.frombuffer(table, FACTS)
-    except (msgspec.DecodeError, ValueError) as error:
+        names, rows = msgspec.msgpack.decode(facts, type=tuple[list[str], bytes])
+    except msgspec.DecodeError as error:
         raise JournalError(f"a block is damaged: {error}") from None
+    if len(rows) % ROW.size:
+        raise JournalError("a block is damaged: a row is cut off")
+    return names, rows
 
 
 class _Names(dict[str, int]):
@@ -186,50 +191,85 @@ class _Names(dict[str, int]):
         return number
 
 
-def _row(at: float, one: Judged, seq: int, names: _Names, writer: tuple[int, int]) -> tuple[Any, ...]:
-    verdict, sample = one.verdict, one.sample
-    response = sample.text
-    usage, last = verdict.usage, one.exchanges[-1] if one.exchanges else None
-    step = sample.extra.get(STEP_KEY)
-    unit = unit_score(verdict, one.judge)
-    task = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
-    return (
-        at,
-        math.nan if verdict.score is None else verdict.score,
-        _digest(task + response.encode(errors="replace")),
-        int.from_bytes(task, "little"),
-        _group_digest(task, sample.group or ""),
-        seq,
-        one.batch,
-        one.position,
-        one.panel,
-        step if isinstance(step, int) and 0 <= step < 1 << 31 else -1,
-        math.nan if unit is None else unit,
-        _number(sample.extra.get(GOLD_KEY)),
-        verdict.latency_s,
-        one.queued_s,
-        math.nan if usage.cost is None else usage.cost,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        len(response),
-        last.sends if len(one.exchanges) == 1 and last else sum(exchange.sends for exchange in one.exchanges),
-        verdict.attempts,
-        one.is_late,
-        *writer,
-        names[judge_name(one.judge)],
-        names[verdict.status],
-        names[verdict.source],
-        names[verdict.failure.cause if verdict.failure else ""],
-        names[verdict.model],
-        names[last.endpoint if last else ""],
-    )
+class _Facts:
+    """Makes the rows of a block, and remembers what many of them share."""
+
+    def __init__(self, session: str, run: str) -> None:
+        self.names = _Names()
+        self._writer = self.names[session], self.names[run]
+        self._judges: dict[int, int] = {}
+        self._units: dict[tuple[int, float], float] = {}
+
+    def row(self, one: Judged, seq: int) -> bytes:
+        """The facts of a verdict."""
+        verdict, sample, exchanges, names = one.verdict, one.sample, one.exchanges, self.names
+        response = sample.text
+        usage, last = verdict.usage, exchanges[-1] if exchanges else None
+        step = sample.extra.get(STEP_KEY)
+        task = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
+        prompt = int.from_bytes(task, "little")
+        score = math.nan if verdict.score is None else verdict.score
+        judge, unit = self._judge(one, score)
+        row = (
+            one.at,
+            score,
+            _digest(task + response.encode(errors="replace")),
+            prompt,
+            _group_digest(task, sample.group) if sample.group else prompt,
+            seq,
+            one.batch,
+            one.position,
+            one.panel,
+            step if isinstance(step, int) and 0 <= step < 1 << 31 else -1,
+            unit,
+            _number(sample.extra.get(GOLD_KEY)),
+            verdict.latency_s,
+            one.queued_s,
+            math.nan if usage.cost is None else usage.cost,
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            len(response),
+            last.sends if last and len(exchanges) == 1 else sum(exchange.sends for exchange in exchanges),
+            verdict.attempts,
+            one.is_late,
+            *self._writer,
+            judge,
+            names[verdict.status],
+            names[verdict.source],
+            names[verdict.failure.cause if verdict.failure else ""],
+            names[verdict.model],
+            names[last.endpoint if last else ""],
+        )
+        try:
+            return ROW.pack(*row)
+        except (struct.error, OverflowError):  # an endpoint that counts 10^20 tokens
+            return ROW.pack(*map(_within, row, FACTS.values()))
+
+    def _judge(self, one: Judged, score: float) -> tuple[int, float]:
+        """The number of a judge's name, and what its score is worth from 0 to 1."""
+        which = id(one.judge)  # which lives as long as the block is being made
+        if which not in self._judges:
+            self._judges[which] = self.names[judge_name(one.judge)]
+        key = which, score
+        unit = self._units.get(key)
+        if unit is None:
+            found = unit_score(one.verdict, one.judge)
+            unit = self._units[key] = math.nan if found is None else found
+        return self._judges[which], unit
+
+
+def _within(value: Any, code: str) -> Any:
+    """A number that fits its column, as near as can be."""
+    if code in _RANGES:
+        low, high = _RANGES[code]
+        return min(max(int(value), low), high)
+    return math.copysign(math.inf, value) if code == "f" and abs(value) > 3e38 else value
 
 
 def _number(value: Any) -> float:
-    if value is None:
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else math.nan
+    return float(value) if abs(value) < 1e300 else math.nan
 
 
 def judge_name(judge: Any) -> str:
@@ -257,32 +297,45 @@ def shown_request(request: Request | None) -> Any:
 # -- texts ------------------------------------------------------------------------------------------------
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
-_decoder = msgspec.msgpack.Decoder(list[StoredText])
+_decoder = msgspec.msgpack.Decoder(tuple[list[StoredText], list[str]])
 
 
 def _encode_texts(judged: Sequence[Judged], *, has_text: bool) -> bytes:
-    records = [_fields(one) if has_text else _numbers_of(one) for one in judged]
-    try:
-        return _encoder.encode(records)
-    except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
-        return _encoder.encode(_plain(records))
+    instructions: dict[str, int] = {}
+    data = bytearray(b"\x92\xdd" + len(judged).to_bytes(4, "big"))  # [[so many records], instructions]
+    for one in judged:
+        fields, end = _fields(one, instructions) if has_text else _numbers_of(one), len(data)
+        try:
+            _encoder.encode_into(fields, data, end)
+        except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
+            _encoder.encode_into(_plain(fields), data, end)
+    _encoder.encode_into([_plain(text) for text in instructions], data, len(data))
+    return bytes(data)
 
 
 def read_texts(data: bytes) -> list[StoredText]:
     """The texts of a block of verdicts, in the order of its rows."""
     try:
-        return _decoder.decode(data)
-    except msgspec.DecodeError as error:
+        records, instructions = _decoder.decode(data)
+        for record in records:
+            if isinstance(record.request, list):
+                for turn in record.request:
+                    if isinstance(turn.get("content"), int):
+                        turn["content"] = instructions[turn["content"]]
+    except (msgspec.DecodeError, AttributeError, IndexError) as error:
         raise JournalError(f"a block is damaged: {error}") from None
+    return records
 
 
-def _fields(one: Judged) -> tuple[Any, ...]:
+def _fields(one: Judged, instructions: dict[str, int]) -> tuple[Any, ...]:
     """The fields of a StoredText. A request that repeats its sample costs little: it is compressed."""
     sample, verdict, request = one.sample, one.verdict, one.request
     return (
         sample.prompt,
         sample.text,
-        request.messages if isinstance(request, ChatRequest) else shown_request(request),
+        _messages(request.messages, instructions)
+        if isinstance(request, ChatRequest)
+        else shown_request(request),
         one.exchanges,
         verdict.reason,
         verdict.error,
@@ -296,9 +349,17 @@ def _fields(one: Judged) -> tuple[Any, ...]:
     )
 
 
+def _messages(messages: Sequence[Message], instructions: dict[str, int]) -> Any:
+    """Messages with the number of a system prompt in its place: one judge says the same to every sample."""
+    if not messages or messages[0]["role"] != "system":
+        return messages
+    number = instructions.setdefault(messages[0]["content"], len(instructions))
+    return ({"role": "system", "content": number}, *messages[1:])
+
+
 def _numbers_of(one: Judged) -> tuple[Any, ...]:
     """The same without a word of prompt, response or judge."""
-    exchanges = [exchange._replace(reply=None, error=None) for exchange in one.exchanges]
+    exchanges = [msgspec.structs.replace(exchange, reply=None, error=None) for exchange in one.exchanges]
     return ("", "", None, exchanges, "", None, None, None, {}, one.verdict.parts, one.serves)
 
 
@@ -313,7 +374,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > 20:
         return "..."
     if isinstance(value, Exchange):
-        return [*(_plain(part) for part in value[:-1]), value.usage]
+        return [_plain(part) for part in msgspec.structs.astuple(value)]
     if isinstance(value, Usage):
         return value
     if isinstance(value, Mapping):
@@ -324,7 +385,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _as_text(turns: Sequence[Message]) -> str:
-    return "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+    return "\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -60,7 +60,7 @@ class Record:
         """The record as plain data: what `plaudit journal export` writes."""
         text = {name: getattr(self.text, name) for name in self.text.__struct_fields__}
         text["exchanges"] = [
-            {**exchange._asdict(), "usage": msgspec.to_builtins(exchange.usage)}
+            {**msgspec.structs.asdict(exchange), "usage": msgspec.to_builtins(exchange.usage)}
             for exchange in self.text.exchanges
         ]
         return {"id": self.id, **self.facts, **text, "serves": list(self.text.serves)}
@@ -180,7 +180,7 @@ class JournalIndex:
         """The numbers of one verdict, by name; None where there is none."""
         found = self.facts[row]
         facts: dict[str, Any] = {}
-        for name in FACTS.names or ():
+        for name in FACTS:
             value = found[name].item()
             facts[name] = self.words[value] if name in WORDS else _or_none(value)
         facts["late"] = bool(facts["late"])
@@ -238,7 +238,8 @@ class JournalIndex:
     def _take_block(self, segment: Segment, found: Located) -> None:
         facts = unpacked(segment.facts(found), found.head.facts_crc)
         if found.head.kind == VERDICTS:
-            names, rows = read_facts(facts)
+            names, packed = read_facts(facts)
+            rows = np.frombuffer(packed, FACTS_STORED)
             if rows.size:
                 self._places.append(_IndexedBlock(segment, found, self._count))
                 self._add(names, rows)
@@ -263,7 +264,7 @@ class JournalIndex:
             wider[: self._count] = self._rows[: self._count]
             self._rows = wider
         target = self._rows[self._count : end]
-        for name in FACTS.names or ():
+        for name in FACTS:
             target[name] = numbers[rows[name]] if name in WORDS else rows[name]
         self._count = end
 
@@ -287,9 +288,8 @@ class JournalIndex:
             return found
 
 
-FACTS_WIDE = np.dtype(
-    [(name, "<u4" if name in WORDS else FACTS.fields[name][0]) for name in FACTS.names or ()]  # type: ignore[index]
-)
+FACTS_STORED = np.dtype([(name, "<" + code) for name, code in FACTS.items()])
+FACTS_WIDE = np.dtype([(name, "<u4" if name in WORDS else "<" + code) for name, code in FACTS.items()])
 """Facts in memory: words are numbered over all blocks, so there may be more of them."""
 
 

@@ -69,7 +69,7 @@ class JournalWriter:
         """Verdicts that were left out, for the disk was too slow or full."""
         self._has_text = has_text
         self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
-        self._waiting: deque[tuple[float, Judged]] = deque()
+        self._waiting: deque[Judged] = deque()
         self._look = look
         self._seen = b""
         self._has_news = threading.Event()
@@ -84,7 +84,8 @@ class JournalWriter:
         if len(self._waiting) >= MOST_WAITING:
             self._lose(1, "the disk is too slow for it")
             return
-        self._waiting.append((time.time(), judged))
+        judged.at = time.time()
+        self._waiting.append(judged)
         if len(self._waiting) == BLOCK:
             self._has_news.set()
 
@@ -110,19 +111,24 @@ class JournalWriter:
     def _write_all(self) -> None:
         while self._waiting:
             part = [self._waiting.popleft() for _ in range(min(len(self._waiting), BLOCK))]
-            data = verdict_block(
-                part,
-                session=self.session,
-                run=self.run,
-                first=self.written + self.lost,
-                has_text=self._has_text,
-            )
-            if self._append(data):
-                self.written += len(part)
-            else:
-                self._lose(len(part), "")
+            try:
+                self._write(part)
+            except Exception:  # noqa: BLE001 - judges and samples are the user's own: find those at fault
+                for one in part:
+                    try:
+                        self._write([one])
+                    except Exception as error:  # noqa: BLE001
+                        self._lose(1, f"a sample or its judge cannot be written ({error!r})")
         if self._look is not None:
             self._note(self._look())
+
+    def _write(self, part: list[Judged]) -> None:
+        first = self.written + self.lost
+        data = verdict_block(part, session=self.session, run=self.run, first=first, has_text=self._has_text)
+        if self._append(data):
+            self.written += len(part)
+        else:
+            self._lose(len(part), "")
 
     def _note(self, moment: Activity) -> None:
         """Write what the engine is doing, if that has changed."""
