@@ -146,28 +146,42 @@ def _letters(text: str) -> str:
 
 # --- the judge's own reasoning ------------------------------------------------------------------------------
 
-_CLOSED = re.compile(
-    rf"{CLOSE}|</(?:reasoning|analysis|scratchpad|thoughts?|reflection)>|assistantfinal(?=\s*+[\[{{`])"
+_TAG = re.compile(
+    rf"(?P<open>{OPEN})|{CLOSE}|</(?:reasoning|analysis|scratchpad|thoughts?|reflection)>"
+    r"|assistantfinal(?=\s*+[\[{`])"
 )
-_OPENED = re.compile(rf"^[ \t]{{0,40}}(?:{OPEN})", re.MULTILINE)
 
 
 def _after_reasoning(text: str) -> str:
-    """What follows the last tag that closes reasoning; a tag inside an object is quoted there."""
+    """What is no reasoning: neither between its tags nor before a closing one that was never opened.
+
+    A tag inside an object is quoted there.
+    """
     tail = text[-MAX_REPLY:]
-    start = 0
-    tags = list(_CLOSED.finditer(tail))
-    if tags:
-        spans = object_spans(tail)
-        for tag in tags:
-            place = bisect_right(spans, (tag.start(), 0)) - 1
-            if place < 0 or spans[place][1] <= tag.start():
-                start = tag.end()
+    tags = list(_TAG.finditer(tail))
+    spans = object_spans(tail) if tags else []
+    visible: list[str] = []
+    start, opened = 0, None
+    for tag in tags:
+        place = bisect_right(spans, (tag.start(), 0)) - 1
+        if place >= 0 and spans[place][1] > tag.start():
+            continue
+        if not tag["open"]:
+            visible = visible if opened else []
+            start, opened = tag.end(), None
+        elif not opened:
+            visible.append(tail[start : tag.start()])
+            opened = tag
     if not start and len(text) > MAX_REPLY:
         raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is no verdict")
-    if _OPENED.search(tail, start):
+    if opened and not visible.pop().rpartition("\n")[2].strip():  # within a line, it is talk about a tag
         raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
-    return tail[start:].strip(" \ufeff\u200b\x00")  # what some servers put around a reply
+    visible.append(tail[start:])
+    return "\n".join(part for part in visible if part.strip()).strip(_PADDING)
+
+
+_PADDING = " \ufeff\u200b\x00"
+"""What some servers put around a reply."""
 
 
 # --- a verdict among other text -----------------------------------------------------------------------------

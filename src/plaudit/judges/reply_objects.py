@@ -55,12 +55,12 @@ def whole_object(text: str, key: str) -> Found | None:
 # --- an object among other text -----------------------------------------------------------------------------
 
 # Possessive throughout, so no backtracking. Linear over a whole text, too: an attempt that fails ends at a
-# brace outside a string, and the next one to read the same text starts a level further in, of three; it may
+# brace outside a string, and the next one to read the same text starts a level further in, of four; it may
 # also disagree on what is inside a string, in three ways.
 _DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
 _STRING = rf"(?:{_DOUBLE}|{_SINGLE})"
-_COMMENT = r"(?://[^\n]*+|/\*[^*]*+\*/)"
+_COMMENT = r"(?://[^\n\d]*+(?!\d)|/\*[^*\d]*+\*/)"  # one with a number in it may be a correction
 _GAP = rf"\s*+(?:{_COMMENT}\s*+)*+"
 _NAME = rf"(?:{_STRING}|[A-Za-z_]\w*+)"
 _SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]]++)"
@@ -77,7 +77,8 @@ def _lists_of(value: str) -> str:
 
 _FLAT = _objects_of(rf"(?:{_SCALAR}|{_lists_of(rf'(?:{_SCALAR})')})")
 _ITEM = rf"(?:\s*+(?:{_SCALAR}|{_FLAT}))"
-_OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})"), re.DOTALL)
+_NESTED = _objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})")
+_OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_NESTED}|{_lists_of(_ITEM)})"), re.DOTALL)
 _CLOSING = re.compile(r"\s*+,?\s*+\]")
 
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 
 from plaudit.errors import UnreadableVerdict
 from plaudit.judges.reply_objects import FoundAt
 
 MAX_CLAUSE = 300
 """Characters of the clause that may lead up to a verdict."""
+MAX_LINES = 100
+"""Lines with a score of which one is looked for; a verdict has one, a table has none."""
 MAX_SEQUEL = 4_000
 """Characters of explanation that may follow a verdict."""
 
+_SCORE_NOUN = r"(?:score|rating|grade)"
 _NOUN = (
     r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
     r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! \w)|feedback|analysis)"
@@ -30,7 +34,7 @@ _OWN = re.compile(
     r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
     rf"{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
-    r"(?: (?:is|are|reads|follows|is as follows|below|would be|object))?"
+    r"(?: (?:is|are|reads|follows|is as follows|below|would be|object|json))?"
     r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
     r"|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
     re.IGNORECASE,
@@ -43,7 +47,7 @@ _OF_THE_RESPONSE = re.compile(
 )
 _OTHERS = re.compile(
     r"\b(?:responses?|answers?(?<!final answer)(?<!my answer)|author|student|user|candidate|model|text"
-    r"|submission|writer|data|it|its|he|she|they|their)\b",
+    r"|submission|writer|data|it|its|he|she|they|their|\w+self|themselves)\b",
     re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(
@@ -53,9 +57,16 @@ _HYPOTHETICAL = re.compile(
     r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|假设|若|格式|声称",
     re.IGNORECASE,
 )
-_TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>)"
+_LEADS_ON = re.compile(
+    r"\b(?:would|should|could|if|were|had|asks?|tells?|told|demands?|wants?|claims?|says|writes|reads|output|print"
+    r"|includes?|contains?|ends with)\b",
+    re.IGNORECASE,
+)
+"""In a line without an end, it goes on with what is not the judge's own."""
+_ENDS = (".", "!", "?", ":", "。", "！", "？", "：", ")", '"', "”", "`", "-")
+_TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>|\[/?(?:INST|THINK|TOOL_\w{1,16})\])"
 _MARKUP_TAG = re.compile(_TAG)
-_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}`{3,6}\w{0,10}[ \t]{0,9}\n?$")
+_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
 
 
 def check_introduction(before: str) -> None:
@@ -64,7 +75,10 @@ def check_introduction(before: str) -> None:
     line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
     if line.startswith(">"):
         raise UnreadableVerdict("the verdict stands inside a quotation")
-    if not line or (text.endswith("\n") and not line.endswith((":", "："))):
+    if _LEADS_ON.search(line) and not line.endswith(_ENDS):
+        raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
+    is_heading = text.rstrip().rsplit("\n", 1)[-1].lstrip().startswith("#")
+    if not line or (text.endswith("\n") and not is_heading and not line.endswith((":", "："))):
         return  # what comes before is complete in itself
     sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
     clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
@@ -96,17 +110,20 @@ _CONFIRMS = re.compile(
     r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
     re.IGNORECASE,
 )
+_EXPLANATION = re.compile(
+    r"(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
+    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _ABOUT_THE_RESPONSE = re.compile(
-    r"(?:(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
-    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?"
-    r"|(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
+    r"(?:(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
     r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
     r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
     r"|reference|claims?|first|second|two)|both|it (?!was\b)(?:\w+s|does))\b.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
-_MARKUP = re.compile(rf"{_TAG}|[`*_#>]")
+_MARKUP = re.compile(rf"{_TAG}|~{{3,6}}|[`*_#>]")
 _BRACED = re.compile(r"\{[^{}]{0,80}\}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s(?![a-z]|\d+\.\d)|\n")
 _AMOUNT = re.compile(
@@ -125,18 +142,35 @@ def check_sequel(after: str, key: str, value: object) -> None:
     after = after.strip()
     if len(after) > MAX_SEQUEL:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
-    for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub("", after))):
-        rest = _CONFIRMS.sub("", sentence)
-        amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", rest))]
-        limit = _limit(value)
-        is_contrary = any(abs(float(amount)) <= limit and not is_same(amount, value) for amount in amounts)
-        rest = _statement(key).sub("", rest)
-        if value is True or value is False:
-            opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
-            is_contrary |= re.search(opposite, rest, re.IGNORECASE) is not None
-        is_about_response = _ABOUT_THE_RESPONSE.fullmatch(" ".join(rest.split()).strip(" -•.!,;:"))
-        if is_contrary or not is_about_response or _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest):
+    is_explained = False
+    for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
+        rest = _statement(key).sub("", _CONFIRMS.sub("", sentence))
+        point = " ".join(rest.split()).strip(" -•.!,;:")
+        is_explained = _EXPLANATION.fullmatch(point) is not None or (
+            is_explained and sentence.lstrip().startswith(("•", "-"))
+        )
+        is_about_response = is_explained or _ABOUT_THE_RESPONSE.fullmatch(point)
+        is_about_verdict = _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest)
+        if not is_about_response or is_about_verdict or _is_contrary(sentence, rest, key, value):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
+
+
+def _bullet(mark: re.Match[str]) -> str:
+    """An asterisk that begins a point of a list stays visible."""
+    around = mark.string[max(mark.start() - 1, 0) : mark.end() + 1]
+    return "•" if around == "\n* " else ""
+
+
+def _is_contrary(sentence: str, rest: str, key: str, value: object) -> bool:
+    """Whether a sentence has another value than the verdict."""
+    limit = _limit(value)
+    amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", _CONFIRMS.sub("", sentence)))]
+    if any(abs(float(amount)) <= limit and not is_same(amount, value) for amount in amounts):
+        return True
+    if value is not True and value is not False:
+        return False
+    opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
+    return re.search(opposite, rest, re.IGNORECASE) is not None
 
 
 def _limit(value: object) -> float:
@@ -150,9 +184,10 @@ def _limit(value: object) -> float:
 @lru_cache(maxsize=256)
 def _statement(key: str) -> re.Pattern[str]:
     """A line that states the value of the key."""
+    noun = _SCORE_NOUN if key == "score" else re.escape(key)
     return re.compile(
         r"^(?:[^\w\n]|_){0,8}+(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
-        rf"{re.escape(key)}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
+        rf"{noun}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
         r"(-?\d+(?:\.\d+)?|true|false|first|second|tie)\b(?:\s?(?:/|out of)\s?\d+)?",
         re.IGNORECASE | re.MULTILINE,
     )
@@ -184,7 +219,6 @@ def is_same(said: str, value: object) -> bool:
 # --- a verdict in words -------------------------------------------------------------------------------------
 
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
-_SCORE_NOUN = r"(?:score|rating|grade)"
 _LABEL = (
     rf"(?:(?:my|the|final|overall|total)[ ]){{0,2}}{_SCORE_NOUN}"
     r"|(?P<foreign>note(?: finale| globale)?|nota(?: final)?|puntuación|puntaje|calificación|pontuação"
@@ -193,11 +227,11 @@ _LABEL = (
 )
 _SPACE = r"[ \t*_]{0,6}"
 _LINE = re.compile(
-    rf"^[ \t*_#•-]{{0,12}}(?:<score>\s{{0,4}}(?P<tagged>{_NUMBER})\s{{0,4}}</score>"
+    rf"^(?:(?!<score>){_TAG})?[ \t*_#•-]{{0,12}}(?:<score>\s{{0,4}}(?P<tagged>{_NUMBER})\s{{0,4}}</score>"
     rf"|(?:(?P<label>{_LABEL}){_SPACE}"
     rf"(?:\({_SPACE}(?P<low>{_NUMBER})\s?(?:-|–|to)\s?(?P<high>{_NUMBER}){_SPACE}\))?{_SPACE}"
     rf"(?:[:=：]|(?=\n))[\s*_]{{0,8}})?"
-    rf"(?P<score>{_NUMBER})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}$",
+    rf"(?P<score>{_NUMBER})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that states a score, and nothing else."""
@@ -218,7 +252,7 @@ _GIVEN = re.compile(
 def stated_scores(text: str, scale: tuple[float, float]) -> list[tuple[FoundAt, float]]:
     """The lines that state a score on the scale that was asked for, and nothing else, with their scores."""
     stated = []
-    for line in _LINE.finditer(text):
+    for line in islice(_LINE.finditer(text), MAX_LINES):
         score = float(line["tagged"] or line["score"])
         low, high, of = (None if line[name] is None else float(line[name]) for name in ("low", "high", "of"))
         has_scale = (low, high, of) in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}
@@ -231,7 +265,7 @@ def stated_scores(text: str, scale: tuple[float, float]) -> list[tuple[FoundAt, 
 def score_places(text: str, key: str, scale: tuple[float, float]) -> list[FoundAt]:
     """Where a line states the score. Raises UnreadableVerdict where the words beside it may mean another."""
     stated = stated_scores(text, scale)
-    if not stated or "`" in text:
+    if not stated or len(stated) == MAX_LINES or "`" in text:
         return []
     score = stated[0][1]
     rest, end = [], 0
