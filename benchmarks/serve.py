@@ -199,7 +199,12 @@ def jobs() -> None:
         target, _ = stack.enter_context(process(*here, "upstream", "--slots", str(SLOTS)))
         serve, home = serving(folder, target)
         url, _ = stack.enter_context(process(*serve, "--cache", "off", **home))
-        for name, at in (("one plaudit serve", url), ("a client each, backing off", target)):
+        named = url.removesuffix("/v1") + "/run/{job}/v1"
+        for name, at in (
+            ("one plaudit serve, a run's name each", named),
+            ("one plaudit serve, no names", url),
+            ("a client each, backing off", target),
+        ):
             seconds, shares, failed = asyncio.run(run_jobs(at))
             rows.append(
                 (
@@ -238,7 +243,7 @@ async def run_jobs(url: str) -> tuple[float, tuple[list[float], list[float]], in
 
     async def job(number: int) -> None:
         room = asyncio.Semaphore(64)
-        http = HttptoolsClient(Endpoint(url, model="m", api_key=KEY))
+        http = HttptoolsClient(Endpoint(url.format(job=number), model="m", api_key=KEY))
 
         async def one(seed: int) -> None:
             nonlocal failed

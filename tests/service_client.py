@@ -77,11 +77,13 @@ class ScriptedClient:
     session: aiohttp.ClientSession
     endpoint: WireServer
 
-    def asking(self, body: object, path: str = "/v1/chat/completions") -> asyncio.Task[tuple[int, bytes]]:
+    def asking(
+        self, body: object, path: str = "/v1/chat/completions", **headers: str
+    ) -> asyncio.Task[tuple[int, bytes]]:
         """A request under way; cancelling it closes the client's connection."""
 
         async def ask() -> tuple[int, bytes]:
-            async with self.session.post(self.url + path, json=body) as response:
+            async with self.session.post(self.url + path, json=body, headers=headers) as response:
                 return response.status, await response.read()
 
         return asyncio.create_task(ask())

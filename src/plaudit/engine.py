@@ -37,13 +37,21 @@ class BaseEngine(ABC):
     """Takes batches of samples and gives a verdict for each, in this process or in a shared one."""
 
     @abstractmethod
-    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
+    def submit(
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        job: str = "",
+    ) -> Pending:
         """Hand samples over and return at once.
 
         Args:
             samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
             judge: The judge; a text is a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
+            job: Who they are for. Calls of different jobs take turns; those of one leave in their order.
 
         Raises:
             ConfigError: the judge cannot judge a sample, or the deadline has passed.
@@ -76,10 +84,15 @@ class BaseEngine(ABC):
             raise
 
     async def ascore(
-        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        job: str = "",
     ) -> list[Verdict]:
         """`score` for callers with an event loop of their own, which stays free meanwhile."""
-        pending = self.submit(samples, judge, deadline=deadline)
+        pending = self.submit(samples, judge, deadline=deadline, job=job)
         try:
             return await pending
         except asyncio.CancelledError:
@@ -215,16 +228,23 @@ class Engine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
+    def submit(
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        job: str = "",
+    ) -> Pending:
         """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
         samples = as_samples(samples)
         judge = as_judge(judge)
         check_samples(judge, enumerate(samples))
         if is_panel(judge):
-            batch = panel_batch(samples, judge, model=self.model, deadline=deadline)
+            batch = panel_batch(samples, judge, model=self.model, deadline=deadline, job=job)
         else:
-            batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
+            batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline, job=job)
         with _gate:  # so that no batch arrives after `close` has counted those it has to end
             session = self._started()
             session.start(batch)

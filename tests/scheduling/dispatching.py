@@ -152,12 +152,14 @@ class Bench:
         assert dict.fromkeys(self.calls, 1) == {text: len(got) for text, got in self.outcomes.items()}
         assert asyncio.all_tasks() - self.strangers == {asyncio.current_task()}, "a task was left behind"
 
-    def ask(self, *texts: str, max_tokens: int = 512) -> None:
+    def ask(self, *texts: str, max_tokens: int = 512, job: str = "") -> None:
         """Enqueue one call for each question."""
         calls = []
         for text in texts:
             key = hashlib.sha256(text.encode()).digest()
-            self.calls[text] = Call(question(text, max_tokens=max_tokens), key=key, on_done=self._on_done)
+            self.calls[text] = Call(
+                question(text, max_tokens=max_tokens), key=key, on_done=self._on_done, job=job
+            )
             calls.append(self.calls[text])
         self.dispatcher.enqueue(calls)
 

@@ -137,8 +137,9 @@ class Desk:
         *,
         deadline: float | None = None,
         model: str = "m",
+        job: str = "",
     ) -> Batch:
-        started = Batch(batch, judge or Marks(), model=model, deadline=deadline)
+        started = Batch(batch, judge or Marks(), model=model, deadline=deadline, job=job)
         self.scorer.start(started)
         return started
 

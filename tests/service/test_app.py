@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from loopback import INSTANT, loopback, taking
 from service_client import CHAT, JUDGE, KEY, QUESTION, Client, ScriptedClient, scripted, served
-from wire_server import answer, reply
+from wire_server import Exchange, answer, reply
 
 from plaudit import Engine
 from plaudit.config import Secret
@@ -124,6 +124,36 @@ def test_a_spent_budget_is_said() -> None:
         assert client.judge.stats.requests == 0
 
     served(test, budget=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "single"),
+    [
+        ({"path": "/run/crowd/v1/chat/completions"}, {}),
+        ({"x-plaudit-run": "crowd"}, {"path": "/run/single/v1/chat/completions"}),
+        ({"Authorization": "Bearer crowd"}, {"Authorization": "Bearer single"}),
+    ],
+)
+def test_a_client_with_one_request_is_next_beside_one_with_many(
+    crowd: dict[str, str], single: dict[str, str]
+) -> None:
+    go = asyncio.Event()
+
+    async def held(exchange: Exchange) -> None:
+        await go.wait()
+        await reply()(exchange)
+
+    async def test(client: ScriptedClient) -> None:
+        asked = [client.asking({**CHAT, "seed": number}, **crowd) for number in range(20)]
+        await client.until_waiting(20)
+        asked.append(client.asking({**CHAT, "seed": 99}, **single))
+        await client.until_waiting(21)
+        await client.asking({"samples": [{"prompt": "?", "response": ""}]}, "/score")  # behind it, no call
+        go.set()
+        assert [status for status, _ in await asyncio.gather(*asked)] == [200] * 21
+        assert 99 in [request.json()["seed"] for request in client.endpoint.requests[:3]]
+
+    scripted(test, held, engine={"max_concurrent": 1, "cache": None})
 
 
 # -- samples ------------------------------------------------------------------------------------------------

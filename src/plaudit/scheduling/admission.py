@@ -46,6 +46,13 @@ class Admission:
         """Calls that may be sent beside those under way."""
         return self._ceiling - self.in_flight
 
+    @property
+    def is_full(self) -> bool:
+        """Whether another call would need a slot, whatever else it needs."""
+        return self.in_flight >= self._ceiling or all(
+            lane.is_lost or lane.in_flight >= lane.limit.limit for lane in self.lanes
+        )
+
     def choose(self, call: Call, *, backlog: int, now: float) -> tuple[Lane | None, float]:
         """The lane by which the call may leave now; else None and the time to look again.
 

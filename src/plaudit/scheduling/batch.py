@@ -31,13 +31,21 @@ class Batch:
     """Samples with their judge, and the verdicts that have come so far."""
 
     def __init__(
-        self, samples: Sequence[Sample], judge: Judge, *, model: str, deadline: float | None = None
+        self,
+        samples: Sequence[Sample],
+        judge: Judge,
+        *,
+        model: str,
+        deadline: float | None = None,
+        job: str = "",
     ) -> None:
         self.id = next(_ids)
         self.samples = samples
         self.judge = judge
         self.deadline = deadline
         """Seconds from its start."""
+        self.job = job
+        """Who it is for: calls of different jobs take turns."""
         self.fingerprint = Fingerprinter(model=model, version=judge.version)
         self.could_give = could_give(judge)
         self.verdicts: list[Verdict | None] = [None] * len(samples)

@@ -40,6 +40,7 @@ class Call:
         "first_sent",
         "has_more_room",
         "is_wanted",
+        "job",
         "key",
         "last_sent",
         "latency",
@@ -59,11 +60,14 @@ class Call:
         key: bytes,
         on_done: Callable[[Call, Outcome], None],
         is_wanted: Callable[[Call], bool] | None = None,
+        job: str = "",
     ) -> None:
         self.request = request
         self.key = key
         self.on_done = on_done
         self.is_wanted = is_wanted
+        self.job = job
+        """Who it is for: calls of different jobs take turns."""
         self.attempts = 0
         """Tries that were not merely rate limited."""
         self.sends = 0

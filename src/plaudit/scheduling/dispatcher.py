@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -41,6 +41,7 @@ from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
 from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.call import Call, Outcome, kind_of, resend_wait
+from plaudit.scheduling.fair_queue import FairQueue
 from plaudit.scheduling.hedging import Hedging
 from plaudit.scheduling.lane import NEVER, Flight, Lane
 from plaudit.scheduling.listening import Listening
@@ -66,7 +67,11 @@ class Dispatcher:
         self.lanes = list(lanes)
         self.config = config or EngineConfig()
         self._retry = retry or RetryPolicy()
-        self.queue: deque[Call] = deque()
+        self.queue: FairQueue[Call] = FairQueue()
+        self._under_way: Counter[str] = Counter()
+        """Calls under way for each job."""
+        self._is_full = False
+        """Whether calls wait for a slot, and not for their rate."""
         self._admission = Admission(
             self.lanes,
             max_concurrent=self.config.max_concurrent,
@@ -132,9 +137,9 @@ class Dispatcher:
         hung_wake = self._rescue(now)
         wake = NEVER
         while self.queue and not self._is_closed:
-            call = self.queue[0]
+            call = self.queue.peek(self._under_way if self._is_full else None)
             if call.finished or (call.is_wanted is not None and not call.is_wanted(call)):
-                self.queue.popleft()
+                self.queue.take(call)
                 if not call.finished:
                     self._finish(call, EngineClosed("no batch waits for this call any more"))
                 continue
@@ -143,12 +148,13 @@ class Dispatcher:
             try:
                 lane, wake = self._admission.choose(call, backlog=len(self.queue), now=now)
             except BudgetSpent as error:
-                self.queue.popleft()
+                self.queue.take(call)
                 self._finish(call, error)
                 continue
             if lane is None:
+                self._is_full = self._admission.is_full
                 break
-            self.queue.popleft()
+            self.queue.take(call)
             self._send(call, lane, now)
         if self._emit is not None:
             for lane in self.lanes:
@@ -215,6 +221,7 @@ class Dispatcher:
             self._retries.on_call()
         lane.on_send(flight, now=now)
         self._admission.on_send(call, lane, now=now)
+        self._under_way[call.job] += 1
         self._listening.on_send(lane, room=self._admission.room)
         self._tell_state(lane, now)
         if self._emit is not None:
@@ -270,6 +277,9 @@ class Dispatcher:
         """Take a flight off the books and pass on what it brought. None: it was cancelled."""
         lane, call, now = flight.lane, flight.call, self._loop.time()
         del lane.flights[flight.id]
+        self._under_way[call.job] -= 1
+        if not self._under_way[call.job]:
+            del self._under_way[call.job]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
         cost = self._admission.on_return(call, lane, outcome, sent_at=flight.sent_at, now=now)

@@ -169,10 +169,8 @@ class Leasing:
     def _hold_back(self, calls: Iterable[Call]) -> None:
         """Take calls out of the queue again: they wait for another run."""
         held = {call.key: call for call in calls}
-        queue = self._dispatcher.queue
-        kept = [call for call in queue if held.get(call.key) is not call]
-        queue.clear()
-        queue.extend(kept)
+        for call in held.values():
+            self._dispatcher.queue.remove(call)
         self._waiting.update(held)
         self._dispatcher.pump()  # there is room
 

@@ -16,10 +16,10 @@ from plaudit.types import Cause, Sample, Source, Usage, Verdict
 
 
 def panel_batch(
-    samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None
+    samples: Sequence[Sample], panel: Panel, *, model: str, deadline: float | None = None, job: str = ""
 ) -> Batch:
     """The batch by which a panel judges these samples. Raises ConfigError where it cannot."""
-    batch = Batch(samples, cast(Judge, panel), model=model, deadline=deadline)  # split, never rendered
+    batch = Batch(samples, cast(Judge, panel), model=model, deadline=deadline, job=job)
     asked = _Questions(batch, panel)
     for question in panel.split(samples):
         asked.add(question)
@@ -72,7 +72,12 @@ class _Questions:
             check_samples(questions[0].judge, ((asked.serves[0], asked.sample) for asked in questions))
         self._waiting = [len(places) for places in self.places]
         self._inner = tuple(
-            Batch([question.sample for question in questions], questions[0].judge, model=model)
+            Batch(
+                [question.sample for question in questions],
+                questions[0].judge,
+                model=model,
+                job=self._batch.job,
+            )
             for questions in self._asked
         )
         for number, inner in enumerate(self._inner):

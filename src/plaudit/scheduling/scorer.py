@@ -22,6 +22,7 @@ from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.batch import Batch, SharedRequest, shared
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
+from plaudit.scheduling.fair_queue import FairQueue
 from plaudit.scheduling.leasing import Leasing
 from plaudit.types import Cause, ChatRequest, Reply, Request, Sample, Source, Status, Usage, Verdict
 
@@ -57,8 +58,9 @@ class Scorer:
         self._sampling = None if sampling == Sampling() else sampling
         self._on_finished = on_finished
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[Batch, asyncio.Future[None]] = {}
-        """Batches whose next samples wait for room, first come, first served."""
+        self._waiting: FairQueue[Batch] = FairQueue()
+        """Batches whose next samples wait for room."""
+        self._turns: dict[Batch, asyncio.Future[None]] = {}
         self._dispatcher = dispatcher(self._make_room)
         self._cache = cache
         self._emit = emit
@@ -131,7 +133,8 @@ class Scorer:
             await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
             self._make_room()
             while self._dispatcher.backlog >= WINDOW and not batch.is_closed:
-                turn = self._waiting[batch] = self._loop.create_future()
+                self._waiting.append(batch)
+                turn = self._turns[batch] = self._loop.create_future()
                 await turn
             if batch.is_closed:
                 return
@@ -146,13 +149,14 @@ class Scorer:
         """Let in as many batches as there is room for, not all that wait: there may be a hundred thousand."""
         room = WINDOW - self._dispatcher.backlog
         while room > 0 and self._waiting:
-            batch = next(iter(self._waiting))
+            batch = self._waiting.peek()
+            self._waiting.take(batch)
             self._let_in(batch)
             room -= min(len(batch.samples), CHUNK)
 
     def _let_in(self, batch: Batch) -> None:
-        turn = self._waiting.pop(batch, None)
-        if turn is not None and not turn.done():
+        turn = self._turns.pop(batch)
+        if not turn.done():
             turn.set_result(None)
 
     def _render(self, batch: Batch, indices: range) -> list[tuple[bytes, int, Request]]:
@@ -220,7 +224,7 @@ class Scorer:
                     self._note(batch, [(index, verdict)], request)
                 continue
             asked = self._asked[key] = SharedRequest(batch, index, request, self._loop.time())
-            call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted)
+            call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted, job=batch.job)
             (waits if key in claim.elsewhere else calls).append(call)
         if hits:
             self._hand_over(batch, hits)
@@ -288,7 +292,9 @@ class Scorer:
         return _with_facts(verdict, call, outcome, asked)
 
     def _ask_again(self, call: Call, asked: SharedRequest) -> None:
-        again = Call(call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted)
+        again = Call(
+            call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted, job=call.job
+        )
         again.has_more_room = call.has_more_room
         again.failed_on = call.answered_on
         self._dispatcher.enqueue([again])
@@ -378,7 +384,9 @@ class Scorer:
             missing = [(index, verdict) for index in batch.missing()]
             self._note(batch, missing)
             self._hand_over(batch, missing)
-            self._let_in(batch)
+            if batch in self._waiting:
+                self._waiting.remove(batch)
+                self._let_in(batch)
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
 
     def _fed(self, task: asyncio.Task[None]) -> None:

@@ -1,10 +1,10 @@
 """One engine behind HTTP, on aiohttp.web: routes, limits on what is read, and the end.
 
 POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses   OpenAI's wire, passed on
-POST /run/NAME/v1/...                   the same, as part of a run of this name
 GET  /v1/models                         the models there are
 POST /score, /reward                    verdicts; rewards from 0 to 1
 POST /get_reward, /remote_rm, /verify   the same, as OpenRLHF, slime and NeMo-Gym post it
+     /run/NAME/...                      all of these, as part of a run of this name
 GET  /metrics, /health, /openapi.json   numbers, a sign of life, these routes for programs
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
 import secrets
@@ -21,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import unquote
 
 import msgspec
 from aiohttp import web
@@ -122,15 +124,15 @@ class Service:
     def app(self) -> web.Application:
         """The application, ready to be served."""
         app = web.Application(middlewares=[self._middleware], client_max_size=MOST_BYTES)
-        for prefix in ("/v1", "/run/{run}/v1"):
+        for prefix in ("", "/run/{run}"):
             for route in relay.ROUTES:
-                app.router.add_post(prefix + route, self._passed_on(route))
-            app.router.add_get(prefix + "/models", self._models)
-        app.router.add_post("/score", self._score)
-        app.router.add_post("/reward", self._reward)
-        app.router.add_post("/get_reward", self._get_reward)
-        app.router.add_post("/remote_rm", self._remote_rm)
-        app.router.add_post("/verify", self._verify)
+                app.router.add_post(f"{prefix}/v1{route}", self._passed_on(route))
+            app.router.add_get(f"{prefix}/v1/models", self._models)
+            app.router.add_post(f"{prefix}/score", self._score)
+            app.router.add_post(f"{prefix}/reward", self._reward)
+            app.router.add_post(f"{prefix}/get_reward", self._get_reward)
+            app.router.add_post(f"{prefix}/remote_rm", self._remote_rm)
+            app.router.add_post(f"{prefix}/verify", self._verify)
         if self._page is not None:
             self._page.add_routes(app)
         app.router.add_get("/metrics", self._metrics)
@@ -220,15 +222,17 @@ class Service:
             body, fields = await self._fields(request)
             self._check_model(fields.get("model"))
             is_sampled = relay.is_sampled(route, fields)
-            run = request.match_info.get("run") or request.headers.get("x-plaudit-run") or ""
-            draw = self._draws.next(run, relay.digest_of(route, fields)) if is_sampled else None
+            draw = self._draws.next(_run_of(request), relay.digest_of(route, fields)) if is_sampled else None
             is_stream = fields.get("stream") is True
             chunks = _Chunks() if is_stream and self._shared.can_stream else None
             raw = relay.raw_request(route, body, fields, draw, on_chunk=chunks)
             # What a client waits for is the next piece of a stream: no deadline for the whole of it.
             deadline = _deadline(request)
             pending = self._shared.engine.submit(
-                [relay.sample_of(raw)], self._relay, deadline=None if chunks else deadline
+                [relay.sample_of(raw)],
+                self._relay,
+                deadline=None if chunks else deadline,
+                job=_job_of(request),
             )
             try:
                 if chunks is not None:
@@ -286,12 +290,14 @@ class Service:
         asked = rewards.read_asked(fields, self._shared.judge)
         if fields.get("stream") is True:
             return await self._streamed(request, asked)
-        verdicts = await self._verdicts(asked)
+        verdicts = await self._verdicts(request, asked)
         return _json({"verdicts": [rewards.verdict_fields(verdict) for verdict in verdicts]})
 
     async def _streamed(self, request: web.Request, asked: rewards.Asked) -> web.StreamResponse:
         """One line for each verdict, as they come."""
-        pending = self._shared.engine.submit(asked.samples, asked.judge, deadline=asked.deadline)
+        pending = self._shared.engine.submit(
+            asked.samples, asked.judge, deadline=asked.deadline, job=_job_of(request)
+        )
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         try:
             await response.prepare(request)
@@ -304,8 +310,10 @@ class Service:
             raise
         return response
 
-    async def _verdicts(self, asked: rewards.Asked) -> list[Verdict]:
-        verdicts = await self._shared.engine.ascore(asked.samples, asked.judge, deadline=asked.deadline)
+    async def _verdicts(self, request: web.Request, asked: rewards.Asked) -> list[Verdict]:
+        verdicts = await self._shared.engine.ascore(
+            asked.samples, asked.judge, deadline=asked.deadline, job=_job_of(request)
+        )
         for verdict in verdicts:
             self._count(asked, verdict)
         return verdicts
@@ -317,28 +325,28 @@ class Service:
     async def _reward(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
         asked = rewards.read_asked(fields, self._shared.judge)
-        found = rewards.rewards_of(asked, await self._verdicts(asked), fields.get("on_failure", "null"))
-        return _json({"rewards": found})
+        verdicts = await self._verdicts(request, asked)
+        return _json({"rewards": rewards.rewards_of(asked, verdicts, fields.get("on_failure", "null"))})
 
     async def _get_reward(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
         samples = rewards.openrlhf_samples(fields)
-        return _json({"rewards": await self._forced(samples)})
+        return _json({"rewards": await self._forced(request, samples)})
 
     async def _remote_rm(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
-        (reward,) = await self._forced([rewards.slime_sample(fields)])
+        (reward,) = await self._forced(request, [rewards.slime_sample(fields)])
         return _json(reward)
 
     async def _verify(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
-        (reward,) = await self._forced([rewards.nemo_gym_sample(fields)])
+        (reward,) = await self._forced(request, [rewards.nemo_gym_sample(fields)])
         return _json({**fields, "reward": reward})
 
-    async def _forced(self, samples: list[Any]) -> list[float | None]:
+    async def _forced(self, request: web.Request, samples: list[Any]) -> list[float | None]:
         """Rewards where the reply has no place for a missing one."""
         asked = rewards.Asked(samples, self._shared.judge)
-        return rewards.rewards_of(asked, await self._verdicts(asked), self._shared.on_failure)
+        return rewards.rewards_of(asked, await self._verdicts(request, asked), self._shared.on_failure)
 
     # -- numbers ------------------------------------------------------------------------------------------
 
@@ -393,6 +401,19 @@ def _deadline(request: web.Request) -> float | None:
     except ValueError:
         return None
     return seconds - min(MARGIN, seconds / 4) if 0 < seconds < 86_400 else None
+
+
+def _run_of(request: web.Request) -> str:
+    """The run's name, from the path or a header; empty where there is none."""
+    return request.match_info.get("run") or unquote(request.headers.get("x-plaudit-run", ""))
+
+
+def _job_of(request: web.Request) -> str:
+    """Who takes turns with others: a run; without its name, whoever has this key and this address."""
+    if run := _run_of(request):
+        return f"run {run}"
+    client = f"{request.remote} {request.headers.get('Authorization', '')}"
+    return hashlib.sha256(client.encode(errors="surrogateescape")).hexdigest()
 
 
 def _relayed(verdict: Verdict) -> web.Response:

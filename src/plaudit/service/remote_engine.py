@@ -8,6 +8,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -77,7 +78,14 @@ class RemoteEngine(BaseEngine):
             "a RemoteEngine holds a thread and connections, and cannot be pickled; connect in each process"
         )
 
-    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
+    def submit(
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        job: str = "",
+    ) -> Pending:
         """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
         samples = as_samples(samples)
@@ -87,7 +95,7 @@ class RemoteEngine(BaseEngine):
         if is_panel(judge):
             panel_batch(samples, judge, model="")  # raises here what it would raise at the server
         rows = [_row(sample, index) for index, sample in enumerate(samples)]
-        batch = Batch(samples, cast(Judge, judge), model="", deadline=deadline)
+        batch = Batch(samples, cast(Judge, judge), model="", deadline=deadline, job=job)
         size = max(len(rows), 1) if is_panel(judge) else MOST_SAMPLES
         connection = self._connected()
         if rows:
@@ -237,6 +245,8 @@ class _RemoteWork:
             connector=aiohttp.TCPConnector(limit=0),
         )
         headers = {"Content-Type": "application/json"}
+        if batch.job:
+            headers["x-plaudit-run"] = quote(batch.job)
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.reveal()}"
         url = f"{self._url}/score"

@@ -109,7 +109,14 @@ class SharedEngine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None) -> Pending:
+    def submit(
+        self,
+        samples: Rows,
+        judge: Judge | Panel | str,
+        *,
+        deadline: float | None = None,
+        job: str = "",
+    ) -> Pending:
         """Hand samples over and return at once; see `BaseEngine.submit`."""
         deadline = checked_deadline(deadline)
         samples = as_samples(samples)
@@ -122,7 +129,7 @@ class SharedEngine(BaseEngine):
             panel_batch(
                 samples, cast(Panel, judge), model=self.model
             )  # says now what it would say over there
-        batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline)
+        batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline, job=job)
         client = self._client_at_work()
         if samples:
             client.start(batch, split_batch(batch, pack, dumps=ray.cloudpickle.dumps))

@@ -108,7 +108,7 @@ class PendingScore:
             samples = self._dumps([self.batch.samples[place] for place in places])
         self._samples = None  # rarely needed again, and then often not all of them
         deadline = None if self.due is None else max(self.due - now, 0.05)
-        return ScoreRequest(self.id, self._judge.pickled, samples, places, deadline)
+        return ScoreRequest(self.id, self._judge.pickled, samples, places, deadline, self.batch.job)
 
     def deliver(self, items: list[tuple[int, Verdict]]) -> None:
         for place, verdict in items:

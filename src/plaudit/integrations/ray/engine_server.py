@@ -34,7 +34,7 @@ GONE_AFTER = 60.0
 """Seconds without a call after which a process is taken for dead, and its requests are cancelled."""
 JUDGES_KEPT = 64
 
-_Key = tuple[bytes, float | None, int]
+_Key = tuple[bytes, float | None, int, str]
 
 
 class EngineServer:
@@ -83,7 +83,7 @@ class EngineServer:
                     client.keep(self._loop.create_task(self._join(client, message)))
                 case CancelRequest():
                     client.cancel_request(message.id)
-        for (_, deadline, _), submission in submissions.items():
+        for (_, deadline, *_), submission in submissions.items():
             self._submit(submission, deadline)
         return True
 
@@ -139,9 +139,10 @@ class EngineServer:
             request.judge,
             deadline,
             request.id if is_panel else 0,
+            request.job,
         )  # a panel must not mix groups of two callers
         if key not in submissions:
-            submissions[key] = Submission(client, judge)
+            submissions[key] = Submission(client, judge, job=request.job)
         submissions[key].add(request, samples)
 
     def _judge(self, pickled: bytes) -> tuple[Judge | Panel, bool]:
@@ -166,7 +167,11 @@ class EngineServer:
         if not submission.is_wanted:
             return
         try:
-            submission.start(self._engine.submit(submission.samples, submission.judge, deadline=deadline))
+            submission.start(
+                self._engine.submit(
+                    submission.samples, submission.judge, deadline=deadline, job=submission.job
+                )
+            )
         except Exception as error:  # noqa: BLE001 - judges are user code; the failure belongs to its samples
             is_known = isinstance(error, PlauditError)
             submission.fail(str(error) if is_known else f"the judge cannot be used: {error!r}")
@@ -272,8 +277,9 @@ class ClientState:
 class Submission:
     """What goes to the engine together: the samples of one or more requests with one judge."""
 
-    def __init__(self, client: ClientState, judge: Judge | Panel) -> None:
+    def __init__(self, client: ClientState, judge: Judge | Panel, *, job: str) -> None:
         self.judge = judge
+        self.job = job
         self.samples: list[Sample] = []
         self.is_over = False
         self._client = client

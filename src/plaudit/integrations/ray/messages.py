@@ -22,6 +22,7 @@ class ScoreRequest(NamedTuple):
     """Where each sample stands in its batch: verdicts are returned by these."""
     deadline: float | None
     """Seconds from the moment of sending."""
+    job: str = ""
 
 
 class JoinRequest(NamedTuple):
