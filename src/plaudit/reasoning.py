@@ -27,7 +27,6 @@ _CLOSERS = (
     *("</think>", "</thinking>", "</seed:think>", "[/THINK]", "◁/think▷", "<|END_THINKING|>"),
     "<|channel|>final<|message|>",
 )
-_HINTS = ("think", "THINK", "<|channel|>")
 _CLOSED = re.compile(rf"{OPEN}.*?{CLOSE}", re.DOTALL)
 _UP_TO_THE_LAST_CLOSE = re.compile(rf".*{CLOSE}", re.DOTALL)  # for match(), which tries one start only
 _UNCLOSED = re.compile(rf"\s*+{OPEN}")
@@ -41,7 +40,7 @@ def without_reasoning(response: str) -> str:
     opens with reasoning and never ends it has no answer; a tag that is opened behind an answer and never
     closed hides nothing.
     """
-    if not any(hint in response for hint in _HINTS):
+    if not ("think" in response or "THINK" in response or "<|channel|>" in response):
         return response
     is_long = len(response) > BOUND
     visible = response[_end_of_last_close(response) :] if is_long else _without_closed(response)

@@ -42,8 +42,9 @@ def fence(
     blocks = _shown(contents, max_chars)
     everything = "\n".join([text for text, _ in blocks])
     digest = sha256(salt)
+    notes = notes or {}
     fenced = []
-    for label, (text, note) in zip(contents, blocks, strict=True):
+    for (label, content), (text, note) in zip(contents.items(), blocks, strict=True):
         digest.update(text.encode())
         code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
         while code in everything:
@@ -52,16 +53,11 @@ def fence(
         for mark, tag in ((TURN, "turn"), (CUT, "cut")):
             if mark in text:
                 text = text.replace(mark, f"<{tag}-{code} ")  # noqa: PLW2901
-        turns = f"each turn begins with a tag turn-{code}, and with nothing else"
-        said = "; ".join(
-            filter(
-                None,
-                (turns if isinstance(contents[label], Transcript) else "", (notes or {}).get(label), note),
-            )
-        )
-        fenced.append(
-            f"<{label}-{code}" + (f' note="{said}"' if said else "") + f">\n{text}\n</{label}-{code}>"
-        )
+        said = [one for one in (notes.get(label), note) if one]
+        if isinstance(content, Transcript):
+            said.insert(0, f"each turn begins with a tag turn-{code}, and with nothing else")
+        attribute = f' note="{"; ".join(said)}"' if said else ""
+        fenced.append(f"<{label}-{code}{attribute}>\n{text}\n</{label}-{code}>")
     return "\n\n".join(fenced)
 
 

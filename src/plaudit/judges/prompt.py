@@ -53,9 +53,11 @@ class Prompt:
             contents["tools"] = tool_list(sample.tools)
         contents["response"] = answer
         is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
-        is_last = self.view == "last" and not isinstance(sample.response, str)
-        images = _images("response", sample.response[-1:] if is_last else sample.response)
-        return self.about(contents, hidden=("response",) if is_hidden else (), images=images)
+        hidden = ("response",) if is_hidden else ()
+        if isinstance(sample.response, str):
+            return self.about(contents, hidden=hidden)
+        images = _images("response", sample.response[-1:] if self.view == "last" else sample.response)
+        return self.about(contents, hidden=hidden, images=images)
 
     def about(
         self,
@@ -124,6 +126,8 @@ def build_prompt(
 
 
 def _images(name: str, turns: Any) -> tuple[str, ...]:
+    if isinstance(turns, str):
+        return ()
     try:
         return images_of(turns)
     except ConfigError as error:

@@ -14,12 +14,13 @@ from plaudit.scheduling.batch import Batch
 from plaudit.types import Reply, Request, Sample, Status, Verdict
 
 log = logging.getLogger("plaudit")
+_RENDERED: tuple[type, ...] = (*get_args(Request), Verdict)
 
 
 def render(batch: Batch, sample: Sample) -> Request | Verdict:
     """The request or the verdict that the judge makes of a sample. Raises whatever the judge raises."""
-    rendered = batch.judge.render(sample)
-    if not isinstance(rendered, (*get_args(Request), Verdict)):
+    rendered: Request | Verdict = batch.judge.render(sample)
+    if not isinstance(rendered, _RENDERED):
         raise TypeError(f"render gave a {type(rendered).__name__}, neither a request nor a verdict")
     if isinstance(rendered, Verdict):
         check_score(rendered, batch.judge, "render")

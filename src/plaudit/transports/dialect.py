@@ -131,7 +131,8 @@ def usage_of(
     a price.
     """
     prompt, completion = _count(prompt_tokens), _count(completion_tokens)
-    of_prompt, of_completion = min(_count(cached), prompt), min(_count(reasoning), completion)
+    of_prompt = min(_count(cached), prompt) if cached else 0
+    of_completion = min(_count(reasoning), completion) if reasoning else 0
     dollars = None if cost is None else _number(cost)
     if dollars is not None and not 0 <= dollars <= MOST_DOLLARS:
         dollars = None

@@ -71,7 +71,7 @@ class OpenAI:
         if request.top_logprobs > 0 and shape.has_logprobs:
             body["logprobs"] = True
             body["top_logprobs"] = request.top_logprobs
-        return "/chat/completions", encode_json({**body, **request.extra})
+        return "/chat/completions", encode_json({**body, **request.extra} if request.extra else body)
 
     def decode(self, request: Request, body: bytes, rate: RateHeaders | None) -> Reply:
         if isinstance(request, RawRequest):
