@@ -404,8 +404,10 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
     """A URL in its parts, and its port. Raises ConfigError, which says what is wrong with it."""
     url = url.strip()
+    if not url:
+        raise ConfigError("is empty; write it like http://localhost:8000/v1", setting="url")
     if "://" not in url:
-        raise _bad_url(url, f"has no scheme; write http://{without_password(url) or 'localhost:8000/v1'}")
+        raise _bad_url(url, f"has no scheme; write http://{without_password(url)}")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise _bad_url(url, "holds a space, or a character that no URL can hold; remove it")
     try:
@@ -413,7 +415,7 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
     except ValueError as error:
         raise _bad_url(url, f"is no URL ({error}); write it like http://localhost:8000/v1") from None
     if parts.scheme not in ("http", "https"):
-        raise _bad_url(url, "is not of HTTP; use http:// or https://")
+        raise _bad_url(url, "is not an HTTP address; use http:// or https://")
     if not parts.hostname:
         raise _bad_url(url, "names no host; write it like http://localhost:8000/v1")
     try:
@@ -421,7 +423,7 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
     except ValueError:
         port = 0
     if port == 0:
-        raise _bad_url(url, "has a port that is none; give a number from 1 to 65535")
+        raise _bad_url(url, "has no valid port; give a number from 1 to 65535")
     return parts, port
 
 

@@ -154,3 +154,9 @@ def test_a_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
         "plaudit.local.local_server",
         "plaudit.audit",
     }
+
+
+def test_an_option_of_two_values_says_how_it_is_written() -> None:
+    result = CliRunner().invoke(app, ["score", "in.jsonl", "-o", "out.jsonl", "--scale", "0-10"])
+    assert result.exit_code == 2
+    assert "--scale takes 2 values: --scale LO HI" in result.stderr

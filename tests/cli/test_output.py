@@ -55,6 +55,42 @@ def test_a_partial_output_lies_beside_and_goes_when_the_whole_is_there(tmp_path:
     assert names(tmp_path) == ["out.jsonl"]
 
 
+def test_what_is_done_so_far_can_be_read_while_it_runs(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out.csv", lambda lines, out: out.writelines(lines), shows_partial=True)
+    partial = tmp_path / "out.csv.partial.jsonl"
+    assert not partial.exists()
+    sink.write(b"one\n")
+    assert partial.read_bytes() == b"one\n"
+    sink.write(b"two\n")
+    assert partial.read_bytes() == b"one\ntwo\n"
+    sink.commit()
+    assert names(tmp_path) == ["out.csv"]
+
+
+def test_an_interrupted_run_leaves_what_could_be_read_meanwhile_and_nothing_else(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out.jsonl", shows_partial=True)
+    sink.write(b"one\n")
+    assert sink.save_partial() == tmp_path / "out.partial.jsonl"
+    assert names(tmp_path) == ["out.partial.jsonl"]
+
+
+def test_a_run_that_breaks_down_leaves_no_partial_output(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out.jsonl", shows_partial=True)
+    sink.write(b"one\n")
+    sink.discard()
+    assert names(tmp_path) == []
+
+
+def test_a_planted_link_under_the_partial_name_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(b"mine")
+    (tmp_path / "out.partial.jsonl").symlink_to(tmp_path / "mine")
+    sink = FileSink(tmp_path / "out.jsonl", shows_partial=True)
+    sink.write(b"one\n")
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    assert not (tmp_path / "out.partial.jsonl").is_symlink()
+    sink.discard()
+
+
 def test_a_partial_output_without_lines_is_not_kept(tmp_path: Path) -> None:
     assert FileSink(tmp_path / "out.jsonl").save_partial() is None
     assert names(tmp_path) == []

@@ -22,7 +22,15 @@ from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.score import ScoreOptions, ScoreRun
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.events import BatchFinished, BatchStarted, EndpointLost, Observer, Summary, VerdictsReady
+from plaudit.events import (
+    BatchFinished,
+    BatchStarted,
+    CauseCount,
+    EndpointLost,
+    Observer,
+    Summary,
+    VerdictsReady,
+)
 from plaudit.judges.base import Judge, Panel
 from plaudit.settings import Settings, resolve
 from plaudit.setup.engines import ReadyEndpoints
@@ -401,3 +409,12 @@ def test_the_rate_counts_verdicts_and_not_what_was_cancelled() -> None:
     numbers = Summary(samples=100, seconds=10.0, by_status={"failed": 90, "ok": 10})
     report = RunSummary(numbers, 0, ("m",), None, 130)
     assert report.as_json()["rate"] == 1.0
+
+
+def test_what_was_cancelled_is_not_called_a_failure() -> None:
+    causes = (CauseCount(Cause.CANCELLED, 85, "cancelled"), CauseCount(Cause.TIMED_OUT, 5, "too slow"))
+    numbers = Summary(samples=100, seconds=10.0, by_status={"failed": 90, "ok": 10}, causes=causes)
+    text = "\n".join(RunSummary(numbers, 0, ("m",), None, 130).as_text())
+    assert "5 failed, 10 ok, 85 not judged" in text
+    assert "5 x timed_out: too slow" in text
+    assert "cancelled" not in text

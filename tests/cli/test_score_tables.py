@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from simulated_judge import Simulator
 
 from plaudit.cli import app
+from plaudit.cli.report import read_scored
 
 ROWS = [{"question": f"{number} + 1?", "answer": f"{number + 1}"} for number in range(5)]
 
@@ -111,3 +112,19 @@ def test_the_summary_never_takes_the_place_of_the_input(simulator: Simulator, tm
     source.write_text(before := '{"prompt": "p", "response": "r"}\n')
     refused = score(simulator, source, "-o", tmp_path / "out.jsonl", "--summary", source)
     assert (refused.exit_code, source.read_text()) == (2, before)
+
+
+def test_a_scored_data_set_can_be_read_and_reported_like_the_one_it_came_from(
+    simulator: Simulator, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    table = pyarrow.Table.from_pylist(ROWS)
+    with pyarrow.ipc.new_stream(str(folder / "data-00000-of-00001.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}
+    (folder / "state.json").write_text(json.dumps(state))
+    result = score(simulator, folder, "-o", tmp_path / "scored")
+    assert result.exit_code == 0, result.output
+    found = read_scored(str(tmp_path / "scored"))
+    assert (found.lines, len(found.digest.scores)) == (5, 5)

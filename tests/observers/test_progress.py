@@ -96,6 +96,14 @@ def test_a_line_is_cut_to_the_width_of_the_terminal() -> None:
     assert terminal.getvalue().startswith(ERASE + "x" * 79 + ERASE)
 
 
+def test_a_terminal_too_narrow_for_the_bar_shows_the_numbers() -> None:
+    terminal = Terminal()
+    with Progress(total=10**30, stream=terminal, delay=0.0) as progress:
+        progress(ready(0.0, OK))
+        until(lambda: "1/1,000" in terminal.getvalue())
+    assert "[" not in terminal.getvalue().replace(ERASE, "")
+
+
 def test_a_message_stands_above_the_line_and_not_inside_it() -> None:
     terminal = Terminal()
     stream = messages(terminal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import sys
 import time
@@ -177,7 +178,8 @@ def _examine(arguments: Mapping[str, Any], verl: Path | None) -> tuple[Settings 
         else:
             settings, endpoints, sections[str(verl)] = check_verl(verl)
     except ConfigError as error:
-        return None, {"settings": [CheckResult("settings", "wrong", str(error.named(as_flag)))]}
+        named = error.named(functools.partial(as_flag, own={"verl": "--verl"}))
+        return None, {"settings": [CheckResult("settings", "wrong", str(named))]}
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:

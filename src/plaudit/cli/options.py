@@ -83,7 +83,18 @@ class Command(click.Command):
         for found in self.get_params(ctx):
             if isinstance(found, _Option) and found.name in ONCE and not found.multiple:
                 _refuse_two_values(found, args, ctx)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadOptionUsage as error:
+            raise self._with_example(error, ctx) from None
+
+    def _with_example(self, error: click.BadOptionUsage, ctx: click.Context) -> click.BadOptionUsage:
+        """Show how an option is written that takes two values."""
+        for found in self.get_params(ctx):
+            if isinstance(found, _Option) and found.nargs > 1 and error.option_name in found.opts:
+                how = f"{error.option_name} takes {found.nargs} values: {error.option_name} {found.metavar}"
+                return click.BadOptionUsage(error.option_name, how, ctx)
+        return error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}

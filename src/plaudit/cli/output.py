@@ -1,7 +1,8 @@
 """Where scored lines go: a file that appears complete or not at all, or a stream such as stdout.
 
 A file is written beside its final name, under a random name and a lock, then put in place in
-one step. The old content stays until then; what a killed run leaves, the next run removes.
+one step. The old content stays until then; what a killed run leaves, the next run removes. Meanwhile
+`OUT.partial.jsonl` is a second name of the same file, for those who want to read what is done so far.
 """
 
 from __future__ import annotations
@@ -57,25 +58,43 @@ class Sink(Protocol):
 class FileSink:
     """A file that is put in place, whole, by `commit`."""
 
-    def __init__(self, path: Path, convert: Convert | None = None) -> None:
+    def __init__(self, path: Path, convert: Convert | None = None, *, shows_partial: bool = False) -> None:
         """
         Args:
             path: The file to write.
             convert: How the lines become a table when they are complete; None leaves them JSON lines.
+            shows_partial: Whether the lines written so far can be read under another name.
         """
         path = path.expanduser()
         self._convert = convert
         _refuse_planted_link(path)
         self.path = path.resolve()  # a link stays one: its target is replaced
         self._is_empty = True
+        self._shows_partial = shows_partial
+        self._is_shown = False
         _require_folder(self.path)
         _remove_leftovers(self.path)
         self._file, self._temporary = _create_locked(self.path)
 
     def write(self, lines: bytes) -> None:
-        self._is_empty = self._is_empty and not lines
         with self._saying_what_to_do():
             self._file.write(lines)
+            self._file.flush()
+        if lines and self._is_empty:
+            self._is_empty = False
+            if self._shows_partial:
+                self._show_partial()
+
+    def _show_partial(self) -> None:
+        """Give the lines written so far a name; what an earlier run left under it is replaced."""
+        second = self._temporary.with_name(f"{self._temporary.name}-2")
+        with contextlib.suppress(OSError):  # a file system without links: they are there when it ends
+            second.hardlink_to(self._temporary)
+            try:
+                second.replace(partial_path(self.path))
+                self._is_shown = True
+            finally:
+                second.unlink(missing_ok=True)
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         """Pass every line written so far through `change`."""
@@ -111,6 +130,8 @@ class FileSink:
     def discard(self) -> None:
         if self._file.closed:
             return  # it has ended: the temporary file, if there is one, belongs to another run
+        if self._is_shown:
+            partial_path(self.path).unlink(missing_ok=True)
         _throw_away(self._file, self._temporary)
 
     def _put_in_place(self, target: Path) -> None:
@@ -118,6 +139,7 @@ class FileSink:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._temporary.replace(target)
+            self._temporary.unlink(missing_ok=True)  # two names of one file: then `replace` does nothing
             self._file.close()
             _sync_folder(target.parent)
 
@@ -159,7 +181,9 @@ class StreamSink:
         self.commit()
 
 
-def open_sink(place: str, convert: Convert | None = None) -> FileSink | StreamSink:
+def open_sink(
+    place: str, convert: Convert | None = None, *, shows_partial: bool = False
+) -> FileSink | StreamSink:
     """stdout for `-`, a stream for a device or a named pipe, else a file, made a table by `convert`."""
     if place == "-":
         if sys.stdout is None:
@@ -176,7 +200,7 @@ def open_sink(place: str, convert: Convert | None = None) -> FileSink | StreamSi
         )
     if path.exists() and not path.is_file():
         return StreamSink(path.open("wb", buffering=0), place)  # /dev/null is not to be replaced by a file
-    return FileSink(path, convert)
+    return FileSink(path, convert, shows_partial=shows_partial)
 
 
 @contextlib.contextmanager

@@ -135,7 +135,7 @@ class RunSummary:
                 "the judge reads its beginning and its end (max_chars in a judge's file)"
             )
         if summary.failures or set(summary.by_status) - {"ok"}:
-            lines.append(f"  status    {_counts(summary.by_status)}")
+            lines.append(f"  status    {_counts(_statuses(summary))}")
         if set(summary.by_source) - {"call"}:
             lines.append(f"  source    {_counts(summary.by_source)}")
         if summary.score_mean is not None and summary.score_std is not None:
@@ -157,7 +157,7 @@ class RunSummary:
         lines += [
             f"  {one.count:,} x {one.cause}: {one.error}"
             for one in summary.causes
-            if one.cause is not Cause.DEADLINE and one.cause not in already_shown
+            if one.cause not in (Cause.DEADLINE, Cause.CANCELLED, *already_shown)
         ]
         return lines
 
@@ -190,6 +190,13 @@ def _rate(summary: Summary) -> float:
     return (summary.samples - summary.failures) / summary.seconds if summary.seconds > 0 else 0.0
 
 
+def _statuses(summary: Summary) -> dict[str, int]:
+    """Samples by status; those that were cancelled when the run was stopped are no failures to people."""
+    cancelled = sum(one.count for one in summary.causes if one.cause is Cause.CANCELLED)
+    counts = {**summary.by_status, "failed": summary.by_status.get("failed", 0) - cancelled}
+    return {name: count for name, count in {**counts, "not judged": cancelled}.items() if count > 0}
+
+
 def _counts(counts: Any) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
@@ -202,7 +209,7 @@ def _trouble(endpoint: EndpointSummary) -> str:
         parts.append(f"was away for {endpoint.away_s:.1f} s{times}")
     if endpoint.rate_limited:
         share = endpoint.rate_limited / endpoint.calls
-        why = f": {endpoint.cause}" if endpoint.cause else ""
+        why = f": {endpoint.cause}" if endpoint.cause not in ("", "rate limited") else ""
         parts.append(f"rate limited {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(

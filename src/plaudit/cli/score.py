@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +34,14 @@ from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, Line, encode
 from plaudit.setup.judges import judge_of
-from plaudit.setup.tables import Convert, format_of, writer
+from plaudit.setup.tables import Convert, describe_folder, file_in_folder, format_of, writer
 from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
 EXCERPT = 200
 """Characters kept of a response that may be shown as an example."""
+NOTHING = "{} has no lines: nothing to score"
 TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
 
 
@@ -52,8 +54,8 @@ HELP = (
     '"score" (a number, or null without a verdict), "status" (ok, empty, failed, deadline, unreadable, '
     'refused, flagged), "reason", "judge", and "error" where there is one. Fields of these names in IN are '
     "replaced.\n\n"
-    "OUT appears complete or not at all. What is scored is kept in the cache: after a crash or Ctrl-C, run "
-    "the same command again."
+    "OUT appears complete or not at all; what is done so far is in OUT.partial.jsonl. Verdicts are kept in "
+    "the cache: after a crash or Ctrl-C, run the same command again."
 )
 EPILOG = (
     "Example:  plaudit score answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 "
@@ -91,7 +93,11 @@ class ScoreOptions(Running):
     def output_place(self) -> str:
         """The file to write: in a folder where the input is one and the name has no ending."""
         is_folder = Path(self.source).expanduser().is_dir() and not Path(self.output).suffix
-        return str(Path(self.output) / "data.parquet") if is_folder and self.output != "-" else self.output
+        return (
+            str(Path(self.output) / file_in_folder(self.source))
+            if is_folder and self.output != "-"
+            else self.output
+        )
 
     def converter(self, bad: BadLines) -> Convert | None:
         """How the scored lines become what -o names; None where that is JSON lines."""
@@ -240,6 +246,8 @@ class ScoreRun:
             self._say(line)
         if ended.note:
             self._console.print(ended.note)
+        elif not report.summary.samples and not self._bad.count:
+            self._say(NOTHING.format("stdin" if self._options.source == "-" else self._options.source))
         return ended.status
 
     def _judge(self, judge: Judge | Panel, sink: Sink, total: int | None) -> _Ended:
@@ -259,6 +267,8 @@ class ScoreRun:
         """How many lines there are to score; None where the input can be read only once."""
         if not can_be_read_twice(self._options.source):
             open_source(self._options.source).close()  # says at once what is wrong with it
+            if self._options.source == "-" and sys.stdin.isatty():
+                self._say("reading from the terminal: one JSON object a line, Ctrl-D ends them")
             return None
         found = check_input(self._options.source, judge, self._read)
         bad = found.bad
@@ -289,7 +299,7 @@ class ScoreRun:
 
     def _end_empty(self, sink: Sink) -> _Ended:
         sink.commit()
-        return _Ended(0, self._options.output, note=f"{self._options.source} has no lines: nothing to score")
+        return _Ended(0, self._options.output, note=NOTHING.format(self._options.source))
 
     def _score(
         self, judge: Judge | Panel, endpoints: tuple[Endpoint, ...], sink: Sink, total: int | None
@@ -363,6 +373,7 @@ class ScoreRun:
             group = self._read.fields.group if self._read.fields else "group"
             sink.rewrite(functools.partial(failure.fill_in, group_field=group))
         sink.commit()
+        describe_folder(self._options.output_place)
         if failure.first is None:
             return _Ended(0, self._options.output)
         number, verdict = failure.first
@@ -402,7 +413,7 @@ class ScoreRun:
         convert = self._options.converter(self._bad)
         if place != self._options.output:
             Path(self._options.output).expanduser().mkdir(exist_ok=True)
-        return open_sink(place, convert)
+        return open_sink(place, convert, shows_partial=True)
 
     @contextlib.contextmanager
     def _opened(self, setting: Literal["output", "summary"]) -> Iterator[Sink]:

@@ -86,8 +86,12 @@ def _read(path: Path) -> Any:
     """The file as verl would read it; with interpolations resolved where OmegaConf is installed."""
     try:
         text = path.expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", setting="verl", value=str(path)) from None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot be read: {error.strerror}; check the path", setting="verl", value=str(path)
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError("is not UTF-8 text", setting="verl", value=str(path)) from None
     try:
         from omegaconf import OmegaConf
     except ImportError:

@@ -205,7 +205,9 @@ class Progress(StatusLine):
         self._meter(event)
 
     def _text(self) -> str:
-        return f"{bar(self._meter.done, self._meter.total)} {self._meter.line()}"
+        numbers = self._meter.line()
+        drawn = f"{bar(self._meter.done, self._meter.total)} {numbers}"
+        return numbers if self._is_terminal and len(drawn) >= self._stream.columns() else drawn
 
 
 def in_notebook() -> bool:

@@ -63,7 +63,8 @@ def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     if models.error and models.status is None:
         raise ConfigError(models.error)
     if models.error:
-        raise ConfigError(f"is not given, and {models.error}; name it", setting="model")
+        url = "correct the URL, which usually ends in /v1, or " if models.status == 404 else ""
+        raise ConfigError(f"is not given, and {models.error}; {url}name the model", setting="model")
     if len(models.names) > 1:
         shown = ", ".join(models.names[:MODELS_SHOWN])
         more = f" and {len(models.names) - MODELS_SHOWN} more" if len(models.names) > MODELS_SHOWN else ""

@@ -11,6 +11,7 @@ import functools
 import gzip
 import io
 import json
+import secrets
 import shutil
 import zlib
 from collections import Counter
@@ -21,6 +22,7 @@ from typing import Any, BinaryIO, Literal, cast
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.files import write_whole
 from plaudit.rows import CONVERSATIONS
 from plaudit.setup.json_lines import OURS, BadLine, encode
 
@@ -41,6 +43,9 @@ ROWS = 256
 """Rows of a Parquet file that are read at once."""
 MAX_CELL = 1 << 30
 """Characters in a cell of a CSV file; the standard library stops at 131,072."""
+ARROW_FILE = "data-00000-of-00001.arrow"
+STATE = "state.json"
+"""Files of a folder that `Dataset.save_to_disk` writes."""
 HEAD = 4096
 """Bytes at the start of a file by which its format is recognised."""
 BOM = b"\xef\xbb\xbf"
@@ -143,7 +148,8 @@ def writer(place: str, source: str, source_format: Format, skipped: Collection[i
     """
     kind = named_format(place) or source_format
     is_compressed = place.endswith(".gz")
-    if _ending(place) in UNWRITTEN or (is_compressed and kind in ("parquet", "folder")):
+    is_unknown = _ending(place) in UNWRITTEN and Path(place).name != ARROW_FILE
+    if is_unknown or (is_compressed and kind in ("parquet", "folder")):
         known = ", ".join(FORMATS)
         raise ConfigError(
             f"asks for a format that is not written; the endings are {known}; .gz only after those of text",
@@ -171,7 +177,9 @@ def _table_writer(
         return functools.partial(_write_csv, delimiter=delimiter)
     if source_format in ("parquet", "folder"):
         batches = functools.partial(_batches, Path(source).expanduser(), source)
-        return functools.partial(_write_scored_batches, batches=batches, skipped=skipped)
+        return functools.partial(
+            _write_scored_batches, batches=batches, skipped=skipped, is_arrow=place.endswith(ARROW_FILE)
+        )
     _pyarrow()
     return _write_parquet
 
@@ -326,7 +334,7 @@ def _readable(schema: Any) -> list[str]:
 
 def _files(folder: Path, place: str) -> list[Path]:
     """The files of a data set in a folder, in order."""
-    if (state := folder / "state.json").is_file():  # written by Dataset.save_to_disk
+    if (state := folder / STATE).is_file():  # written by Dataset.save_to_disk
         return [folder / one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
     if (splits := folder / "dataset_dict.json").is_file():
         names = json.loads(splits.read_bytes())["splits"]
@@ -344,8 +352,36 @@ def _files(folder: Path, place: str) -> list[Path]:
     raise ConfigError(f"{place} is a folder, and no data set: {hint}")
 
 
+def file_in_folder(source: str) -> str:
+    """What the one file of a scored folder is called: as the library that saved the input expects it."""
+    return ARROW_FILE if (Path(source).expanduser() / STATE).is_file() else "data.parquet"
+
+
+def describe_folder(place: str) -> None:
+    """Write what `datasets.load_from_disk` needs beside an Arrow file; nothing for other files."""
+    path = Path(place).expanduser()
+    if path.name != ARROW_FILE:
+        return
+    state: dict[str, Any] = {
+        "_data_files": [{"filename": ARROW_FILE}],
+        "_fingerprint": secrets.token_hex(8),
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
+    write_whole(path.with_name("dataset_info.json"), b"{}\n")
+    write_whole(path.with_name(STATE), json.dumps(state, indent=2).encode())
+
+
 def _write_scored_batches(
-    lines: BinaryIO, out: BinaryIO, *, batches: Callable[[], Iterable[Any]], skipped: Collection[int]
+    lines: BinaryIO,
+    out: BinaryIO,
+    *,
+    batches: Callable[[], Iterable[Any]],
+    skipped: Collection[int],
+    is_arrow: bool,
 ) -> None:
     """The columns of the input as they are, with ours beside them."""
     arrow = _pyarrow()
@@ -359,7 +395,9 @@ def _write_scored_batches(
         scored = arrow.Table.from_batches([theirs])
         for name, column in _our_columns(arrow, rows).items():
             scored = scored.append_column(name, column)
-        table = table or arrow.parquet.ParquetWriter(out, scored.schema)
+        table = table or (arrow.ipc.new_stream if is_arrow else arrow.parquet.ParquetWriter)(
+            out, scored.schema
+        )
         table.write_table(scored)
     if table is not None:
         table.close()
