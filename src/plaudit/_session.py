@@ -170,6 +170,8 @@ class _EngineWork:
         lane = Lane(endpoint, transport, start=start, ceiling=ceiling)
         if known is not None and known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
+        if known is not None and known.needs_room:
+            lane.needs_room = True
         return lane
 
     def _on_finished(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from dispatching import Asked, FakeServer
@@ -10,6 +11,8 @@ from scoring import Desk, Marks, samples
 
 from plaudit import Endpoint, Engine, Price, Rubric, Sample
 from plaudit.config import EngineConfig
+from plaudit.scheduling.lane import ROOMY
+from plaudit.scheduling.learned_limits import Learned, load, save
 from plaudit.simulator.scenario import Latency, Scenario
 from plaudit.simulator.server import SimulatedServer
 from plaudit.simulator.simulated_transport import SimulatedTransport
@@ -18,6 +21,7 @@ from plaudit.types import Cause, ChatRequest, Reply, Usage
 
 FIRST, SECOND = Sample("What is 2 + 2?", "4"), Sample("What is 3 + 3?", "6")
 AT_ONCE = Latency(mean_tokens=100, sigma=0, seconds_per_token=0, first_token=0, round_trip=0)
+NOW = 1_700_000_000.0
 SMALL = Rubric("Is it right?", max_tokens=512)
 
 
@@ -88,6 +92,63 @@ def test_calls_that_wait_already_leave_with_more_room() -> None:
     run(scene())
     assert len(asked) == 21
     assert asked.count(2048) == 1
+
+
+def test_the_next_run_gives_room_from_its_first_call(reasoning: SimulatedServer) -> None:
+    def score_one(sample: Sample) -> None:
+        endpoint = Endpoint("http://judge/v1", model="thinker")
+        with Engine(
+            endpoints=[endpoint], cache=None, transport=lambda _: SimulatedTransport(reasoning)
+        ) as engine:
+            assert engine.score([sample], SMALL)[0].is_valid
+
+    score_one(FIRST)
+    assert reasoning.stats.requests == 2
+    score_one(SECOND)
+    assert reasoning.stats.requests == 3
+
+
+def test_only_the_endpoint_that_was_cut_off_gets_more_room() -> None:
+    def think(call: Asked) -> Reply:
+        if call.max_tokens > 3000:
+            return Reply("7", usage=Usage(9, 3000))
+        return Reply("", finish_reason="length")
+
+    async def scene() -> None:
+        reasons, answers = FakeServer(think), FakeServer(lambda _: Reply("7", usage=Usage(9, 9)))
+        async with Desk(reasons, answers, config=EngineConfig(max_concurrent=2)) as desk:
+            verdicts = await desk.score(samples(60), Marks())
+        assert [verdict.score for verdict in verdicts] == [7.0] * 60
+        assert [call.max_tokens for call in reasons.asked].count(8192) > 10
+        assert [call.max_tokens for call in answers.asked].count(2048) > 10
+        assert [call.max_tokens for call in answers.asked].count(8192) <= 1, "but for the one asked again"
+
+    run(scene())
+
+
+def test_room_that_no_reply_needs_any_more_is_taken_back() -> None:
+    replies = [Reply("", finish_reason="length"), *[Reply("7", usage=Usage(9, 9))] * (ROOMY + 20)]
+
+    async def scene() -> None:
+        server = FakeServer(lambda call: replies[call.arrival])
+        async with Desk(server, config=EngineConfig(max_concurrent=1, hedge=False)) as desk:
+            await desk.score(samples(ROOMY + 10), Marks())
+        asked = [call.max_tokens for call in server.asked]
+        assert asked[0] == 2048
+        assert set(asked[1 : ROOMY + 1]) == {8192}
+        assert asked[ROOMY + 1 :].count(8192) == 1, "the one that was asked again"
+        assert asked[ROOMY + 1 :].count(2048) == 9
+
+    run(scene())
+
+
+def test_that_replies_need_room_is_kept_beside_the_limit_that_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "limits.json"
+    save(path, {"a": Learned(at=NOW, limit=64)}, now=NOW)
+    save(path, {"a": Learned(at=NOW + 5, needs_room=True)}, now=NOW + 5)
+    assert load(path, now=NOW + 9) == {"a": Learned(at=NOW, limit=64, needs_room=True)}
+    save(path, {"a": Learned(at=NOW + 7, limit=32)}, now=NOW + 7)
+    assert load(path, now=NOW + 9) == {"a": Learned(at=NOW + 7, limit=32)}
 
 
 def test_a_reply_of_one_word_or_of_a_fixed_length_is_not_asked_for_with_more_room() -> None:

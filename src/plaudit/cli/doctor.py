@@ -103,10 +103,14 @@ def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
     learned = learned_limits.load(home() / "limits.json", now=now).get(endpoint.name)
     if learned is None:
         return []
-    what = (
-        f"{learned.limit} calls at once" if learned.rate is None else f"{learned.rate:.3g} requests a second"
-    )
-    return [CheckResult("learned", "ok", f"{what}, as of {(now - learned.at) / 3600:.1f} hours ago")]
+    what = [f"{learned.limit} calls at once"] if learned.limit is not None else []
+    what += [f"{learned.rate:.3g} requests a second"] if learned.rate is not None else []
+    what += ["long replies (it reasons first)"] if learned.needs_room else []
+    if not what:
+        return []
+    return [
+        CheckResult("learned", "ok", f"{', '.join(what)}, as of {(now - learned.at) / 3600:.1f} hours ago")
+    ]
 
 
 def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:

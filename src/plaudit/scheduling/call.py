@@ -101,12 +101,14 @@ class Call:
         request = self.request
         return isinstance(request, ChatRequest) and not (request.is_fixed or request.top_logprobs)
 
-    def grow(self) -> None:
-        """Give the reply more room, once."""
-        if isinstance(self.request, ChatRequest) and self.can_grow and not self.has_more_room:
-            self.request = replace(self.request, max_tokens=MORE_ROOM * self.request.max_tokens)
-            self.has_more_room = True
-            self._bound = None
+    def grow(self) -> bool:
+        """Give the reply more room, once; the answer is whether that changed anything."""
+        if self.has_more_room or not self.can_grow or not isinstance(self.request, ChatRequest):
+            return False
+        self.request = replace(self.request, max_tokens=MORE_ROOM * self.request.max_tokens)
+        self.has_more_room = True
+        self._bound = None
+        return True
 
     @property
     def token_bound(self) -> tuple[int, int]:

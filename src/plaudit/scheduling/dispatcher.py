@@ -95,8 +95,6 @@ class Dispatcher:
         self._timeouts = Timeouts(self.lanes, timeout=self.config.timeout)
         self._flight_ids = 0
         self._is_closed = False
-        self.has_more_room = False
-        """Whether replies were cut off, so that calls leave with more room for theirs."""
         self._is_pump_due = False
         self._states: dict[Lane, BreakerState] = {}
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
@@ -143,8 +141,6 @@ class Dispatcher:
                 if not call.finished:
                     self._finish(call, EngineClosed("no batch waits for this call any more"))
                 continue
-            if self.has_more_room:
-                call.grow()
             try:
                 lane, wake = self._admission.choose(call, backlog=len(self.queue), now=now)
             except BudgetSpent as error:
@@ -154,6 +150,8 @@ class Dispatcher:
             if lane is None:
                 self._is_full = self._admission.is_full
                 break
+            if lane.needs_room and call.grow():
+                continue  # larger than it was: what fits is to be found anew
             self.queue.take(call)
             self._send(call, lane, now)
         if self._emit is not None:
@@ -164,6 +162,12 @@ class Dispatcher:
         if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
             wake = self._hedging.look(now)
         self._wake_at(min(wake, hung_wake), now)
+
+    def on_cut_off(self, name: str | None) -> None:
+        """A reply of the endpoint of this name lacked room: later ones get more."""
+        for lane in self.lanes:
+            if lane.name == name:
+                lane.need_room()
 
     def _rescue(self, now: float) -> float:
         """Give hung calls their twins before anything else leaves; the answer is when to look again."""

@@ -15,13 +15,15 @@ from plaudit.policy.limit import FAR_MORE, ConcurrencyLimit, LimitConfig
 from plaudit.policy.pace import Pace, rate_hint
 from plaudit.policy.quota import Quota
 from plaudit.policy.weather import Weather
-from plaudit.scheduling.call import Call
+from plaudit.scheduling.call import MORE_ROOM, Call
 from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
 
 NEVER = float("inf")
 BACKOFF = 0.25
 """How long a retry waits at the most while others are let in, as a share of what a call takes."""
+ROOMY = 200
+"""Replies in a row that did without more room, after which none is given: the model may be another one."""
 NEARLY_ALL = 0.75
 """Share of the calls that fail from which on retries are held back."""
 LONG_AWAY = 0.5
@@ -86,6 +88,10 @@ class Lane:
         has_quota = endpoint.rpm is not None or endpoint.tpm is not None
         self.quota = Quota(rpm=endpoint.rpm, tpm=endpoint.tpm) if has_quota else None
         self.flights: dict[int, Flight] = {}
+        self.needs_room: bool | None = None
+        """Whether replies need more tokens than judges ask for; None while nothing was cut off."""
+        self._roomy = 0
+        """Replies in a row that had more room and would have done without."""
         self.answered = self.rate_limited = self.failed = 0
         """In the order of sending."""
         self.latencies = LatencyHistogram()
@@ -160,6 +166,7 @@ class Lane:
         """Learn from a reply, which is no longer counted as under way."""
         self.on_answer(flight, now=now)
         self._note_latency(now - flight.sent_at)
+        self._check_room(reply, flight)
         self._newest_answered = max(self._newest_answered, flight.sent_at)
         if reply.rate is not None:
             self.rate_hint = rate_hint(reply.rate) or self.rate_hint
@@ -172,6 +179,22 @@ class Lane:
             in_flight=self.in_flight + 1,
             tokens=reply.usage.completion_tokens,
         )
+
+    def need_room(self) -> None:
+        """A reply was cut off, or longer than its judge had asked for."""
+        self.needs_room = True
+        self._roomy = 0
+
+    def _check_room(self, reply: Reply, flight: Flight) -> None:
+        """Doubt that replies need more room, where none does for a while."""
+        if not flight.call.has_more_room or not reply.usage.completion_tokens:
+            return
+        if reply.usage.completion_tokens * MORE_ROOM > flight.call.token_bound[1]:
+            self.need_room()
+        else:
+            self._roomy += 1
+            if self._roomy >= ROOMY:
+                self.needs_room = False
 
     def on_answer(self, flight: Flight, *, now: float) -> None:
         """Learn from any answer but a refusal for load, be it no reply: the endpoint lets calls in."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from plaudit.scheduling.lane import Lane
 
@@ -30,6 +31,8 @@ class Learned(msgspec.Struct, omit_defaults=True):
     """Requests a second, where it limits those."""
     burst: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Requests that it takes at once before that."""
+    needs_room: bool = False
+    """Whether its replies were cut off at the tokens that judges ask for: it gets more from the start."""
 
 
 def load(path: Path, *, now: float) -> dict[str, Learned]:
@@ -45,7 +48,12 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
     """Add what was learned. Lost if the disk says no: it is a convenience, and costs a few probes."""
     if not news:
         return
-    merged = {**load(path, now=now), **news}
+    merged = load(path, now=now)
+    for name, learned in news.items():
+        known = merged.get(name)
+        has_limit = learned.limit is not None or learned.rate is not None
+        keeps = known is not None and not has_limit  # the old limit with its old age, the news with it
+        merged[name] = replace(known, needs_room=learned.needs_room) if keeps and known else learned
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".limits-", delete=False) as file:
@@ -58,6 +66,13 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
 
 def learned_of(lane: Lane, *, now: float) -> Learned | None:
     """What a lane has found out about its endpoint; None while it has only its starting guess."""
+    found = _limit_of(lane, now=now)
+    if found is None:
+        return None if lane.needs_room is None else Learned(at=now, needs_room=lane.needs_room)
+    return replace(found, needs_room=lane.needs_room is True)
+
+
+def _limit_of(lane: Lane, *, now: float) -> Learned | None:
     if lane.pace.rate is not None:
         if not lane.pace.is_proven or lane.pace.weather > BAD_WEATHER:
             return None  # a guess, or found in weather that says little of the next run
