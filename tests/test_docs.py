@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -49,3 +50,29 @@ def test_every_source_file_that_the_architecture_names_is_there() -> None:
     assert [
         name for name in named if not any(path.endswith(f"/{name}") or path == name for path in known)
     ] == []
+
+
+def test_every_step_of_the_walks_is_a_function_or_class_that_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    steps = re.findall(
+        r"`([a-z_/]+\.py)` ((?:`(?!\w+\.py)[\w.]+`(?:, )?)+)", text.partition("## Two walks")[2]
+    )
+    named = [(file, name) for file, names in steps for name in re.findall(r"[\w.]+", names)]
+    assert len(named) > 20
+    assert [
+        f"{file} {name}" for file, name in named if name not in _defined(ROOT / "src/plaudit" / file)
+    ] == []
+
+
+def _defined(path: Path) -> set[str]:
+    """The functions and classes of a file, methods as Class.method."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = (
+                child for child in node.body if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
+            found |= {f"{node.name}.{child.name}" for child in methods}
+    return found

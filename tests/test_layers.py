@@ -95,6 +95,13 @@ def test_a_layer_imports_only_from_those_below_it(path: Path) -> None:
         )
 
 
+def test_the_architecture_shows_these_layers() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page.partition("| layer |")[2].partition("\n\n")[0].splitlines()[2:]
+    shown = [set(re.findall(r"`([a-z_]+)`", row.split("|")[1])) for row in table]
+    assert shown[::-1] == LAYERS[:-1]
+
+
 def printed_by(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
