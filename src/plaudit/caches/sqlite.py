@@ -21,11 +21,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from plaudit.caches.base import Claim, check_keys
 from plaudit.caches.store import Busy, CacheStats, Store, Writable, compact, connect, export, prune, stats
 from plaudit.errors import CacheError
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class SqliteCache:
     What `put_many` has acknowledged survives kill -9. A power cut may cost the last writes (those not yet
     moved out of the write-ahead log), never the file. `on_trouble` hears, on the loop that waits, of damage
     that was set aside and of anything else a user should know; without it, the log does. `patience` is how
-    many seconds another process may keep the file locked. `clock` and `connect` _serve tests and odd set-ups.
+    many seconds another process may keep the file locked. `clock` and `connect` serve tests.
     """
 
     def __init__(
@@ -64,32 +66,27 @@ class SqliteCache:
         check_keys(keys)
         if not keys:
             return {}
-        found: dict[bytes, bytes] = await self._do(call=lambda store: store.get(keys))
-        return found
+        return await self._call(lambda store: store.get(keys))
 
     async def put_many(self, items: Sequence[tuple[bytes, bytes]]) -> None:
         """Store all; returns once they are committed."""
         check_keys(key for key, _ in items)
         if items:
-            await self._do(items=items)
+            await self._submitted(items=items)
 
     async def claim_many(self, keys: Sequence[bytes], *, owner: int, is_idle: bool = False) -> Claim:
         """Look keys up, lease what nobody has under way, renew what is held: as LeasingCache says."""
         check_keys(keys)
-        claim: Claim = await self._do(call=lambda store: store.claim(keys, owner=owner, is_idle=is_idle))
-        return claim
+        return await self._call(lambda store: store.claim(keys, owner=owner, is_idle=is_idle))
 
     async def release_many(self, keys: Sequence[bytes] | None, *, owner: int) -> None:
         """Give up leases; None: all of this owner's."""
         check_keys(keys or ())
-        await self._do(call=lambda store: store.release(keys, owner=owner))
+        await self._call(lambda store: store.release(keys, owner=owner))
 
     async def stats(self) -> CacheStats:
         """How many entries, how big, how old."""
-        found: CacheStats = await self._do(
-            call=lambda store: store.run(lambda connection: stats(connection, store.path))
-        )
-        return found
+        return await self._call(lambda store: store.run(lambda connection: stats(connection, store.path)))
 
     async def prune(
         self, *, max_entries: int | None = None, max_bytes: int | None = None, older_than: float | None = None
@@ -108,37 +105,37 @@ class SqliteCache:
 
     async def export(self, out: Writable) -> int:
         """Write every entry as a line of JSON; how many there were."""
-        count: int = await self._do(call=lambda store: store.run(lambda connection: export(connection, out)))
-        return count
+        return await self._call(lambda store: store.run(lambda connection: export(connection, out)))
 
     async def close(self) -> None:
         """Finish what is waiting, close the file, end the thread. Safe to call twice."""
         thread, self._file_thread, self._is_closed = self._file_thread, None, True
-        if thread is None or thread.pid != os.getpid():
-            return
-        await thread.stop()
+        if thread is not None and thread.pid == os.getpid():
+            await thread.stop()
 
     async def _shrink(self, work: Callable[[sqlite3.Connection], int]) -> int:
-        count: int = await self._do(call=lambda store: store.run(work))
+        count = await self._call(lambda store: store.run(work))
         if count:
             try:
-                await self._do(call=lambda store: store.run(compact))
+                await self._call(lambda store: store.run(compact))
             except CacheError as error:
                 self._report(f"{count} entries dropped, but their space is still in the file: {error}")
         return count
 
-    async def _do(
-        self, *, call: Callable[[Store], object] | None = None, items: Sequence[tuple[bytes, bytes]] = ()
-    ) -> Any:
+    async def _call(self, call: Callable[[Store], T]) -> T:
+        """What the thread that owns the file makes of a call."""
+        found: T = await self._submitted(call=call)
+        return found
+
+    async def _submitted(self, **work: Any) -> Any:
         if self._is_closed:
             raise CacheError(f"the cache {self.path} is closed; open it anew")
         if self._file_thread is None or self._file_thread.pid != os.getpid():
+            # A forked child needs a thread and a connection of its own.
             make_store = functools.partial(Store, self.path, clock=self._clock, connect=self._connect)
-            self._file_thread = _CacheThread(
-                make_store
-            )  # a forked child needs a thread and a connection of its own
+            self._file_thread = _CacheThread(make_store)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._file_thread.submit(_CacheJob(future, self._report, call, items, self._patience))
+        self._file_thread.submit(_CacheJob(future, self._report, patience=self._patience, **work))
         return await future
 
 

@@ -104,10 +104,8 @@ class Store:
 
         A file that cannot be written, or that others keep locked, is read all the same.
         """
-        for begin in (
-            "BEGIN",
-            *("BEGIN IMMEDIATE",) * LEASE_TRIES,
-        ):  # the first fails if others wrote meanwhile
+        # The first fails if others wrote meanwhile.
+        for begin in ("BEGIN", *("BEGIN IMMEDIATE",) * LEASE_TRIES):
 
             def work(connection: sqlite3.Connection, begin: str = begin) -> Claim:
                 connection.execute(begin)
