@@ -6,9 +6,13 @@ Work crosses over in groups: posting a thousand things before the loop wakes cos
 from __future__ import annotations
 
 import asyncio
+import atexit
+import ctypes
+import functools
 import logging
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -111,3 +115,66 @@ class LoopThread:
                 action()
             except Exception:  # a bug, and no reason to forget the other actions
                 log.exception("a bug on the engine's thread")
+
+
+class LoopOwner:
+    """What works for callers on a thread of its own. Ended by `close`, or once nothing refers to it.
+
+    Args:
+        name: What it is, for the log.
+        last: What ends the work. It must not refer to this object, which would never be freed then.
+        within: Seconds that `close` waits.
+    """
+
+    def __init__(
+        self, name: str, last: Callable[[], Coroutine[Any, Any, None]], *, within: float = 10.0
+    ) -> None:
+        self._name = name
+        self._last = last
+        self._within = within
+        self._thread = LoopThread()
+        weakref.finalize(self, self._thread.end, last, within=0.0).atexit = False
+        _owners.add(self)
+        atexit.unregister(_close_all)  # so that it comes before whatever was imported meanwhile shuts down
+        atexit.register(_close_all)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, and in this process."""
+        return self._thread.is_alive
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on its very thread."""
+        return self._thread.is_current
+
+    def close(self) -> None:
+        """Do the last things, and end the thread. Safe to call twice."""
+        if not self._thread.end(self._last, within=self._within):
+            log.warning("%s did not stop within %g s; its thread is left behind", self._name, self._within)
+
+    def _post(self, action: Callable[..., object], *arguments: Any, **options: Any) -> None:
+        self._thread.post(functools.partial(action, *arguments, **options))
+
+
+_owners: weakref.WeakSet[LoopOwner] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for owner in list(_owners):
+        owner.close()
+
+
+def _keep_for_ever() -> None:
+    """Never free the parent's threads in a forked child.
+
+    The two share their connections, and the kernel's list of connections to watch: to free them here would
+    end the parent's connections, and remove them from the list that the parent goes by.
+    """
+    for owner in list(_owners):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    _owners.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_for_ever)

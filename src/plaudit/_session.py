@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
-import ctypes
-import functools
 import logging
 import os
 import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plaudit._loop_thread import LoopThread
+from plaudit._loop_thread import LoopOwner
 from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import JournalError
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("plaudit")
 
-CLOSE_WITHIN = 10.0
 REMEMBER_EVERY = 5.0
 """Seconds between two writes of what was learned: a trainer may submit its samples one by one."""
 
@@ -55,39 +50,21 @@ class Plan:
     ledger: Callable[[float], None] | None = None
 
 
-class Session:
-    """The callers' end. Ended by `close`, or once neither the engine nor a batch refers to it."""
+class Session(LoopOwner):
+    """The callers' end. Closing stores what is finished and fails the rest."""
 
     def __init__(self, plan: Plan) -> None:
-        work = _EngineWork(plan)
-        self._thread = LoopThread()
-        self._work = work
-        weakref.finalize(self, self._thread.end, work.close, within=0.0).atexit = False
-        _sessions.add(self)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs, and in this process."""
-        return self._thread.is_alive
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is on the session's own thread."""
-        return self._thread.is_current
+        self._work = _EngineWork(plan)
+        super().__init__("the engine", self._work.close)
 
     def start(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._work.start, batch))
+        self._post(self._work.start, batch)
 
     def expire(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._work.expire, batch))
+        self._post(self._work.expire, batch)
 
     def cancel(self, batch: Batch, *, abort: bool) -> None:
-        self._thread.post(functools.partial(self._work.cancel, batch, abort=abort))
-
-    def close(self) -> None:
-        """Store what is finished, fail the rest, end the thread. Safe to call twice."""
-        if not self._thread.end(self._work.close, within=CLOSE_WITHIN):
-            log.warning("the engine did not stop within %g s; its thread is left behind", CLOSE_WITHIN)
+        self._post(self._work.cancel, batch, abort=abort)
 
 
 class _EngineWork:
@@ -247,27 +224,3 @@ def _within_files(config: EngineConfig) -> EngineConfig:
     if room is None or (wanted is not None and wanted <= room):
         return config
     return replace(config, max_concurrent=room)
-
-
-_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for session in list(_sessions):
-        session.close()
-
-
-def _keep_for_ever() -> None:
-    """Never free the parent's sessions in a forked child.
-
-    The two share their connections, and the kernel's list of connections to watch: to free them here would
-    end the parent's connections, and remove them from the list that the parent goes by.
-    """
-    for session in list(_sessions):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
-    _sessions.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keep_for_ever)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-import weakref
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from plaudit._loop_thread import LoopThread
+from plaudit._loop_thread import LoopOwner
 from plaudit.config import Secret
 from plaudit.engine import BaseEngine, checked_deadline
 from plaudit.errors import ConfigError, EngineClosed
@@ -142,33 +141,21 @@ class _RowChunk:
         return msgspec.json.encode(asked if deadline is None else {**asked, "deadline": deadline})
 
 
-class _Connection:
+class _Connection(LoopOwner):
     """The thread that talks to the server, and the batches under way."""
 
     def __init__(self, url: str, token: Secret | None) -> None:
-        self._thread = LoopThread("plaudit-client")
         self._work = _RemoteWork(url, token)
-        weakref.finalize(self, self._thread.end, self._work.close, within=0.0).atexit = False
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive
-
-    @property
-    def is_current(self) -> bool:
-        return self._thread.is_current
+        super().__init__("the connection to the server", self._work.close, within=CLOSE_WITHIN)
 
     def start(self, batch: Batch, parts: list[_RowChunk]) -> None:
-        self._thread.post(functools.partial(self._work.start, batch, parts))
+        self._post(self._work.start, batch, parts)
 
     def expire(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._work.end, batch, Cause.DEADLINE, "deadline"))
+        self._post(self._work.end, batch, Cause.DEADLINE, "deadline")
 
     def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - the server decides
-        self._thread.post(functools.partial(self._work.end, batch, Cause.CANCELLED, "cancelled"))
-
-    def close(self) -> None:
-        self._thread.end(self._work.close, within=CLOSE_WITHIN)
+        self._post(self._work.end, batch, Cause.CANCELLED, "cancelled")
 
 
 class _RemoteWork:

@@ -8,14 +8,10 @@ again. Nothing here knows Ray, only an `EngineConnection`.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import ctypes
 import functools
 import itertools
 import logging
-import os
 import pickle
-import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -23,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit._loop_thread import LoopThread
+from plaudit._loop_thread import LoopOwner
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel
@@ -435,24 +431,12 @@ class AsyncEngineClient:
         await self._connection.close()
 
 
-class EngineClient:
-    """The client for any thread. Ended by `close`, or once no SharedEngine and no batch refers to it."""
+class EngineClient(LoopOwner):
+    """The client for any thread. Closing fails what has no outcome, and leaves the engine."""
 
     def __init__(self, connection: EngineConnection) -> None:
         self._async_client = AsyncEngineClient(connection)
-        self._thread = LoopThread("plaudit-ray")
-        weakref.finalize(self, self._thread.end, self._async_client.close, within=0.0).atexit = False
-        _clients.add(self)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs, and in this process."""
-        return self._thread.is_alive
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is on the client's own thread."""
-        return self._thread.is_current
+        super().__init__("the connection to the shared engine", self._async_client.close, within=CLOSE_WITHIN)
 
     def connect(self) -> None:
         """Find or start the engine now, and raise what is wrong."""
@@ -463,48 +447,23 @@ class EngineClient:
         return self._wait_for(functools.partial(self._async_client.call, action))
 
     def start(self, batch: Batch, parts: Iterable[PendingScore]) -> None:
-        self._thread.post(functools.partial(self._async_client.start, batch, list(parts)))
+        self._post(self._async_client.start, batch, list(parts))
 
     def join(self, joined: PendingJoin) -> None:
-        self._thread.post(functools.partial(self._async_client.join, joined))
+        self._post(self._async_client.join, joined)
 
     def expire(self, batch: Batch) -> None:
-        self._thread.post(functools.partial(self._async_client.end, batch, Cause.DEADLINE, "deadline"))
+        self._post(self._async_client.end, batch, Cause.DEADLINE, "deadline")
 
     def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - others may wait for the same
-        self._thread.post(functools.partial(self._async_client.end, batch, Cause.CANCELLED, "cancelled"))
-
-    def close(self) -> None:
-        """Fail what has no outcome, leave the engine, end the thread. Safe to call twice."""
-        if not self._thread.end(self._async_client.close, within=CLOSE_WITHIN):
-            log.warning("the connection to the shared engine did not close within %g s", CLOSE_WITHIN)
+        self._post(self._async_client.end, batch, Cause.CANCELLED, "cancelled")
 
     def _wait_for(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         if self.is_current:
             raise EngineClosed("waiting on the client's own thread would never end; wait on another one")
         done: Future[Any] = Future()
-        self._thread.post(functools.partial(self._async_client.run, action, done))
+        self._post(self._async_client.run, action, done)
         return done.result()
-
-
-_clients: weakref.WeakSet[EngineClient] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for client in list(_clients):
-        client.close()
-
-
-def _never_free() -> None:
-    """Never free the parent's clients in a forked child: the two share what the event loop watches."""
-    for client in list(_clients):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
-    _clients.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_never_free)
 
 
 def _first_line(error: Exception) -> str:
