@@ -14,7 +14,7 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 	$(BIN)/python examples/demo.py
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
-test-trainers: .venv-trainers/.done   ## the tests with torch, verl, TRL, Ray and Gymnasium
+test-trainers: .venv-trainers/.done .venv-trainers/.old-verl   ## the tests with torch, verl, TRL, Ray and Gymnasium
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
@@ -68,4 +68,11 @@ clean:           ## forget the environment
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install torch==2.13.0
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --no-deps verl==0.9.1
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install -c constraints-trainers.txt -e ".[trainers]"
+	@touch $@
+# Older versions of verl, sources only, which the tests run in processes of their own. 0.4.1 imports pkg_resources.
+.venv-trainers/.old-verl: .venv-trainers/.done
+	for v in 0.4.1 0.5.0 0.6.1 0.7.0 0.7.1 0.8.0; do \
+	  .venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --target .venv-trainers/verl-$$v verl==$$v || exit 1; \
+	done
+	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --target .venv-trainers/verl-old-setuptools 'setuptools<81'
 	@touch $@
