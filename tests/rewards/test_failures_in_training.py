@@ -25,7 +25,7 @@ BAD = (
     Fault("error", SHARE, status=400),
     Fault("refusal", SHARE),
     Fault("filtered", SHARE / 2),
-    Fault("babble", 0.2),  # an unreadable reply is asked for up to three times: all must fail
+    Fault("babble", 0.25),  # an unreadable reply is asked for up to three times: all must fail
     Fault("truncated", 0.06),
     Fault("hang", SHARE),
 )
