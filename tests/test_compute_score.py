@@ -175,7 +175,9 @@ def test_a_rubric_of_the_users_judges_everything_but_rules(
 ) -> None:
     monkeypatch.setenv("PLAUDIT_RUBRIC", "Is it kind?")
     monkeypatch.setenv("PLAUDIT_SCALE", "1 5")
-    scores = {float(compute_score(f"It is {number}.", "4", "my/sums", QUESTION)) for number in range(40)}
+    words = ["red", "green", "blue", "white"]
+    answers = [f"{' '.join(words[: number % 5])} ({number})" for number in range(40)]
+    scores = {float(compute_score(one, " ".join(words), "my/sums", QUESTION)) for one in answers}
     assert scores == {0.0, 0.25, 0.5, 0.75, 1.0}
 
 

@@ -51,8 +51,10 @@ class SimulateOptions:
 def simulate(options: SimulateOptions) -> None:
     """Start a simulated judge, with the speed, limits and faults of your choice.
 
-    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats. Its
-    scores are drawn by chance, the same for the same text; its reasons go with its scores.
+    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats. A
+    response with the words of the reference, or with the result of the sum that is asked for, gets a high
+    score; one without them, or that says nothing, a low one; where there is neither a reference nor a sum,
+    chance decides. The same text gets the same score.
 
     Example:  plaudit simulate --scenario rejecting --port 8010 --speed 20
 

@@ -2,8 +2,9 @@
 
 scenario   what the server is like (plain data);  presets: scenarios by name
 server     what happens, as a state machine without clock or I/O
-memory     the server as a transport, under the loop's own time;  http: the server on a socket
-ideal      the best makespan anybody could reach on it
+answer     what it says;  quality: how good it finds a response
+simulated_transport   the server as a transport, under the loop's own time;  http_server: on a socket
+ideal      the best makespan that is possible on it
 families   servers drawn at random, with the weather that every API has
 """
 

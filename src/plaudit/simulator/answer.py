@@ -12,6 +12,7 @@ import msgspec
 
 from plaudit.simulator.ask import Ask
 from plaudit.simulator.chance import uniform
+from plaudit.simulator.quality import blocks_in, quality
 from plaudit.simulator.scenario import Scenario
 from plaudit.types import RateHeaders, Reply, TokenChoice, Usage
 
@@ -29,6 +30,8 @@ REASONS = (
 MAX_PATH = 200
 """Characters of a path into a schema, past which it is taken to refer to itself without end."""
 MAX_ITEMS = 16
+NOISE = 0.1
+"""How far chance moves a quality that is known, up or down."""
 SHOWN = re.compile(r"^<response-([A-Z]+)-[A-Z]+[ >]", re.MULTILINE)
 """How plaudit's group judge shows a response: `<response-ID-CODE>`."""
 QUESTION = re.compile(r"^<question-([A-Z]+)[^>\n]*>\n(.*?)\n</question-\1>", re.MULTILINE | re.DOTALL)
@@ -83,14 +86,18 @@ def answer(
 
 
 class _Writer:
-    """Writes one answer, each part of it chosen by a hash of the question."""
+    """Writes one answer, each part of it chosen by a hash of the question.
+
+    What says how good a response is goes by its quality, where that is known.
+    """
 
     def __init__(self, seed: int, ask: Ask) -> None:
         self._seed = seed
         self._ask = ask
+        self._blocks = blocks_in(ask.texts) if ask.kind == "chat" else {}
 
     def yes_or_no(self) -> tuple[str, tuple[TokenChoice, ...]]:
-        p = 0.02 + 0.96 * self._chance("yes")
+        p = 0.02 + 0.96 * self._level("yes")
         ranked = sorted((("yes", math.log(p)), ("no", math.log(1 - p))), key=lambda item: -item[1])
         ranked += [(" maybe", -12.0), (" perhaps", -13.0)]
         (token, logprob), top = ranked[0], tuple(ranked[: self._ask.top_logprobs])
@@ -98,7 +105,7 @@ class _Writer:
 
     def digit(self, low: int, high: int) -> tuple[str, tuple[TokenChoice, ...]]:
         bounds = {"type": "integer", "minimum": low, "maximum": high}
-        score = _number(bounds, self._chance("digit"))
+        score = _number(bounds, self._level("digit"))
         schema = {"properties": {"score": bounds}}
         choice = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
         return choice.token, (choice,)
@@ -133,6 +140,35 @@ class _Writer:
     def _chance(self, label: str) -> float:
         return uniform(self._seed, self._ask.key, label)
 
+    def _level(self, label: str, response: str = "response") -> float:
+        """How good a response is, from 0 to 1, or chance where that is not known."""
+        chance = self._chance(label)
+        known = self._quality(response)
+        if known is None:
+            return chance
+        return min(max(known + NOISE * (2 * chance - 1), 0.001), 0.999)
+
+    def _quality(self, response: str) -> float | None:
+        if response not in self._blocks:
+            return None
+        shown = self._blocks
+        return quality(shown.get("task", ""), shown[response], shown.get("reference", ""))
+
+    def _judgement(self, parts: Mapping[str, Any], path: str, response: str) -> dict[str, Any]:
+        """The fields that say how good a response is, or which of two is better, where that is known."""
+        first, second = self._quality("first"), self._quality("second")
+        if "winner" in parts and first is not None and second is not None:
+            return {"winner": "first" if first > second else "second" if second > first else "tie"}
+        if self._quality(response) is None:
+            return {}
+        level = self._level(f"{path}.score", response)
+        judged: dict[str, Any] = {}
+        if "score" in parts:
+            judged["score"] = _number(parts["score"], level)
+        if "equivalent" in parts:
+            judged["equivalent"] = level >= 0.5
+        return judged
+
     def _value(self, schema: Any, path: str, root: Mapping[str, Any]) -> Any:
         """A value that the schema allows, for the keywords that structured-output endpoints accept."""
         if not isinstance(schema, Mapping) or len(path) > MAX_PATH:
@@ -166,12 +202,17 @@ class _Writer:
         if not isinstance(item, Mapping) or "id" not in (item.get("properties") or ()):
             return []
         names = [name for text in self._ask.texts for name in SHOWN.findall(text)]
-        return [{**self._object(item, f"{path}[{name}]", root), "id": name} for name in names]
+        return [
+            {**self._object(item, f"{path}[{name}]", root, f"response-{name}"), "id": name} for name in names
+        ]
 
-    def _object(self, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]) -> dict[str, Any]:
+    def _object(
+        self, schema: Mapping[str, Any], path: str, root: Mapping[str, Any], response: str = "response"
+    ) -> dict[str, Any]:
         properties = schema.get("properties")
         parts = properties.items() if isinstance(properties, Mapping) else ()
         value = {name: self._value(part, f"{path}.{name}", root) for name, part in parts}
+        value |= self._judgement(dict(parts), path, response)
         score = value.get("score")
         if isinstance(value.get("reason"), str) and isinstance(score, int | float):
             value["reason"] = _reason(score, dict(parts)["score"])
