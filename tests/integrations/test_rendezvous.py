@@ -9,7 +9,7 @@ import pytest
 from complaints import about
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.rendezvous import Rendezvous
+from plaudit.integrations.rendezvous import LULL, SLOWER, Rendezvous
 from plaudit.testing import run
 
 
@@ -110,6 +110,42 @@ def test_groups_that_have_parted_are_forgotten_in_the_end() -> None:
             await meeting.gather(group, "a", 1, size=1, timeout=1.0)
         assert await meeting.gather("z", "b", 2, size=1, timeout=1.0) == {"a": 1, "b": 2}
         assert await meeting.gather("x", "b", 2, size=1, timeout=1.0) == {"b": 2}
+
+    run(main())
+
+
+async def spread(meeting: Rendezvous, group: str, *apart: float) -> float:
+    """A group of three whose members come so many seconds one after another; when the last left."""
+
+    async def come(number: int) -> None:
+        await asyncio.sleep(sum(apart[: number + 1]))
+        await meeting.gather(group, str(number), number, size=3, timeout=1800.0)
+
+    await asyncio.gather(*(come(number) for number in range(len(apart))))
+    return asyncio.get_running_loop().time()
+
+
+def test_a_lost_member_holds_up_its_group_no_longer_than_other_groups_let_expect() -> None:
+    async def main() -> None:
+        meeting = Rendezvous()
+        assert await spread(meeting, "whole", 0.0, 20.0, 40.0) == 60.0
+        assert await spread(meeting, "lost one", 0.0, 30.0) == 60.0 + 30.0 + 60.0 * SLOWER
+
+    run(main())
+
+
+def test_groups_that_were_quick_let_a_slow_one_have_a_while() -> None:
+    async def main() -> None:
+        meeting = Rendezvous()
+        await spread(meeting, "whole", 0.0, 0.0, 0.0)
+        assert await spread(meeting, "slow", 0.0, LULL - 1, LULL - 1) == 2 * LULL - 2
+
+    run(main())
+
+
+def test_where_no_group_was_complete_yet_the_whole_time_is_given() -> None:
+    async def main() -> None:
+        assert await spread(Rendezvous(), "lost one", 0.0, 30.0) == 1800.0
 
     run(main())
 

@@ -15,6 +15,10 @@ from plaudit.errors import ConfigError
 
 T = TypeVar("T")
 
+LULL = 120.0
+"""Seconds without a new member after which a group that others were quicker to fill is no longer awaited."""
+SLOWER = 4.0
+"""How many times slower than the slowest complete group of its size one may be, from its first member on."""
 REMEMBERED = 4096
 """Groups kept after they have parted, for members that come late or come again."""
 
@@ -26,14 +30,17 @@ class Rendezvous:
         self._gathering: dict[str, _Group] = {}
         self._parted: dict[str, dict[str, Any]] = {}
         self._remembered = remembered
+        self._longest: dict[int, float] = {}
+        """For groups of each size, the longest from the first member to the last."""
 
     async def gather(self, group: str, member: str, payload: T, *, size: int, timeout: float) -> dict[str, T]:
         """What each member brought, sorted by member: the same for all who wait.
 
         It comes once `size` members are there, or `timeout` seconds after the first came: then with those who
-        came. Whoever comes after that gets what was there and itself, at once. A member that comes twice (a
-        task that was retried) counts once: before the group parts its second payload holds, afterwards its
-        first.
+        came. It comes sooner where other groups of this size were complete much sooner: a member that was
+        lost on its way does not hold up the rest. A member that comes after that gets what was there and
+        itself, at once. A member that comes twice (a task that was retried) counts once: before the group
+        parts its second payload holds, afterwards its first.
         """
         if size < 1:
             raise ConfigError(
@@ -46,12 +53,10 @@ class Rendezvous:
         if (parted := self._parted.get(group)) is not None:
             parted.setdefault(member, payload)
             return _sorted(parted)
+        loop = asyncio.get_running_loop()
         gathering = self._gathering.get(group)
         if gathering is None:
-            gathering = self._gathering[group] = _Group(size)
-            if timeout != math.inf:
-                loop = asyncio.get_running_loop()
-                gathering.alarm = loop.call_later(timeout, self._part, group)
+            gathering = self._gathering[group] = _Group(size, begun=loop.time())
         elif gathering.size != size:
             raise ConfigError(
                 f"of {member!r} differs: group {group!r} is waiting for {gathering.size} members; "
@@ -61,13 +66,26 @@ class Rendezvous:
             )
         gathering.came[member] = payload
         if len(gathering.came) >= size:
+            self._longest[size] = max(self._longest.get(size, 0.0), loop.time() - gathering.begun)
             self._part(group)
+        else:
+            self._set_alarm(group, gathering, timeout)
         await gathering.parted.wait()
         return _sorted(gathering.came)
 
     def __len__(self) -> int:
         """How many groups are still waiting for somebody."""
         return len(self._gathering)
+
+    def _set_alarm(self, group: str, gathering: _Group, timeout: float) -> None:
+        """Part in the end without those who do not come."""
+        loop = asyncio.get_running_loop()
+        if gathering.alarm is not None:
+            gathering.alarm.cancel()
+        known = self._longest.get(gathering.size)
+        lull = math.inf if known is None else max(LULL, SLOWER * known)
+        if (at := min(gathering.begun + timeout, loop.time() + lull)) != math.inf:
+            gathering.alarm = loop.call_at(at, self._part, group)
 
     def _part(self, group: str) -> None:
         gathering = self._gathering.pop(group)
@@ -82,10 +100,11 @@ class Rendezvous:
 class _Group:
     """Those who came so far, and those who wait."""
 
-    __slots__ = ("alarm", "came", "parted", "size")
+    __slots__ = ("alarm", "begun", "came", "parted", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, begun: float) -> None:
         self.size = size
+        self.begun = begun
         self.came: dict[str, Any] = {}
         self.parted = asyncio.Event()
         self.alarm: asyncio.TimerHandle | None = None

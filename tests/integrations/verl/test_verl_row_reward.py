@@ -431,6 +431,19 @@ def test_a_group_with_too_few_verdicts_is_left_out_whole() -> None:
     assert left_out_or_values(judged(FakeEngine(by_number), n=8), sessions(*answers)) == [None] * 8
 
 
+def test_rows_are_let_go_as_soon_as_it_is_known_that_too_few_have_a_verdict() -> None:
+    reward = judged(FakeEngine(by_number), n=8, group_timeout=1800)
+
+    async def timed() -> tuple[list[Any], float]:
+        rows = sessions("1", "2", *["no connection"] * 5)  # and one that never comes
+        found = await asyncio.gather(*(reward.score(one) for one in rows), return_exceptions=True)
+        return found, asyncio.get_running_loop().time()
+
+    found, seconds = run(timed())
+    assert all(isinstance(one, NoVerdict) for one in found)
+    assert seconds < 60
+
+
 def test_a_row_waits_for_half_of_its_group_not_for_a_rollout_that_was_lost() -> None:
     reward = judged(FakeEngine(by_number), n=8, group_timeout=1800)
     loops: list[float] = []

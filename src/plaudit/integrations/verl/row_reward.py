@@ -14,7 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from plaudit.errors import BatchFailed, ConfigError, NoVerdict, PlauditError
 from plaudit.integrations.verl.batch_row import BatchRow
@@ -89,7 +89,7 @@ class RowReward:
         self._stand_ins = StandIns()
         self._outage = Outage(settings.max_failure_rate)
         self._told: set[str] = set()
-        self._meetings: set[asyncio.Task[dict[str, GroupMember]]] = set()
+        self._meetings: set[asyncio.Task[Any]] = set()
         self._end = ""
         self._has_ended = asyncio.Event()
 
@@ -139,8 +139,7 @@ class RowReward:
         elif self._combination.needs_group:
             meeting = asyncio.create_task(self._meet(row, "scores", me, member))
             if row.is_validation is None and member.judge is not None and not self._combination.compares:
-                self._meetings.add(meeting)  # others may need this row, which may have no others
-                meeting.add_done_callback(self._meetings.discard)
+                self._keep(meeting)  # others may need this row, which may have no others
             else:
                 came = await meeting
         return self._outcome(row, me, came, verdict)
@@ -232,10 +231,32 @@ class RowReward:
         """The rows of the group that are judged, once they are enough to train on; all where they compare."""
         if self._combination.compares:
             return await self._meet(row, "scores", me, member)
-        has_reward = self._combination.rows([member])[0].valid
-        if not has_reward or row.is_validation is None:
+        if row.is_validation is None or row.sample.group is None or self._size(row) == 1:
             return {me: member}
-        return await self._meet(row, "judged", me, member, size=self._quorum(row))
+        if not self._combination.rows([member])[0].valid:
+            self._keep(asyncio.create_task(self._give_up(row, me)))
+            return {me: member}
+        came = await self._meet(row, "judged", me, member, size=self._quorum(row))
+        return {name: other for name, other in came.items() if other is not None}
+
+    async def _give_up(self, row: BatchRow, me: str) -> None:
+        """Let the judged rows of a group go once so many have no verdict that the others are too few."""
+        quorum = self._quorum(row)
+        allowed, timeout = self._size(row) - quorum, self._settings.group_timeout
+        try:
+            lost = await self._engine.gather(
+                f"{row.sample.group} lost", me, True, size=allowed + 1, timeout=timeout
+            )
+            if len(lost) > allowed and me == min(lost):  # one of them is enough
+                names = (f"lost {number}" for number in range(quorum))
+                await asyncio.gather(*(self._meet(row, "judged", name, None, size=quorum) for name in names))
+        except PlauditError as error:
+            self._say("gather", f"the group of {row.name} could not meet: {error}")
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        """Hold a task that nothing awaits until it is done."""
+        self._meetings.add(task)
+        task.add_done_callback(self._meetings.discard)
 
     def _is_sure(self, row: BatchRow, came: Mapping[str, GroupMember]) -> bool:
         """Whether so many rows of the group are judged that it is worth training on."""
