@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plaudit import Status, Verdict
-from plaudit.audit import Contender, Pair, compare
+from plaudit import Sample, Status, Verdict
+from plaudit.audit import Contender, Pair, compare, compare_answers
 
 PAIRS = [Pair(name, f"task {name}", "right", "wrong") for name in ("one", "two", "three")]
 
@@ -40,3 +40,28 @@ def test_a_pair_without_all_four_scores_is_missing() -> None:
     assert result.missing == 1
     assert result.agreement.of == 2
     assert len(result.points) == 4
+
+
+ANSWERS = [Sample(f"task {number}", f"answer {number}", group=str(number // 2)) for number in range(6)]
+
+
+def test_answers_without_labels_are_compared_by_their_scores() -> None:
+    first = contender("a", 0, 10, 5, 5, 9, 1)
+    second = contender("b", 0, 1, 0.5, 0.9, 0, 1, scale=(0, 1))
+    result = compare_answers(ANSWERS, first, second)
+    assert (result.close.hits, result.close.of) == (3, 6)
+    assert (result.same_order.hits, result.same_order.of) == (1, 2), (
+        "the second group is tied for one of them"
+    )
+    assert [(one.number, one.scores) for one in result.differences] == [
+        (5, (9, 0)),
+        (6, (1, 1)),
+        (4, (5, 0.9)),
+    ]
+    assert result.means == pytest.approx((5.0, 3.4 / 6))
+
+
+def test_an_answer_without_a_score_from_one_judge_is_counted_and_left_out() -> None:
+    result = compare_answers(ANSWERS[:2], contender("a", None, 5), contender("b", 5, 5))
+    assert (result.missing, result.close.of) == (1, 1)
+    assert compare_answers([], contender("a"), contender("b")).means is None

@@ -72,13 +72,38 @@ def test_compare_puts_two_models_to_the_same_pairs() -> None:
     assert "small (rubric) agrees with the label" in result.stdout
 
 
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv"])
+def test_compare_takes_answers_without_labels(simulator: Simulator, tmp_path: Path, name: str) -> None:
+    rows = [{"question": f"{number} + 1?", "answer": f"{number + number % 2}"} for number in range(12)]
+    content = "".join(json.dumps(row) + "\n" for row in rows)
+    if name == "in.csv":
+        content = "question,answer\n" + "".join(",".join(row.values()) + "\n" for row in rows)
+    (tmp_path / name).write_text(content)
+    result = audit(
+        "compare", tmp_path / name, "--judge", "rubric", "--judge", "yes", "--json", tmp_path / "c.json",
+        "--html", tmp_path / "c.html", url=simulator.url,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert (found["close"]["of"], found["missing"]) == (12, 0)
+    assert found["correlation"] > 0.5
+    assert f"12 from {name}" in (tmp_path / "c.html").read_text()
+
+
+def test_a_report_never_takes_the_place_of_the_pairs(simulator: Simulator, tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    file.write_text(before := '{"prompt": "a", "chosen": "b", "rejected": "c"}\n')
+    result = audit("calibrate", file, "--no-retest", "--json", file, url=simulator.url)
+    assert (result.exit_code, file.read_text()) == (2, before)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("compare", PAIRS), "give --judge twice"),
         (("compare", PAIRS, "--judge", "yes", "--judge", "yes"), "give --judge twice"),
         (("compare", PAIRS, *["--judge", "yes"] * 3), "given 3 times"),
-        (("calibrate", "nowhere.jsonl"), "nowhere.jsonl cannot be read: No such file"),
+        (("calibrate", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
         (("probe", "--pass-mark", "99"), "--pass-mark 99"),
     ],
 )

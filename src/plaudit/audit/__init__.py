@@ -10,10 +10,11 @@ views        what the report of each shows
 from plaudit.audit.attack_probe import Probe, ProbeResult
 from plaudit.audit.calibration import Calibration, calibrate
 from plaudit.audit.canary import Canaries, CanaryPassed, Mixed
-from plaudit.audit.comparison import Comparison, Contender, compare
+from plaudit.audit.comparison import AnswerComparison, Comparison, Contender, compare, compare_answers
 from plaudit.audit.pairs import Pair, read_pairs, samples_of
 
 __all__ = [
+    "AnswerComparison",
     "Calibration",
     "Canaries",
     "CanaryPassed",
@@ -25,6 +26,7 @@ __all__ = [
     "ProbeResult",
     "calibrate",
     "compare",
+    "compare_answers",
     "read_pairs",
     "samples_of",
 ]

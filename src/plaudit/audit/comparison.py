@@ -1,20 +1,25 @@
-"""Two judges on the same pairs: where they agree, where they part, and who is with the label then."""
+"""Two judges on the same pairs or the same answers: where they agree, where they part, and which of them is
+with the label then."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import fmean
 
 from plaudit.audit.calibration import ScoredPair, scores_of
 from plaudit.audit.pairs import Pair
 from plaudit.report.measure import Share, rank_correlation, share
-from plaudit.types import Verdict
+from plaudit.types import Sample, Verdict
+
+CLOSE = 0.1
+"""Distance of two scores, as shares of their scales, up to which they count as close."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A judge by name, with its verdicts on `samples_of(pairs)`."""
+    """A judge by name, with its verdicts on `samples_of(pairs)`, or on the answers."""
 
     name: str
     scale: tuple[float, float]
@@ -85,6 +90,94 @@ def compare(pairs: Sequence[Pair], first: Contender, second: Contender) -> Compa
         ),
         points=tuple(points),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDifference:
+    """An answer that two judges score differently."""
+
+    number: int
+    """Its place among the answers, from 1."""
+    prompt: str
+    response: str
+    scores: tuple[float, float]
+    """Each on the scale of its judge."""
+    distance: float
+    """Of the scores as shares of their scales."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerComparison:
+    """What two judges have in common on answers without labels."""
+
+    names: tuple[str, str]
+    close: Share
+    """Answers whose scores are within a tenth of the scale of each other."""
+    same_order: Share
+    """Of two answers in one group that both judges tell apart, those that both put in the same order."""
+    correlation: float | None
+    """Spearman's, over all answers."""
+    mean_difference: float | None
+    """Mean distance of the two scores, each as a share of its scale."""
+    means: tuple[float, float] | None
+    """The mean score of each judge, on its own scale."""
+    missing: int
+    """Answers without a score from one of the judges."""
+    differences: tuple[AnswerDifference, ...]
+    """All that are not close, the largest first."""
+    points: tuple[tuple[float, float, bool], ...]
+    """For each answer both scores, as shares of their scales, and whether they are close."""
+
+
+def compare_answers(samples: Sequence[Sample], first: Contender, second: Contender) -> AnswerComparison:
+    """Compare two judges on the answers for which both have scores."""
+    scored = [
+        (number, sample, one.score, other.score)
+        for number, (sample, one, other) in enumerate(
+            zip(samples, first.verdicts, second.verdicts, strict=True), start=1
+        )
+        if one.score is not None and other.score is not None
+    ]
+    points = [(_unit(one, first.scale), _unit(other, second.scale)) for _, _, one, other in scored]
+    found = [
+        AnswerDifference(number, _task(sample), sample.text, (one, other), abs(x - y))
+        for (number, sample, one, other), (x, y) in zip(scored, points, strict=True)
+    ]
+    apart = sorted((one for one in found if one.distance > CLOSE), key=lambda one: -one.distance)
+    same, ordered = _orders([(sample.group, one, other) for _, sample, one, other in scored])
+    return AnswerComparison(
+        names=(first.name, second.name),
+        close=share(len(found) - len(apart), len(found)),
+        same_order=share(same, ordered),
+        correlation=rank_correlation([x for x, _ in points], [y for _, y in points]),
+        mean_difference=fmean(one.distance for one in found) if found else None,
+        means=(fmean(one for _, _, one, _ in scored), fmean(other for *_, other in scored))
+        if scored
+        else None,
+        missing=len(samples) - len(found),
+        differences=tuple(apart),
+        points=tuple((x, y, abs(x - y) <= CLOSE) for x, y in points),
+    )
+
+
+def _task(sample: Sample) -> str:
+    """What was asked last."""
+    return sample.prompt if isinstance(sample.prompt, str) else sample.prompt[-1]["content"]
+
+
+def _orders(scored: Sequence[tuple[str | None, float, float]]) -> tuple[int, int]:
+    """Pairs within a group that both judges put in the same order, of those that both tell apart."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for group, one, other in scored:
+        if group is not None:
+            groups.setdefault(group, []).append((one, other))
+    told_apart = [
+        (left[0] > right[0], left[1] > right[1])
+        for answers in groups.values()
+        for left, right in combinations(answers, 2)
+        if left[0] != right[0] and left[1] != right[1]
+    ]
+    return sum(one == other for one, other in told_apart), len(told_apart)
 
 
 def _unit(score: float | None, scale: tuple[float, float]) -> float:

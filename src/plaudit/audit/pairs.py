@@ -9,7 +9,7 @@ One object a line, or one JSON array of them. The fields tell which it is; a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ from plaudit.types import Sample
 SHAPES = (
     'prompt/chosen/rejected, question/response_A/response_B/label "A>B", or input/output_1/output_2/label 1'
 )
+REWARD_BENCH = {"prompt", "chosen", "rejected"}
+JUDGE_BENCH = {"question", "response_A", "response_B", "label"}
+LLM_BAR = {"input", "output_1", "output_2", "label"}
+FIELDS = (REWARD_BENCH, JUDGE_BENCH, LLM_BAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,22 @@ class Pair:
 
 def read_pairs(data: bytes, place: str) -> list[Pair]:
     """All pairs of a file. Raises ConfigError naming the first line that is none."""
+    return pairs_from(_rows(data, place), place)
+
+
+def is_pair(row: Any) -> bool:
+    """Whether a row has the fields of a pair, rather than those of a single response."""
+    return isinstance(row, dict) and any(fields <= row.keys() for fields in FIELDS)
+
+
+def pairs_from(rows: Iterable[tuple[int, Any]], place: str) -> list[Pair]:
+    """All pairs among numbered rows.
+
+    Raises:
+        ConfigError: A row is no pair, or there is none.
+    """
     pairs: list[Pair] = []
-    for number, row in _rows(data, place):
+    for number, row in rows:
         try:
             pairs.extend(_pairs_of(row, number))
         except ConfigError as error:
@@ -80,7 +98,7 @@ def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
         "subset": str(row.get("subset") or row.get("source") or ""),
         "reference": row["reference"] if isinstance(row.get("reference"), str) else None,
     }
-    if {"prompt", "chosen", "rejected"} <= row.keys():
+    if row.keys() >= REWARD_BENCH:
         chosen, rejected = _texts(row, "chosen"), _texts(row, "rejected")
         is_single = len(chosen) == len(rejected) == 1
         for one, better in enumerate(chosen, start=1):
@@ -93,9 +111,9 @@ def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
                     **about,
                 )
         return
-    if {"question", "response_A", "response_B", "label"} <= row.keys():
+    if row.keys() >= JUDGE_BENCH:
         fields, labels, task = ("response_A", "response_B"), ("A>B", "B>A"), "question"
-    elif {"input", "output_1", "output_2", "label"} <= row.keys():
+    elif row.keys() >= LLM_BAR:
         fields, labels, task = ("output_1", "output_2"), ("1", "2"), "input"
     else:
         raise ConfigError(f"fields {', '.join(map(repr, row)) or 'none'} make no pair; expected {SHAPES}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from plaudit.audit.attack_probe import CONTROL_NAME, Family, ProbeResult
 from plaudit.audit.calibration import Bias, Calibration
-from plaudit.audit.comparison import Comparison
+from plaudit.audit.comparison import AnswerComparison, Comparison
 from plaudit.report.document import Bars, Report, Scatter, Table
 from plaudit.report.measure import Share
 
@@ -162,6 +162,53 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
                 ("task", "pair", first, second, "with the label"),
                 rows,
                 note=f"{len(rows)} of {len(result.disagreements)}; scores of the better : the worse one.",
+            ),
+        ),
+        footer=FOOTER,
+    )
+
+
+def view_answers(result: AnswerComparison, facts: Facts) -> Report:
+    """How far two judges go together on answers without labels."""
+    first, second = result.names
+    shares = [("scores within a tenth of the scale", result.close)]
+    if result.same_order.of:
+        shares.append(("same order within a group", result.same_order))
+    means = result.means or (None, None)
+    rows = tuple(
+        (shortened(one.response), str(one.number), *map(_number, one.scores))
+        for one in result.differences[:SHOWN]
+    )
+    return Report(
+        title="Do these two judges agree?",
+        finding=f"Their scores are within a tenth of the scale for {result.close.hits} of {result.close.of} "
+        f"answers{_missing(result.missing)}.",
+        facts=facts,
+        parts=(
+            Bars("Agreement", tuple(shares)),
+            _shares("Agreement in numbers", "", shares),
+            Table(
+                "Scores",
+                ("", "value"),
+                (
+                    (f"mean of {first}", _number(means[0])),
+                    (f"mean of {second}", _number(means[1])),
+                    ("rank correlation of the scores", _number(result.correlation)),
+                    ("mean distance, as a share of the scale", _percent(result.mean_difference)),
+                ),
+            ),
+            Scatter(
+                "One judge over the other",
+                f"{first} (0 to 1)",
+                f"{second} (0 to 1)",
+                result.points,
+                y_range=(0.0, 1.0),
+            ),
+            Table(
+                "The largest differences",
+                ("response", "line", first, second),
+                rows,
+                note=f"{len(rows)} of {len(result.differences)}.",
             ),
         ),
         footer=FOOTER,

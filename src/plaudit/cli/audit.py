@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,21 @@ from rich.console import Console as RichConsole
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plaudit.audit import Contender, Probe, calibrate, compare, read_pairs, samples_of
+from plaudit.audit import (
+    AnswerComparison,
+    Comparison,
+    Contender,
+    Probe,
+    calibrate,
+    compare,
+    compare_answers,
+    samples_of,
+)
 from plaudit.audit.attack_probe import scale_of
-from plaudit.audit.views import view_calibration, view_comparison, view_probe
+from plaudit.audit.pairs import is_pair, pairs_from
+from plaudit.audit.views import view_answers, view_calibration, view_comparison, view_probe
 from plaudit.cli.console import Console, asker
+from plaudit.cli.input import rows_in
 from plaudit.cli.options import JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
@@ -29,8 +39,10 @@ from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.report.document import Report, Table
 from plaudit.report.html import page
+from plaudit.rows import RowReader
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
+from plaudit.setup.json_lines import OURS
 from plaudit.setup.judges import judge_of
 from plaudit.types import Sample, Verdict
 
@@ -107,7 +119,7 @@ class CalibrateOptions(AuditOptions):
 def calibrate_(options: CalibrateOptions, given: Given) -> int:
     """Compare a judge with labelled pairs, with itself, and with mere length and format."""
     with _opened(load(given), options) as asked:
-        pairs = read_pairs(_read(options.file), str(options.file))
+        pairs = pairs_from(rows_in(str(options.file)), str(options.file))
         samples = samples_of(pairs)
         verdicts = asked.verdicts(samples)
         again = asked.verdicts(samples, is_cached=False) if options.retest else None
@@ -121,7 +133,7 @@ def calibrate_(options: CalibrateOptions, given: Given) -> int:
 class CompareOptions(AuditOptions):
     """What `plaudit audit compare` takes."""
 
-    file: Path = argument("FILE", "Labelled pairs: RewardBench, JudgeBench or LLMBar fields.")
+    file: Path = argument("FILE", "Answers, as for plaudit score, or labelled pairs, as for calibrate.")
     judge: tuple[str, ...] = option(
         default=(), metavar="NAME|FILE", text="Give it twice to compare two judges.", section="Judge"
     )
@@ -134,26 +146,47 @@ class CompareOptions(AuditOptions):
     CompareOptions,
     name="compare",
     settings=(*(name for name in JUDGE if name not in ("judge", "model")), *ENGINE),
-    epilog="Example:  plaudit audit compare pairs.jsonl --judge rubric --judge yes" + ENDING,
+    epilog="Example:  plaudit audit compare answers.jsonl --model small --model large" + ENDING,
 )
 def compare_(options: CompareOptions, given: Given) -> int:
-    """Put two judges, or two models, to the same pairs."""
+    """Put two judges, or two models, to the same answers, or to the same labelled pairs."""
     judges, models = _two(options.judge, "judge"), _two(options.model, "model")
     if len(set(judges)) == len(set(models)) == 1:
         raise ConfigError("compare needs two judges: give --judge twice, or --model twice")
-    pairs = read_pairs(_read(options.file), str(options.file))
+    rows = list(rows_in(str(options.file)))
+    pairs = pairs_from(rows, str(options.file)) if any(is_pair(row) for _, row in rows) else []
+    samples = samples_of(pairs) if pairs else _answers(rows, options.file)
     settings = load({**given, "judge": judges[0], "model": models[0]})
     contenders = []
     for judge, model in zip(judges, models, strict=True):
         own = replace(settings, judge=judge or settings.judge, model=model or settings.model)
         with _opened(own, options) as asked:
-            verdicts = asked.verdicts(samples_of(pairs))
+            verdicts = asked.verdicts(samples)
         name = _name(judge, model, with_model=len(set(models)) > 1)
         contenders.append(Contender(name, scale_of(asked.judge), verdicts))
-    result = compare(pairs, *contenders)
-    facts = (("judges", " and ".join(result.names)), ("pairs", f"{len(pairs)} from {options.file.name}"))
-    _show(view_comparison(result, facts), result, options)
+    first, second = contenders
+    names = ("judges", f"{first.name} and {second.name}")
+    result: Comparison | AnswerComparison
+    if pairs:
+        result = compare(pairs, first, second)
+        report = view_comparison(result, (names, ("pairs", f"{len(pairs)} from {options.file.name}")))
+    else:
+        result = compare_answers(samples, first, second)
+        report = view_answers(result, (names, ("answers", f"{len(samples)} from {options.file.name}")))
+    _show(report, result, options)
     return SOME_MISSING if result.missing else 0
+
+
+def _answers(rows: Sequence[tuple[int, dict[str, Any]]], file: Path) -> list[Sample]:
+    read, samples = RowReader(), []
+    for number, row in rows:
+        try:
+            samples.append(read({name: value for name, value in row.items() if name not in OURS}))
+        except ConfigError as error:
+            raise ConfigError(f"{file}, line {number}: {error}") from None
+    if not samples:
+        raise ConfigError(f"{file} has no lines: nothing to compare")
+    return samples
 
 
 COMMAND = click.Group(
@@ -205,13 +238,6 @@ def _opened(settings: Settings, options: AuditOptions) -> Iterator[_AskedJudge]:
         yield _AskedJudge(settings, judge, ready, options.quiet)
 
 
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {os.strerror(error.errno or 0)}") from None
-
-
 def _two(values: Sequence[str], name: str) -> list[str | None]:
     if not values:
         return [None, None]
@@ -237,9 +263,9 @@ def _show(report: Report, result: Any, options: AuditOptions) -> None:
             console.print()
             console.print(_table(part))
     if options.json is not None:
-        _write(options.json, msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
+        _write(options.json, msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n", options)
     if options.html is not None:
-        _write(options.html, page(report).encode("utf-8", "replace"))
+        _write(options.html, page(report).encode("utf-8", "replace"), options)
         Console().print(f"wrote {options.html}")
 
 
@@ -254,6 +280,7 @@ def _table(part: Table) -> RichTable:
     return table
 
 
-def _write(path: Path, data: bytes) -> None:
-    with written(str(path)) as sink:
+def _write(path: Path, data: bytes, options: AuditOptions) -> None:
+    inputs = [str(options.file)] if isinstance(options, CalibrateOptions | CompareOptions) else []
+    with written(str(path), *inputs) as sink:
         sink.write(data)

@@ -10,6 +10,7 @@ may not be complete yet.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import stat
@@ -20,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import Demanding
-from plaudit.rows import RowReader
+from plaudit.rows import RowReader, kind_of
 from plaudit.setup.json_lines import BadLine, Line, parse
 from plaudit.setup.tables import BOM, FORMATS, format_of, open_binary, read_table
 
@@ -163,6 +164,26 @@ def every_line(source: LineSource | RowSource) -> Iterator[tuple[int, bytes] | B
     """All lines, however long they take to come."""
     while not source.exhausted:
         yield from source.take(lines=256, size=BLOCK, wait=1.0)
+
+
+def rows_in(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of an input of any format, with their line numbers.
+
+    Raises:
+        ConfigError: It cannot be read, or a line is no object.
+    """
+    with contextlib.closing(open_source(place)) as source:
+        for one in every_line(source):
+            if isinstance(one, BadLine):
+                raise ConfigError(f"{place}: {one}")
+            number, raw = one
+            try:
+                row = json.loads(raw)
+            except ValueError as error:
+                raise ConfigError(f"{place}, line {number}, is not JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise ConfigError(f"{place}, line {number}, is {kind_of(row)}, not an object")
+            yield number, row
 
 
 def _unbuffered(descriptor: int) -> BinaryIO:

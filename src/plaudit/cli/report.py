@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -13,7 +12,7 @@ from typing import Any
 
 import click
 
-from plaudit.cli.input import every_line, open_source
+from plaudit.cli.input import rows_in
 from plaudit.cli.options import argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
@@ -22,7 +21,7 @@ from plaudit.report.html import page
 from plaudit.report.measure import share
 from plaudit.report.score_digest import Example, ScoreDigest
 from plaudit.rows import Fields, find_fields
-from plaudit.setup.json_lines import OURS, BadLine
+from plaudit.setup.json_lines import OURS
 
 EXTREMES = 10
 SHORT = 160
@@ -101,7 +100,7 @@ def read_scored(place: str) -> ScoredFile:
         ConfigError: It cannot be read, or has not been scored.
     """
     found, fields = ScoredFile(), None
-    for number, row in _rows(place):
+    for number, row in rows_in(place):
         if "score" not in row or "status" not in row:
             raise ConfigError(
                 f"{place}, line {number}, has no score; first run: plaudit score {place} -o scored.jsonl"
@@ -148,23 +147,6 @@ def view(found: ScoredFile, place: str) -> Report:
         parts=tuple(parts),
         footer="Written by plaudit report.",
     )
-
-
-def _rows(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    with contextlib.closing(open_source(place)) as source:
-        for one in every_line(source):
-            if isinstance(one, BadLine):
-                raise ConfigError(f"{place}: {one}")
-            number, raw = one
-            try:
-                row = json.loads(raw)
-            except ValueError as error:
-                raise ConfigError(f"{place}, line {number}, is not JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise ConfigError(
-                    f"{place}, line {number}, is no object; it was not written by plaudit score"
-                )
-            yield number, row
 
 
 def _response(row: Mapping[str, Any], fields: Fields) -> str:
