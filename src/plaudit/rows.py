@@ -210,12 +210,15 @@ def read_sample(
         ConfigError: The prompt or the response is neither text nor a conversation.
     """
     columns = {name: plain(value) for name, value in (extra or {}).items()}
+    truth = read_reference(reference)
+    if is_parts(reference) and (images := images_of([{"content": plain(reference)}])):
+        columns[REFERENCE_IMAGES] = list(images)
     tools = columns.get("tools")
     is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(
         read_prompt(prompt),
         read_response(response),
-        read_reference(reference),
+        truth,
         None if group is None or group == "" else str(group),
         columns,
         tools=tools if is_list and tools else (),
@@ -248,8 +251,16 @@ def read_response(value: Any, name: str = "response") -> str | tuple[Message, ..
 
 
 def read_reference(value: Any) -> str | None:
-    """A ground truth as text: JSON where it is none; None where it says nothing."""
+    """A ground truth as text: JSON where it is none; None where it says nothing.
+
+    Of content parts it is their text, with marks where pictures and other files stand.
+    """
     value = plain(value)
+    if is_parts(value):
+        try:
+            value = text_of(value)
+        except ConfigError as error:
+            raise ConfigError(f"has {error}", setting="reference") from None
     if value is None or isinstance(value, str):
         return value if value and value.strip() else None
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -323,13 +334,25 @@ def _message(name: str, number: int, turn: Any) -> Message:
 
 _PICTURES = ("image_url", "image", "input_image")
 """Types of content parts that hold a picture."""
+_FILES = ("file", "input_file")
+"""Types of content parts that hold a file: its text, or its data."""
+REFERENCE_IMAGES = "reference_images"
+"""The column with the pictures of the reference, as URLs."""
+
+
+def is_parts(value: Any) -> bool:
+    """Whether a value is content parts, or one, as chat endpoints take them."""
+    parts = [value] if isinstance(value, Mapping) else value
+    known = ("text", "input_text", *_PICTURES, *_FILES)
+    is_list = isinstance(parts, list | tuple) and bool(parts)
+    return is_list and all(isinstance(part, Mapping) and part.get("type") in known for part in parts)
 
 
 def images_of(turns: Any) -> tuple[str, ...]:
-    """The pictures of a conversation, in order, as URLs; none of a text.
+    """The pictures and PDF files of a conversation, in order, as URLs; none of a text.
 
     Raises:
-        ConfigError: A picture is neither a URL nor data.
+        ConfigError: A picture is neither a URL nor data, or a file is nothing that can be shown.
     """
     if isinstance(turns, str):
         return ()
@@ -342,7 +365,50 @@ def images_of(turns: Any) -> tuple[str, ...]:
             value = _field(part, "image_url") or _field(part, "image")
             if _field(part, "type") in _PICTURES and value is not None:  # else it only marks the place
                 found.append(_picture(value))
+            elif _field(part, "type") in _FILES and (document := _file(part)[1]):
+                found.append(document)
     return tuple(found)
+
+
+def reference_images(sample: Sample) -> tuple[str, ...]:
+    """The pictures of a sample's reference, which stand in a column of their own."""
+    return images_of([{"images": sample.extra.get(REFERENCE_IMAGES) or ()}])
+
+
+def _file(part: Any) -> tuple[str, str]:
+    """The text of a file among content parts, and its data as a URL where an endpoint has to read it."""
+    inner = _field(part, "file")
+    named = inner if isinstance(inner, Mapping) else part
+    name = str(_field(named, "filename") or _field(named, "name") or "file")
+    fields = ("content", "text", "file_data", "data")
+    value = next((found for field in fields if (found := _field(named, field)) is not None), None)
+    kind = ""
+    if isinstance(value, str) and value.startswith("data:") and ";base64," in value:
+        kind, _, encoded = value[len("data:") :].partition(";base64,")
+        try:
+            value = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise ConfigError(f"a file {name[:40]!r} whose data is no base64") from None
+    if isinstance(value, bytes):
+        if value.startswith(b"%PDF"):
+            document = base64.b64encode(value).decode()
+            return f"[file {name}]", f"{PDF};base64,{document}"
+        if kind.startswith("image/"):
+            return "[image]", _picture(value)
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            value = None
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"a file {name[:40]!r} that is neither text nor a PDF; give its text as `content`, "
+            "or its data as `file_data`: data:application/pdf;base64,..."
+        )
+    return f"[file {name}]\n{value}\n[end of {name}]\n", ""
+
+
+PDF = "data:application/pdf"
+"""How the URL of a PDF file begins."""
 
 
 def _picture(value: Any) -> str:
@@ -356,7 +422,7 @@ def _picture(value: Any) -> str:
     if isinstance(value, bytes):
         kind = "jpeg" if value[:2] == b"\xff\xd8" else "webp" if value[8:12] == b"WEBP" else "png"
         return f"data:image/{kind};base64,{base64.b64encode(value).decode()}"
-    if isinstance(value, str) and value.startswith(("data:image/", "https://", "http://")):
+    if isinstance(value, str) and value.startswith(("data:image/", PDF, "https://", "http://")):
         return value
     raise ConfigError("has a picture that is neither data nor a URL; give data:image/png;base64,... or bytes")
 
@@ -385,6 +451,8 @@ def _part(part: Any) -> str:
         return text
     if not isinstance(kind, str):
         raise ConfigError(f"{kind_of(part)} among its content parts")
+    if kind in _FILES:
+        return _file(part)[0]
     return "" if kind == "text" else "[image]" if kind in _PICTURES else f"[{kind}]"
 
 

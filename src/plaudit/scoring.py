@@ -20,7 +20,7 @@ from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge
+from plaudit.judges.check import check_judge, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
@@ -57,6 +57,8 @@ class _Asked:
     rows: Sequence[int]
     pending: Pending
     judge: Judge | Panel
+    settled: Mapping[int, Verdict]
+    """Rows that were not asked about, and why."""
 
 
 class Score(float):
@@ -193,14 +195,28 @@ class Scoring:
                 by_judge.setdefault(sample.reference is not None, []).append(row)
         asked = []
         for has_reference, rows in by_judge.items():
-            judge = self._judge(has_reference)
-            asked.append(_Asked(TASK, rows, self._submit([samples[row] for row in rows], judge), judge))
+            asked.append(self._part(TASK, samples, rows, self._judge(has_reference)))
         if self.settings.train_with_monitor:
-            monitor = self._monitor
-            asked.append(_Asked(MONITOR, range(len(samples)), self._submit(samples, monitor), monitor))
+            asked.append(self._part(MONITOR, samples, range(len(samples)), self._monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
             _warn_of_missing_task()
         return asked
+
+    def _part(
+        self, component: str, samples: Sequence[Sample], rows: Sequence[int], judge: Judge | Panel
+    ) -> _Asked:
+        """Ask one judge about these rows, but for those that it cannot judge.
+
+        Where no row has a column that it needs, it raises, as for any setting that is wrong.
+        """
+        unfit = unfit_rows(judge, [samples[row] for row in rows])
+        fields = {verdict.failure.facts.get("field") for verdict in unfit.values() if verdict.failure}
+        if len(unfit) == len(rows) and "response" not in fields:
+            unfit = {}
+        settled = {rows[number]: verdict for number, verdict in unfit.items()}
+        rows = [row for row in rows if row not in settled]
+        pending = self._submit([samples[row] for row in rows], judge)
+        return _Asked(component, rows, pending, judge, settled)
 
     def _submit(self, samples: Sequence[Sample], judge: Judge | Panel) -> Pending:
         with _gate:  # several threads may ask for their first sample at once
@@ -328,6 +344,8 @@ class Scoring:
         if self.settings.train_with_monitor:
             verdicts[MONITOR] = list(task)  # every row of it is about to be filled
         for asked, arrived in parts:
+            for row, verdict in asked.settled.items():
+                verdicts[asked.component][row] = verdict
             for row, verdict in zip(asked.rows, arrived, strict=True):
                 is_task = asked.component == TASK  # the monitor's component takes the suspicion as it is
                 verdicts[asked.component][row] = unit_verdict(verdict, asked.judge) if is_task else verdict

@@ -74,7 +74,7 @@ class ChatRequest:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """More fields of the request's body, like `chat_template_kwargs`."""
     images: tuple[str, ...] = ()
-    """Pictures that go with the last message, as `data:image/...` or `https://...` URLs."""
+    """Pictures (and PDF files) that go with the last message, as `data:...` or `https://...` URLs."""
     is_fixed: bool = False
     """Whether it is sent as it is: without the engine's own options, and never with more tokens."""
 

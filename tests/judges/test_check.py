@@ -16,6 +16,8 @@ from plaudit.errors import ConfigError
 from plaudit.judges import (
     Cascade,
     Checklist,
+    Criterion,
+    Expected,
     Group,
     Jury,
     Monitor,
@@ -26,9 +28,9 @@ from plaudit.judges import (
     Yes,
 )
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.check import check_judge, check_samples, could_give, judge_of_one
+from plaudit.judges.check import check_judge, check_samples, could_give, judge_of_one, unfit_rows
 from plaudit.testing import ScriptedTransport
-from plaudit.types import Reply, Sample, Status, Verdict
+from plaudit.types import Cause, Failure, Reply, Sample, Status, Verdict
 
 GOOD, BAD = Sample("6 x 7?", "42", reference="42"), Sample("6 x 8?", "48")
 
@@ -157,3 +159,51 @@ def test_what_is_no_judge_is_named(nothing: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         check_judge(nothing)
     assert caught.value.setting == "judge"
+
+
+ORPHAN: list[Any] = [
+    {"role": "assistant", "content": "Let me look."},
+    {"role": "tool", "tool_call_id": "c9", "content": "12 passed"},
+]
+SHOWING: list[Any] = [
+    Rubric("Is it right?"),
+    Monitor("It cheats."),
+    Yes("Is it right?"),
+    Expected("Is it right?"),
+    Checklist([Criterion("right", "It is right.")]),
+    SplitChecklist([Criterion("right", "It is right.")]),
+    Group("Is it right?"),
+    Pairwise("Which is right?", against="group"),
+    Jury([Rubric("Is it right?"), Yes("Is it brief?")]),
+]
+
+
+@pytest.mark.parametrize("judge", SHOWING, ids=lambda judge: type(judge).__name__)
+def test_a_tool_result_that_no_call_asked_for_is_named_before_the_first_call(judge: Any) -> None:
+    samples = [Sample("Fix it.", "Done.", group="g"), Sample("Fix it.", ORPHAN, group="g")]
+    with (
+        Engine("http://localhost:9/v1", model="m", cache=None) as engine,
+        pytest.raises(ConfigError, check=about("response")) as caught,
+    ):
+        engine.submit(samples, judge)
+    assert "sample 1" in str(caught.value)
+
+
+def test_the_last_view_needs_no_whole_trajectory() -> None:
+    Rubric("Is it right?", view="last").check(Sample("Fix it.", ORPHAN))
+
+
+def test_in_a_trainer_a_row_that_cannot_be_judged_fails_alone() -> None:
+    samples = [Sample("Fix it.", "Done.", group="g"), Sample("Fix it.", ORPHAN, group="h")]
+    unfit = unfit_rows(Rubric("Is it right?"), samples)
+    assert list(unfit) == [1]
+    assert unfit[1].failure == Failure(Cause.INPUT, {"field": "response"})
+    assert not unfit_rows(Rubric("Is it right?", view="last"), samples)
+
+
+def test_a_judge_that_compares_can_compare_none_of_a_group_with_such_a_row() -> None:
+    samples = [
+        *[Sample("Fix it.", "Done.", group="g"), Sample("Fix it.", ORPHAN, group="g")],
+        *[Sample("Do it.", "Yes.", group="h"), Sample("Do it.", "No.", group="h")],
+    ]
+    assert sorted(unfit_rows(Group("Is it right?"), samples)) == [0, 1]

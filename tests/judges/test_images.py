@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from complaints import about
 
-from plaudit import Endpoint, Group, Rubric, Sample, get_request_hash
+from plaudit import Endpoint, Group, Pairwise, Rubric, Sample, get_request_hash
 from plaudit.errors import ConfigError, RequestRefused, Unsendable
 from plaudit.policy.budget import IMAGE_TOKENS, token_bound
 from plaudit.rows import read_sample
@@ -52,6 +53,87 @@ def test_groups_see_the_pictures_of_the_task_and_refuse_those_of_responses() -> 
     drawn: list[Any] = [{"role": "assistant", "content": [{"type": "image", "image": OTHER}]}]
     with pytest.raises(ConfigError, check=about("response")):
         list(Group("Is it right?").split([samples[0], Sample(task(), drawn, group="g")]))
+
+
+PARTS: list[Any] = [
+    {"type": "text", "text": "A cat like this:"},
+    {"type": "image_url", "image_url": {"url": OTHER}},
+]
+DRAWN: list[Any] = [{"role": "assistant", "content": [{"type": "image", "image": PNG}]}]
+
+
+def questions(judge: Any, *samples: Sample) -> list[ChatRequest]:
+    made = [question.judge.render(question.sample) for question in judge.split(samples)]
+    assert all(isinstance(request, ChatRequest) for request in made)
+    return made
+
+
+def test_pictures_of_the_reference_follow_those_of_the_task() -> None:
+    sample = read_sample(task(), DRAWN, PARTS)
+    assert sample.reference == "A cat like this:[image]"
+    request = RUBRIC.render(sample)
+    assert isinstance(request, ChatRequest)
+    assert request.images == (PNG, OTHER, PNG)
+    group = [read_sample(task(), answer, PARTS, group="g") for answer in ("A cat.", "A dog.")]
+    (request,) = questions(Group("Is it right?"), *group)
+    assert request.images == (PNG, OTHER)
+
+
+def test_a_comparison_with_the_reference_shows_the_pictures_of_both_in_either_order() -> None:
+    judge = Pairwise("Which shows the cat better?")
+    one, other = questions(judge, read_sample("Draw a cat.", DRAWN, PARTS))
+    assert (one.images, other.images) == ((PNG, OTHER), (OTHER, PNG))
+
+
+def test_the_same_words_with_other_pictures_are_compared_and_with_the_same_ones_tie() -> None:
+    judge = Pairwise("Which shows the cat better?")
+    assert len(questions(judge, read_sample("Draw a cat.", DRAWN, [PARTS[1]]))) == 2
+    assert questions(judge, read_sample("Draw a cat.", DRAWN, DRAWN[0]["content"])) == []
+
+
+def test_a_file_among_content_parts_is_shown_by_its_text_or_sent_as_a_pdf() -> None:
+    pdf = "data:application/pdf;base64," + base64.b64encode(b"%PDF-1.7 ...").decode()
+    files: list[Any] = [
+        {"type": "file", "file": {"filename": "a.py", "content": "print(1)"}},
+        {"type": "input_file", "filename": "b.txt", "file_data": "data:text/plain;base64,aGVsbG8="},
+        {"type": "file", "file": {"filename": "c.pdf", "file_data": pdf}},
+    ]
+    request = RUBRIC.render(read_sample("Write it.", "print(1)", files))
+    assert isinstance(request, ChatRequest)
+    shown = request.messages[-1]["content"]
+    assert "[file a.py]\nprint(1)" in shown
+    assert "[file b.txt]\nhello" in shown
+    assert "[file c.pdf]" in shown
+    assert request.images == (pdf,)
+    _, body = OpenAI("m").encode(request)
+    assert json.loads(body)["messages"][-1]["content"][1]["file"]["file_data"] == pdf
+    assert token_bound(request)[0] > IMAGE_TOKENS
+    with pytest.raises(Unsendable):
+        Ollama("m").encode(request)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [{"file_id": "file-1"}, {"filename": "x.docx", "file_data": "data:;base64,/wD+"}, {"path": "a.txt"}],
+)
+def test_a_file_that_cannot_be_shown_is_named(file: Any) -> None:
+    with pytest.raises(ConfigError):
+        read_sample("Write it.", "print(1)", [{"type": "file", "file": file}])
+
+
+def test_a_ground_truth_that_is_a_list_of_objects_stays_json() -> None:
+    sample = read_sample("Call it.", "f()", [{"type": "function", "name": "f"}])
+    assert sample.reference == '[{"type": "function", "name": "f"}]'
+
+
+@pytest.mark.parametrize("judge", [Group("Right?"), Pairwise("Which?", against="group"), Pairwise("Which?")])
+def test_the_tools_that_there_were_are_shown_to_judges_that_compare(judge: Any) -> None:
+    tools = [{"type": "function", "function": {"name": "search", "parameters": {}}}]
+    samples = [
+        Sample("Find it.", answer, "Here.", group="g", tools=tools) for answer in ("Found.", "Not found.")
+    ]
+    for request in questions(judge, *samples):
+        assert '"name": "search"' in request.messages[-1]["content"]
 
 
 def test_rows_and_samples_with_the_same_picture_ask_the_same() -> None:

@@ -7,12 +7,12 @@ Any judge may have a method `check(sample)`, which raises ConfigError where the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, compares, is_panel
-from plaudit.types import Sample, Verdict
+from plaudit.types import Cause, Failure, Sample, Source, Verdict
 
 CouldGive = Callable[[Verdict, Sample], bool]
 """Whether a verdict on a sample can be the judge's own."""
@@ -111,3 +111,25 @@ def check_samples(judge: object, samples: Iterable[tuple[int, Sample]]) -> None:
             check(sample)
         except ConfigError as error:
             raise error.at(f"sample {number}") from None
+
+
+def unfit_rows(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Verdict]:
+    """The rows that lack what the judge demands, each with the verdict that says so.
+
+    For trainers, where one such row must not cost the others their verdicts. A judge that compares responses
+    can compare none of a group with such a row.
+    """
+    check: Callable[[Sample], None] = getattr(judge, "check", lambda _: None)
+    found: dict[int, Verdict] = {}
+    for row, sample in enumerate(samples):
+        try:
+            check(sample)
+        except ConfigError as error:
+            failure = Failure(Cause.INPUT, {"field": error.setting})
+            found[row] = Verdict.failed(failure, str(error.at(f"row {row}")), source=Source.RULE)
+    if found and compares(judge):
+        groups = {samples[row].group: verdict for row, verdict in found.items()}
+        for row, sample in enumerate(samples):
+            if sample.group in groups:
+                found.setdefault(row, groups[sample.group])
+    return found

@@ -13,7 +13,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View
+from plaudit.judges.content import View, check_turns_of
 from plaudit.judges.criteria import (
     Criterion,
     Total,
@@ -69,8 +69,9 @@ class _Criteria:
         return (0.0, 1.0) if self.total == "share" or self.clip else (-math.inf, 1.0)
 
     def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the row's own criteria are missing or cannot be read."""
+        """Raises ConfigError where the row's own criteria are missing, or it is nothing that can be shown."""
         self.criteria_of(sample)
+        check_turns_of(sample, self.view)
 
     def criteria_of(self, sample: Sample) -> tuple[Criterion, ...]:
         """The criteria that this sample is judged by."""
@@ -257,13 +258,10 @@ def _prompt_of(criteria: tuple[Criterion, ...], judge: Checklist) -> Prompt:
             "form": "{" + ", ".join(answers) + "}",
             "levels": _LEVELS if has_levels else "",
         },
+        judge,
         schema=object_schema(properties),
         reading=(parse.VERSION, judge.total, judge.clip, [float(point.weight) for point in criteria]),
-        max_chars=judge.max_chars,
         max_tokens=max(ROOM, _TOKENS_EACH * len(criteria)) if judge.max_tokens is None else judge.max_tokens,
-        show_thinking=judge.show_thinking,
-        sampling=judge.sampling,
-        view=judge.view,
     )
 
 

@@ -6,7 +6,14 @@ import unicodedata
 from typing import Literal
 
 from plaudit.judges.clean import without_tokens
-from plaudit.judges.transcript import Transcript, last_answer, only_answer, says_something, transcript
+from plaudit.judges.transcript import (
+    Transcript,
+    check_turns,
+    last_answer,
+    only_answer,
+    says_something,
+    transcript,
+)
 from plaudit.reasoning import BOUND, without_reasoning
 from plaudit.rows import text_of
 from plaudit.types import Sample
@@ -30,6 +37,19 @@ def answer_of(sample: Sample, *, with_reasoning: bool = False, view: View = "ful
             return transcript("response", response, before=sample.prompt, show_thinking=with_reasoning)
         response = only
     return response if with_reasoning or isinstance(response, Transcript) else without_reasoning(response)
+
+
+def check_turns_of(sample: Sample, view: View = "full") -> None:
+    """Check the conversations of a sample before anything is asked about it.
+
+    Raises:
+        ConfigError: The task or the response is no conversation, or has a tool's result that no call asked
+            for; the error names the one that it is.
+    """
+    if not isinstance(sample.prompt, str):
+        check_turns("prompt", sample.prompt)
+    if not isinstance(sample.response, str) and view == "full":
+        check_turns("response", sample.response, before=sample.prompt)
 
 
 def hides_reasoning(sample: Sample, answer: str) -> bool:

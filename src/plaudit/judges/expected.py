@@ -16,7 +16,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge
-from plaudit.judges.content import View
+from plaudit.judges.content import View, check_turns_of
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
@@ -76,12 +76,9 @@ class Expected(Judge):
         made = build_prompt(
             "expected",
             words,
+            self,
             reading=(odds.VERSION, self.min_mass),
-            max_chars=self.max_chars,
             max_tokens=odds.MAX_TOKENS,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
             top_logprobs=odds.TOP_LOGPROBS,
         )
         for name, value in {
@@ -96,6 +93,10 @@ class Expected(Judge):
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
         return self._prompt.version
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""

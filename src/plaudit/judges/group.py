@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -15,7 +15,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View, answer_of
+from plaudit.judges.content import View, answer_of, check_turns_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
 from plaudit.judges.prompt import (
@@ -98,13 +98,10 @@ class Group(Panel):
         made = build_prompt(
             "group",
             words,
+            self,
             schema=object_schema({"verdicts": {"type": "array", "items": entry}}),
             reading=(parse.VERSION,),
-            max_chars=self.max_chars,
             max_tokens=self.max_tokens,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
         )
         own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _GroupCall(made, scale)}
         for name, value in own.items():
@@ -132,6 +129,10 @@ class Group(Panel):
             view=self.view,
         )
 
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
+
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""
         call = self._call
@@ -150,7 +151,7 @@ class Group(Panel):
                         f"two responses of group {group.name!r} have the same id; reword the criteria"
                     )
                 extra = {RESPONSES: answers, IDS: ids, HIDDEN: group.hidden.intersection(answers)}
-                shown = Sample(group.prompt, "", group.reference, group.name, extra)
+                shown = replace(group.shared, extra={**group.shared.extra, **extra})
                 serves = sorted(index for answer in answers for index in group.answers[answer])
                 yield Question(call, shown, tuple(serves))
 
@@ -167,7 +168,7 @@ class Group(Panel):
     def _runs(self, group: AnswerGroup) -> list[tuple[str, ...]]:
         """The answers in as few calls as they fit in, about equally many in each."""
         answers = list(group.answers)
-        shared = self._length(group.prompt) + self._length(group.reference or "")
+        shared = self._length(group.shared.prompt) + self._length(group.shared.reference or "")
         ends = [0]
         for answer in answers:
             ends.append(ends[-1] + self._length(answer))
@@ -205,13 +206,10 @@ class _GroupCall(Judge):
         return (self.points.low, self.points.high)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
-        contents: dict[str, Content] = {"task": sample.prompt}
-        if sample.reference is not None:
-            contents["reference"] = sample.reference
         answers = self._answers(sample)
-        contents |= {f"response-{name}": answer for name, answer in answers.items()}
         hidden = [f"response-{name}" for name, answer in answers.items() if answer in sample.extra[HIDDEN]]
-        return self.prompt.about(contents, verdicts=len(answers), hidden=hidden)
+        labelled = {f"response-{name}": answer for name, answer in answers.items()}
+        return self.prompt.about(sample, labelled, verdicts=len(answers), hidden=hidden)
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         is_complete = verdict.parts.keys() == self._answers(sample).keys()

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
 from plaudit.judges.fence import MAX_CHARS, Content, shown
-from plaudit.rows import images_of
+from plaudit.rows import REFERENCE_IMAGES, images_of
 from plaudit.types import Sample
 
 ID_LENGTH = 8
@@ -30,8 +31,8 @@ class AnswerGroup:
     """One group: what its samples share, and who gave each distinct answer."""
 
     name: str
-    prompt: Content
-    reference: str | None
+    shared: Sample
+    """Their task, reference and tools, without a response."""
     answers: Mapping[str, tuple[int, ...]]
     """From answer to samples, by index. Answers without content are left out."""
     hidden: frozenset[str]
@@ -70,7 +71,8 @@ def answer_groups(
             whole = _digest("group", salt, task, *sorted(own.values())).hex()
             order = sorted(answers, key=lambda answer: _digest("place", whole, own[answer]))
             answers = {answer: answers[answer] for answer in order}
-        made.append(AnswerGroup(name, first.prompt, first.reference, answers, hidden, ids))
+        shared = Sample(first.prompt, "", first.reference, name, _pictures(first), tools=first.tools)
+        made.append(AnswerGroup(name, shared, answers, hidden, ids))
     return made
 
 
@@ -114,7 +116,8 @@ def _answers(
         sample = samples[index]
         for field, same in (
             ("prompt", sample.prompt is first.prompt or _text(sample.prompt, max_chars) == task),
-            ("reference", sample.reference == first.reference),
+            ("reference", sample.reference == first.reference and _pictures(sample) == _pictures(first)),
+            ("tools", sample.tools is first.tools or list(sample.tools) == list(first.tools)),
         ):
             if not same:
                 raise ConfigError(
@@ -135,6 +138,11 @@ def _answers(
             is_hidden = is_hidden or (not show_thinking and hides_reasoning(sample, answer))
             distinct[text] = min(known, answer), owners, is_hidden
     return distinct
+
+
+def _pictures(sample: Sample) -> dict[str, Any]:
+    """The column with the reference's pictures, if there is one."""
+    return {name: sample.extra[name] for name in (REFERENCE_IMAGES,) if name in sample.extra}
 
 
 def _text(prompt: Content, max_chars: int) -> str:

@@ -13,7 +13,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
 from plaudit.judges.base import Judge
-from plaudit.judges.content import View
+from plaudit.judges.content import View, check_turns_of
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -71,13 +71,10 @@ class Monitor(Judge):
         made = build_prompt(
             "monitor",
             {"behaviour": behaviour},
+            self,
             schema=object_schema({"reason": {"type": "string"}, "suspicion": _STEPS.schema()}),
             reading=(parse.VERSION, float(self.threshold)),
-            max_chars=self.max_chars,
             max_tokens=self.max_tokens,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
         )
         object.__setattr__(self, "_prompt", made)
 
@@ -95,6 +92,10 @@ class Monitor(Judge):
     def higher_is_better(self) -> bool:
         """False: the score is a suspicion."""
         return False
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
+from plaudit.judges.content import View, answer_of, check_turns_of, has_content, hides_reasoning
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
 from plaudit.judges.prompt import (
@@ -23,10 +23,13 @@ from plaudit.judges.prompt import (
     nothing_to_judge,
     object_schema,
 )
+from plaudit.rows import reference_images
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 
 OTHER = "second"
 """Where a question's sample carries the second response; the first is its own."""
+PICTURES = "pictures"
+"""Where it carries the pictures of both, in their order."""
 POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 """What each winner is worth to the first response."""
 
@@ -85,15 +88,12 @@ class Pairwise(Panel):
         made = build_prompt(
             "pairwise",
             {"criteria": criteria, "form": '{"reason": "...", "winner": "first" | "second" | "tie"}'},
+            self,
             schema=object_schema(
                 {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(POINTS)}}
             ),
             reading=(parse.VERSION,),
-            max_chars=self.max_chars,
             max_tokens=self.max_tokens,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
         )
         object.__setattr__(self, "_match", _Match(made))
 
@@ -112,6 +112,10 @@ class Pairwise(Panel):
         """Whether the opponents are the other responses of the group."""
         return self.against == "group"
 
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
+
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """Two questions for each comparison, one right behind the other."""
         return self._with_references(samples) if self.against == "reference" else self._in_groups(samples)
@@ -123,7 +127,8 @@ class Pairwise(Panel):
         if not verdicts:
             reason = "a tie: there is no other answer to compare it with"
             return Verdict(0.5, Status.OK, reason, source=Source.RULE)
-        (own,) = self._match.ids(sample.prompt, self._answer(sample))
+        pictures = self._match.prompt.images_of(sample) if self.against == "reference" else ()
+        (own,) = self._match.ids(sample.prompt, (self._answer(sample), pictures))
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         points = [
             (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
@@ -157,12 +162,14 @@ class Pairwise(Panel):
             assert sample.reference is not None
             if not has_content(answer):
                 continue
-            pair = (answer, sample.reference)
-            ids = self._match.ids(sample.prompt, *pair)
+            pictures = (self._match.prompt.images_of(sample), reference_images(sample))
+            pair = _Pair((answer, sample.reference), pictures)
+            ids = self._match.ids(sample.prompt, *zip(pair.answers, pictures, strict=True))
             if ids[0] != ids[1]:  # shown alike, they tie
                 is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
                 hidden = frozenset({answer} if is_hidden else ())
-                yield from self._both_orders(Sample(sample.prompt, ""), pair, ids, hidden, (index,))
+                task = Sample(sample.prompt, "", tools=sample.tools)
+                yield from self._both_orders(task, pair, ids, hidden, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
         for group in answer_groups(
@@ -176,8 +183,8 @@ class Pairwise(Panel):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
                 hidden = group.hidden.intersection((one, other))
                 ids = (group.ids[one], group.ids[other])
-                shown = Sample(group.prompt, "", group.reference)
-                yield from self._both_orders(shown, (one, other), ids, hidden, serves)
+                task = replace(group.shared, group=None)
+                yield from self._both_orders(task, _Pair((one, other)), ids, hidden, serves)
 
     def _pairs(self, answers: list[str]) -> Iterator[tuple[str, str]]:
         if self.opponents is None or self.opponents >= len(answers) - 1:
@@ -189,18 +196,32 @@ class Pairwise(Panel):
 
     def _both_orders(
         self,
-        shown: Sample,
-        pair: tuple[str, str],
+        task: Sample,
+        pair: _Pair,
         ids: tuple[str, ...],
         hidden: frozenset[str],
         serves: tuple[int, ...],
     ) -> Iterator[Question]:
         for first, second in ((0, 1), (1, 0)):
-            extra = {OTHER: pair[second], IDS: (ids[first], ids[second]), HIDDEN: hidden}
-            yield Question(self._match, replace(shown, response=pair[first], extra=extra), serves)
+            extra: dict[str, Any] = {
+                OTHER: pair.answers[second],
+                IDS: (ids[first], ids[second]),
+                HIDDEN: hidden,
+            }
+            if pictures := (*pair.pictures[first], *pair.pictures[second]):
+                extra[PICTURES] = pictures
+            shown = replace(task, response=pair.answers[first], extra={**task.extra, **extra})
+            yield Question(self._match, shown, serves)
 
     def _answer(self, sample: Sample) -> str:
         return answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
+
+
+class _Pair(NamedTuple):
+    """Two answers, and the pictures of each."""
+
+    answers: tuple[str, str]
+    pictures: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +239,9 @@ class _Match(Judge):
         return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
-        contents: dict[str, Content] = {"task": sample.prompt}
-        if sample.reference is not None:
-            contents["reference"] = sample.reference
         pair = {"first": sample.response, "second": sample.extra[OTHER]}
         hidden = [place for place, answer in pair.items() if answer in sample.extra[HIDDEN]]
-        return self.prompt.about(contents | pair, hidden=hidden)
+        return self.prompt.about(sample, pair, hidden=hidden, images=sample.extra.get(PICTURES, ()))
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:
         points = verdict.score
@@ -252,6 +270,10 @@ class _Match(Judge):
         one, other = sample.extra[IDS]
         return {one: points, other: 1.0 - points}
 
-    def ids(self, prompt: Content, *answers: str) -> tuple[str, ...]:
-        """Under which the points of each answer are found."""
-        return aliases(prompt, answers, salt=self.version, max_chars=self.prompt.max_chars)
+    def ids(self, prompt: Content, *answers: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
+        """Under which the points of each answer, with its pictures, are found."""
+        limit, version = self.prompt.max_chars, self.version
+        return tuple(
+            aliases(prompt, [answer], salt="\n".join((version, *pictures)), max_chars=limit)[0]
+            for answer, pictures in answers
+        )

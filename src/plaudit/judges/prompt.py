@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import msgspec
 
@@ -19,11 +19,24 @@ from plaudit.judges.content import View, answer_of, has_content, has_words, hide
 from plaudit.judges.fence import Content, fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.judges.transcript import tool_list
-from plaudit.rows import images_of
+from plaudit.rows import REFERENCE_IMAGES, images_of, reference_images
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
 
 AS_IT_IS = Sampling()
 """A judge's own options where it says nothing of them."""
+
+
+class Shows(Protocol):
+    """A judge, as far as it says what is shown of a sample and how requests are sampled."""
+
+    @property
+    def max_chars(self) -> int: ...
+    @property
+    def show_thinking(self) -> bool: ...
+    @property
+    def view(self) -> View: ...
+    @property
+    def sampling(self) -> Sampling: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +59,46 @@ class Prompt:
         answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
         if not has_content(answer):
             return None
-        contents: dict[str, Content] = {"task": sample.prompt}
-        if sample.reference is not None:
-            contents["reference"] = sample.reference
-        if sample.tools:
-            contents["tools"] = tool_list(sample.tools)
-        contents["response"] = answer
         is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
         hidden = ("response",) if is_hidden else ()
-        if isinstance(sample.response, str):
-            return self.about(contents, hidden=hidden)
-        images = _images("response", sample.response[-1:] if self.view == "last" else sample.response)
-        return self.about(contents, hidden=hidden, images=images)
+        return self.about(sample, {"response": answer}, hidden=hidden, images=self.images_of(sample))
+
+    def images_of(self, sample: Sample) -> tuple[str, ...]:
+        """The pictures of the part of a response that is shown."""
+        is_last = self.view == "last" and not isinstance(sample.response, str)
+        return _images("response", sample.response[-1:] if is_last else sample.response)
 
     def about(
         self,
-        contents: Mapping[str, Content],
+        sample: Sample,
+        answers: Mapping[str, Content],
         *,
         verdicts: int = 1,
         hidden: Iterable[str] = (),
         images: tuple[str, ...] = (),
     ) -> ChatRequest:
-        """The request that shows these contents, fenced, with room for so many verdicts.
+        """The request that shows these answers behind the sample's task, reference and tools, all fenced.
 
-        `hidden` names those whose reasoning was taken out. `images` follow those of the task.
+        Args:
+            sample: What the answers are about.
+            answers: What is judged, by label.
+            verdicts: For how many the reply needs room.
+            hidden: The labels of answers whose reasoning was taken out.
+            images: The pictures of the answers; those of the task and the reference come first.
         """
+        contents: dict[str, Content] = {"task": sample.prompt}
+        if sample.reference is not None:
+            contents["reference"] = sample.reference
+            images = (*_reference_images(sample), *images)
+        if sample.tools:
+            contents["tools"] = tool_list(sample.tools)
         notes = dict.fromkeys(hidden, "its reasoning is not shown")
-        fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
+        fenced = fence(
+            contents | dict(answers), salt=self.version.encode(), max_chars=self.max_chars, notes=notes
+        )
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
         request = ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
-        if images := (*_images("prompt", contents["task"]), *images):
+        if images := (*_images("prompt", sample.prompt), *images):
             request = replace(request, images=images)
         return request if self.sampling is AS_IT_IS else self.sampling.applied(request)
 
@@ -83,29 +106,26 @@ class Prompt:
 def build_prompt(
     kind: str,
     words: Mapping[str, str],
+    judge: Shows,
     *,
-    reading: tuple[object, ...],
-    max_chars: int,
     max_tokens: int,
-    show_thinking: bool = False,
+    reading: tuple[object, ...],
     schema: Mapping[str, Any] | None = None,
     top_logprobs: int = 0,
-    sampling: Sampling | None = None,
-    view: View = "full",
 ) -> Prompt:
     """Fill the prompts of a kind with the judge's words.
 
     `reading` is whatever else decides how a reply is read; with it the version changes.
     """
-    for name, limit in (("max_chars", max_chars), ("max_tokens", max_tokens)):
+    for name, limit in (("max_chars", judge.max_chars), ("max_tokens", max_tokens)):
         if limit < 1:
             raise ConfigError("leaves nothing to judge; use 1 or more", setting=name, value=limit)
     system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
-    if view not in get_args(View):
-        raise ConfigError('should be "full" or "last"', setting="view", value=view)
-    identity: tuple[object, ...] = (reading, system, after, schema, max_chars, show_thinking)
-    if view != "full":
-        identity += (view,)
+    if judge.view not in get_args(View):
+        raise ConfigError('should be "full" or "last"', setting="view", value=judge.view)
+    identity: tuple[object, ...] = (reading, system, after, schema, judge.max_chars, judge.show_thinking)
+    if judge.view != "full":
+        identity += (judge.view,)
     try:
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
@@ -116,22 +136,27 @@ def build_prompt(
         system={"role": "system", "content": system},
         after="\n\n" + after,
         schema=schema,
-        max_chars=max_chars,
+        max_chars=judge.max_chars,
         max_tokens=max_tokens,
-        show_thinking=show_thinking,
+        show_thinking=judge.show_thinking,
         top_logprobs=top_logprobs,
-        sampling=sampling or AS_IT_IS,
-        view=view,
+        sampling=judge.sampling,
+        view=judge.view,
     )
 
 
 def _images(name: str, turns: Any) -> tuple[str, ...]:
-    if isinstance(turns, str):
-        return ()
     try:
         return images_of(turns)
     except ConfigError as error:
         raise ConfigError(str(error), setting=name) from None
+
+
+def _reference_images(sample: Sample) -> tuple[str, ...]:
+    try:
+        return reference_images(sample)
+    except ConfigError as error:
+        raise ConfigError(str(error), setting=REFERENCE_IMAGES) from None
 
 
 def _is_broken(text: str) -> bool:

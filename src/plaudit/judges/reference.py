@@ -8,7 +8,7 @@ from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
 from plaudit.judges.base import Judge
-from plaudit.judges.content import View, has_content
+from plaudit.judges.content import View, check_turns_of, has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -53,13 +53,10 @@ class Reference(Judge):
         made = build_prompt(
             "reference",
             words,
+            self,
             schema=object_schema({"reason": {"type": "string"}, "equivalent": {"type": "boolean"}}),
             reading=(parse.VERSION,),
-            max_chars=self.max_chars,
             max_tokens=self.max_tokens,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
         )
         object.__setattr__(self, "_prompt", made)
 
@@ -74,7 +71,7 @@ class Reference(Judge):
         return (0.0, 1.0)
 
     def check(self, sample: Sample) -> None:
-        """Raises ConfigError where there is nothing to compare with."""
+        """Raises ConfigError where there is nothing to compare with, or nothing that can be shown."""
         reference: object = sample.reference
         if not isinstance(reference, str) or not has_content(reference):
             raise ConfigError(
@@ -83,6 +80,7 @@ class Reference(Judge):
                 setting="reference",
                 value=reference,
             )
+        check_turns_of(sample, self.view)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that compares; 0, without a call, where the response says nothing."""

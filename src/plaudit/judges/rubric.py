@@ -12,7 +12,7 @@ from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge
-from plaudit.judges.content import View, answer_of
+from plaudit.judges.content import View, answer_of, check_turns_of
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import (
     AS_IT_IS,
@@ -102,13 +102,10 @@ class Rubric(Judge):
         made = build_prompt(
             "rubric",
             words,
+            self,
             schema=object_schema(properties),
             reading=(parse.VERSION, self.on_attack),
-            max_chars=self.max_chars,
             max_tokens=self.max_tokens + SOLVING_TOKENS * self.solve_first,
-            show_thinking=self.show_thinking,
-            sampling=self.sampling,
-            view=self.view,
         )
         for name, value in {
             "scale": (scale.low, scale.high),
@@ -122,6 +119,10 @@ class Rubric(Judge):
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
         return self._prompt.version
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""

@@ -64,6 +64,18 @@ def transcript(
     return Transcript("\n".join(f"{TURN}{piece}" for piece in pieces))
 
 
+def check_turns(label: str, messages: object, *, before: object = ()) -> None:
+    """Raises ConfigError where `transcript` would, without the work of writing one."""
+    calls = _Calls(label)
+    for message in () if isinstance(before, str) else _checked("task", before):
+        list(calls.made_in(message))
+    for number, message in enumerate(_checked(label, messages), start=1):
+        if message["role"] == "tool":
+            calls.answered_by(number, message)
+        else:
+            list(calls.made_in(message))
+
+
 def last_answer(messages: object) -> str:
     """What the assistant says in its last turn."""
     spoken = [one for one in _checked("response", messages) if one.get("role") == "assistant"]

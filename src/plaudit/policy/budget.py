@@ -33,6 +33,7 @@ def token_bound(request: Request) -> tuple[int, int]:
             # Endpoints that enforce a schema put it into the prompt, and charge for it.
             schema = len(msgspec.json.encode(request.schema)) if request.schema is not None else 0
             pictures = IMAGE_TOKENS * len(request.images)
+            pictures += sum(len(image) for image in request.images if image.startswith("data:application/"))
             return turns + schema + pictures + TEMPLATE_TOKENS, request.max_tokens
         case GenerateRequest():
             return _bytes(request.prompt) + TEMPLATE_TOKENS, request.max_tokens

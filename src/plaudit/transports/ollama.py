@@ -120,11 +120,13 @@ class Ollama:
 
 
 def _with_images(request: ChatRequest) -> list[Any]:
-    """The messages with the pictures in the last one, as base64. Raises Unsendable for a link."""
+    """The messages with the pictures in the last one, as base64. Raises Unsendable for a link or a PDF."""
     *before, last = request.messages
     pictures = []
     for image in request.images:
         head, _, data = image.partition(";base64,")
+        if head == "data:application/pdf":
+            raise Unsendable("Ollama takes no PDF files; give the text of the file instead")
         if not head.startswith("data:image/") or not data:
             raise Unsendable("Ollama takes pictures as data, not as links; give data:image/png;base64,...")
         pictures.append(data)

@@ -149,10 +149,14 @@ class OpenAI:
 
 
 def _with_images(request: ChatRequest) -> list[Any]:
-    """The messages with the pictures in the last one, behind its text."""
+    """The messages with the pictures in the last one, behind its text; a PDF goes as a file."""
     *before, last = request.messages
     parts: list[Any] = [{"type": "text", "text": last["content"]}]
-    parts += [{"type": "image_url", "image_url": {"url": image}} for image in request.images]
+    for number, image in enumerate(request.images, start=1):
+        if image.startswith("data:application/pdf"):
+            parts.append({"type": "file", "file": {"filename": f"{number}.pdf", "file_data": image}})
+        else:
+            parts.append({"type": "image_url", "image_url": {"url": image}})
     return [*before, {**last, "content": parts}]
 
 

@@ -19,7 +19,7 @@ from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import Demanding
+from plaudit.judges.check import unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
@@ -324,7 +324,7 @@ class SubmittedBatch:
         self._samples = samples
         self._parts: dict[str, _JudgePart] = {}
         for name, judge in judges.items():
-            settled = _unfit(judge, samples)
+            settled = unfit_rows(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
             pending = engine.submit([samples[row] for row in rows], judge, deadline=deadline)
             self._parts[name] = _JudgePart(judge, settled, rows, pending)
@@ -356,17 +356,6 @@ class SubmittedBatch:
     async def _verdicts(self, part: _JudgePart) -> list[Verdict]:
         verdicts = {**part.settled, **dict(zip(part.rows, await part.pending, strict=True))}
         return [verdicts[row] for row in range(len(self._samples))]
-
-
-def _unfit(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Verdict]:
-    """Rows that lack what the judge demands. One of them must not cost the others their verdicts."""
-    unfit: dict[int, Verdict] = {}
-    for row, sample in enumerate(samples if isinstance(judge, Demanding) else ()):
-        try:
-            judge.check(sample)  # type: ignore[union-attr]
-        except ConfigError as error:
-            unfit[row] = Verdict(None, Status.FAILED, error=f"row {row}: {error}")
-    return unfit
 
 
 def _shown(sample: Sample) -> tuple[object, ...]:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError, EngineClosed
+from plaudit.errors import EngineClosed
 from plaudit.events import BatchFinished, BatchStarted, Event, VerdictsReady
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, check_samples
+from plaudit.judges.check import check_judge, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.pending import Pending
 from plaudit.setup.preflight import check_answers
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Sample, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -65,7 +65,7 @@ class JudgeWorkers:
 
     def send(self, samples: Sequence[Sample]) -> SentBatch:
         """Hand a batch over."""
-        complaints = _complaints(self.judge, samples)
+        complaints = unfit_rows(self.judge, samples)
         sent = [sample for index, sample in enumerate(samples) if index not in complaints]
         pending = self._running().submit(sent, self.judge, deadline=self._time_limit)
         sent_batch = SentBatch(
@@ -99,7 +99,7 @@ class SentBatch:
     def __init__(
         self,
         pending: Pending,
-        complaints: Mapping[int, str],
+        complaints: Mapping[int, Verdict],
         *,
         time_limit: float,
         again: Callable[[], list[Verdict]],
@@ -136,22 +136,9 @@ class SentBatch:
         """The verdicts that came, with those that could not come in their places."""
         rest = iter(arrived)
         return [
-            Verdict(None, Status.FAILED, error=self._complaints[index], source=Source.RULE)
-            if index in self._complaints
-            else next(rest)
+            self._complaints[index] if index in self._complaints else next(rest)
             for index in range(len(arrived) + len(self._complaints))
         ]
-
-
-def _complaints(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, str]:
-    """What a judge lacks in some samples, like a reference. One such row must not lose its neighbours."""
-    found: dict[int, str] = {}
-    for index, sample in enumerate(samples):
-        try:
-            check_samples(judge, [(index, sample)])
-        except ConfigError as complaint:
-            found[index] = str(complaint)
-    return found
 
 
 def _report(verdicts: Sequence[Verdict]) -> None:
