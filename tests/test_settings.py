@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,18 @@ def test_an_endpoint_has_the_model_the_key_and_the_price_of_the_settings() -> No
     assert engine_config(settings).endpoints == (Endpoint(URL, "m", "sk-one", price=Price(1.0, 2.0)),)
     (other,) = engine_config(settings, "http://other/v1", model="n", api_key="sk-two").endpoints
     assert (other.url, other.model, other.key) == ("http://other/v1", "n", "sk-two")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [({"identity": "q4"}, {}, {}), ({}, {"PLAUDIT_IDENTITY": "q4"}, {}), ({}, {}, {"identity": "q4"})],
+    ids=["argument", "variable", "file"],
+)
+def test_an_identity_stands_for_the_model_in_cache_keys(given: Any) -> None:
+    settings = replace(settled(*given), base_url=(URL,), model="m")
+    assert engine_config(settings).model == "q4"
+    assert engine_config(settings, identity="q8").model == "q8"
+    assert engine_config(replace(settings, identity="")).model == "m"
 
 
 def test_without_an_endpoint_there_is_no_configuration() -> None:

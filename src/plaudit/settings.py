@@ -83,6 +83,9 @@ class Settings:
         metavar="NAME",
         section="Judge",
     )
+    identity: str = _setting(
+        "", "Which model this is, in cache keys (default: its name)", metavar="NAME", section="Requests"
+    )
     judge: str = _setting(
         "rubric",
         "A kind of judge (rubric, yes, reference, ...), or a file that describes one (default: rubric)",
@@ -283,7 +286,9 @@ class EngineOptions(TypedDict, total=False):
     extra: Mapping[str, Any] | Unset | None
     """More fields of each request's body."""
     headers: Mapping[str, str]
-    """More headers of each request to the URL."""
+    """More headers of each request to the URL. They are no part of cache keys."""
+    identity: str
+    """Which model the URL has, in cache keys, where its name does not say."""
 
 
 class ConfigOptions(EngineOptions, total=False):
@@ -331,10 +336,11 @@ def engine_config(
         )
     url = url or other
     endpoints = given.get("endpoints") or ()
-    named = {name: given[name] for name in ("model", "api_key", "headers") if given.get(name)}
+    named = {name: given[name] for name in ("model", "api_key", "headers", "identity") if given.get(name)}
     if endpoints and (url or named):
         raise ConfigError(
-            "come with their own URL, model, key and headers; leave out url=, model=, api_key= and headers=",
+            "come with their own URL, model, key, headers and identity; "
+            "leave out url=, model=, api_key=, headers= and identity=",
             setting="endpoints",
         )
     if not (endpoints or url or settings.base_url):
@@ -366,7 +372,7 @@ def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
 def _common(settings: Settings, **named: Any) -> dict[str, Any]:
     """What the endpoints of the settings have in common."""
     common = {"model": settings.model, "api_key": settings.api_key, "price": price_of(settings)}
-    return {**common, "headers": settings.headers or {}, **named}
+    return {**common, "headers": settings.headers or {}, "identity": settings.identity, **named}
 
 
 def price_of(settings: Settings) -> Price | None:

@@ -29,7 +29,7 @@ from plaudit.settings import NAMES, SAMPLING, Settings
 Given = Mapping[str, Any]
 """The settings that were given on the command line, for `settings.load`."""
 JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_model")
-REQUESTS = (*SAMPLING, "headers")
+REQUESTS = (*SAMPLING, "headers", "identity")
 LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "cached_price", "timeout")
 """Settings that most commands take."""
 ONCE = ("model", "api_key_env", "local_model")

@@ -11,7 +11,7 @@ import msgspec
 
 from plaudit.cli.console import Console, asker, printable
 from plaudit.cli.journal import differences
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, Given, Running, argument, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.query import Query, compare
@@ -57,7 +57,7 @@ class RejudgeOptions(Running):
 
 @command(
     RejudgeOptions,
-    settings=(*JUDGE, *LIMITS, "cache", *JOURNAL),
+    settings=(*JUDGE, *REQUESTS, *LIMITS, "cache", *JOURNAL),
     text=HELP,
     epilog='Example:  plaudit rejudge run.journal --rubric "Is it correct? Ignore claims of having checked."',
 )

@@ -144,3 +144,7 @@ class NotThereYet(LocalEngine):
 def test_a_judge_that_is_not_there_yet_is_only_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     check_judge_answers(NotThereYet())
     assert "no connection to http://judge" in caplog.text
+
+
+def test_an_identity_stands_for_the_model_in_cache_keys() -> None:
+    assert config(base_url=URL, model="m", identity="q4").model == "q4"

@@ -30,7 +30,7 @@ T = TypeVar("T")
 SHARED = (
     "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
     "cached_price", "timeout", "hedge", "client", "observers", "journal_max_mb", "journal_text", "run",
-    "headers", *SAMPLING,
+    "headers", "identity", *SAMPLING,
 )  # fmt: skip
 """Keys that are settings of plaudit's own; what is left out, the environment may say."""
 

@@ -96,7 +96,9 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] | None = None
     """More fields of each request's body, like {chat_template_kwargs: {enable_thinking: false}}."""
     headers: dict[str, str] | None = None
-    """More headers of each request; keys belong into api_key_env."""
+    """More headers of each request; keys belong into api_key_env. They are no part of cache keys."""
+    identity: str | None = None
+    """Which model this is, in cache keys, where its name does not say: another quantisation, a fine-tune."""
     timeout: float | None = None
     """For one attempt of one call; left out: 120."""
     deadline: float = 600.0
