@@ -43,12 +43,12 @@ def check_turns_of(sample: Sample, view: View = "full") -> None:
     """Check the conversations of a sample before anything is asked about it.
 
     Raises:
-        ConfigError: The task or the response is no conversation, or has a tool's result that no call asked
-            for; the error names the one that it is.
+        ConfigError: One has a message that is none, or a tool's result that no call asked for; the error
+            names the field. What is neither text nor a conversation fails alone, when it is its turn.
     """
-    if not isinstance(sample.prompt, str):
+    if isinstance(sample.prompt, list | tuple):
         check_turns("prompt", sample.prompt)
-    if not isinstance(sample.response, str) and view == "full":
+    if isinstance(sample.response, list | tuple) and view == "full":
         check_turns("response", sample.response, before=sample.prompt)
 
 
