@@ -19,9 +19,10 @@ from plaudit.caches import default_path
 from plaudit.cli.console import printable
 from plaudit.cli.endpoint_check import CheckResult, check_endpoint, check_key, examine
 from plaudit.cli.options import Debugging, Given, as_flag, command, option
+from plaudit.cli.trl_check import check_trl
 from plaudit.cli.verl_check import check_verl
 from plaudit.config import Endpoint, home, without_password
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, as_argument
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduling import learned_limits
 from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variables
@@ -34,7 +35,7 @@ HELP = (
 )
 EPILOG = (
     "Example:  plaudit doctor --base-url http://localhost:8000/v1\n\n"
-    "Before a training:  plaudit doctor --verl config.yaml\n\n"
+    "Before a training:  plaudit doctor --verl config.yaml  or  plaudit doctor --trl train.py\n\n"
     "Exit status:  0 all is well, 1 something is wrong."
 )
 PACKAGES = {
@@ -58,6 +59,11 @@ class DoctorOptions(Debugging):
         metavar="CONFIG.yaml",
         text="Check the judge of a verl configuration, without verl and without a GPU.",
     )
+    trl: Path | None = option(
+        default=None,
+        metavar="SCRIPT.py",
+        text="Check the judge of a TRL script, or of a file for `trl grpo --config`, without running it.",
+    )
 
 
 @command(
@@ -68,8 +74,12 @@ class DoctorOptions(Debugging):
 )
 def doctor(options: DoctorOptions, given: Given) -> int:
     """Examine, and show."""
-    settings, sections = _examine(given, options.verl)
+    if options.verl and options.trl:
+        raise ConfigError("--verl and --trl are for one training each; give one of them")
+    settings, sections = _examine(given, options)
     rows = settings_table(settings) if settings else []
+    if options.trl is not None:
+        rows = [{**row, "origin": row["origin"].replace("argument --", f"{options.trl}, ")} for row in rows]
     wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
     if options.as_json:
         found = {place: [asdict(check) for check in checks] for place, checks in sections.items()}
@@ -172,26 +182,36 @@ def check_embedded(settings: Settings) -> CheckResult:
     )
 
 
-def _examine(arguments: Mapping[str, Any], verl: Path | None) -> tuple[Settings | None, Sections]:
+def _examine(arguments: Mapping[str, Any], options: DoctorOptions) -> tuple[Settings | None, Sections]:
     """All checks, by place."""
     sections: Sections = {}
     try:
-        if verl is None:
+        if options.verl is not None:
+            settings, endpoints, sections[str(options.verl)] = check_verl(options.verl)
+        elif options.trl is not None:
+            settings, endpoints, sections[str(options.trl)] = check_trl(options.trl)
+        else:
             settings = load(arguments)
             endpoints = endpoints_of(settings)
-        else:
-            settings, endpoints, sections[str(verl)] = check_verl(verl)
     except ConfigError as error:
-        named = error.named(functools.partial(as_flag, own={"verl": "--verl"}))
+        named = error.named(functools.partial(_spelled, is_script=options.trl is not None))
         return None, {"settings": [CheckResult("settings", "wrong", str(named))]}
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:
         found = asyncio.run(examine(endpoint))
         sections[endpoint.url] = [*check_endpoint(found, settings), *check_remembered(found.endpoint)]
+    is_training = options.verl is not None or options.trl is not None
     here = [*check_variables(os.environ), check_cache(settings), *check_packages()]
-    sections["this machine"] = here if endpoints or verl else [check_embedded(settings), *here]
+    sections["this machine"] = here if endpoints or is_training else [check_embedded(settings), *here]
     return settings, sections
+
+
+def _spelled(setting: str, value: object, *, is_script: bool) -> str:
+    """A setting as it is typed; in a script, as it is written there."""
+    if is_script and setting != "trl":
+        return as_argument(setting, value)
+    return as_flag(setting, value, own={"verl": "--verl", "trl": "--trl"})
 
 
 def _lines(

@@ -1,0 +1,295 @@
+"""A TRL training script or configuration, checked before the training: the judge, the groups, the overlap.
+
+A script is read, not run: neither TRL nor a GPU is needed, and no model is loaded. What it computes is not
+known here, and said to be so.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import plaudit.judges
+import plaudit.rewards
+from plaudit.cli.endpoint_check import CheckResult
+from plaudit.config import Endpoint, EngineConfig
+from plaudit.engine import configure
+from plaudit.errors import ConfigError
+from plaudit.integrations.trl import reward_function
+from plaudit.integrations.trl.batch_reward import BatchOptions
+from plaudit.integrations.trl.trainer_facts import version_of_trl
+from plaudit.judges.base import compares
+from plaudit.judges.check import Demanding
+from plaudit.settings import NAMES, Settings, load
+from plaudit.types import Sample
+
+FUNCTION = "reward_function"
+GENERATIONS = {"GRPOConfig": 8, "RLOOConfig": 2}
+"""Completions for each prompt where a configuration does not say."""
+CLASSES = {
+    name: found
+    for module in (plaudit.judges, plaudit.rewards)
+    for name, found in vars(module).items()
+    if isinstance(found, type)
+} | {"Endpoint": Endpoint}
+"""What a script may build that is built here too: plain data."""
+UNKNOWN: Any = object()
+"""A value that is known only when the script runs."""
+
+
+@dataclass(slots=True)
+class _Training:
+    """What a script or a configuration says."""
+
+    place: Path
+    names: dict[str, ast.expr] = field(default_factory=dict)
+    """What each name of the script was assigned last."""
+    reward: ast.Call | None = None
+    """The call of reward_function."""
+    functions: list[str] = field(default_factory=list)
+    """The reward functions that the trainer gets, as they are written."""
+    kind: str = "GRPOConfig"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    overlaps: bool = False
+
+
+def check_trl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckResult]]:
+    """What a training says of the judge: settings, endpoints as yet unasked, and what is wrong with it.
+
+    Args:
+        path: A Python script, or a YAML or JSON file for `trl grpo --config`.
+
+    Raises:
+        ConfigError: It cannot be read, has no reward function of plaudit, or one with a wrong option.
+    """
+    training = _read(path)
+    if training.reward is None:
+        raise ConfigError(
+            f"has no call of {FUNCTION}; write reward_funcs={FUNCTION}(judge, url=..., model=...)",
+            setting="trl",
+            value=str(path),
+        )
+    judge, options, unknown = _arguments(training.reward, training.names)
+    engine = {name: value for name, value in options.items() if name not in _OWN}
+    checks = [_described(training.reward, judge)]
+    if judge is not UNKNOWN:
+        instead: dict[str, Any] = {} if _TARGETS.isdisjoint(unknown) else {"url": "http://localhost/v1"}
+        reward_function(judge, **options, **instead)  # says what is wrong with any of them
+        checks += _reference(judge, {*options, *unknown})
+    if unknown:
+        known_later = "known only when the script runs, and not checked"
+        checks.append(CheckResult("options", "note", f"{', '.join(unknown)}: {known_later}"))
+    checks += [_version(), *_others(training), _groups(training, judge), _overlap(training)]
+    settings = load(_as_settings(engine))
+    endpoints = _endpoints(engine) if _TARGETS.isdisjoint(unknown) else ()
+    return settings, endpoints, checks
+
+
+_TARGETS = {"url", "base_url", "endpoints", "engine"}
+"""Options that say which endpoints there are."""
+_OWN = {"judge", "penalty", "rules", "rule_weights", "monitor", "weight", "engine"} | set(
+    BatchOptions.__dataclass_fields__
+)
+
+
+def _described(call: ast.Call, judge: Any) -> CheckResult:
+    what = "a judge of the script's own" if judge is UNKNOWN else type(judge).__name__
+    return CheckResult("reward", "ok", f"{FUNCTION} in line {call.lineno}, {what}")
+
+
+def _reference(judge: Any, given: Collection[str]) -> list[CheckResult]:
+    """Whether the judge gets the right answers, where it needs them."""
+    if "reference" in given or not isinstance(judge, Demanding):
+        return []
+    try:
+        judge.check(Sample("prompt", "response"))
+    except ConfigError:
+        needs = "this judge compares with the right answer; name its column: reference='solution', say"
+        return [CheckResult("reference", "wrong", needs)]
+    return []
+
+
+def _version() -> CheckResult:
+    if (version := version_of_trl()) is None:
+        return CheckResult("trl", "note", "not installed here, so its version is not checked (1.6 or later)")
+    return CheckResult("trl", "ok", version)
+
+
+def _others(training: _Training) -> list[CheckResult]:
+    if len(training.functions) < 2:
+        return []
+    return [
+        CheckResult(
+            "functions",
+            "wrong",
+            f"reward_funcs has {len(training.functions)} functions, and TRL counts a missing verdict as 0 "
+            f"beside another one; pass the others to {FUNCTION} as rules=[...]",
+        )
+    ]
+
+
+def _groups(training: _Training, judge: Any) -> CheckResult:
+    size = training.config.get("num_generations", GENERATIONS[training.kind])
+    batch = training.config.get("per_device_train_batch_size", 8)
+    steps = training.config.get("steps_per_generation") or training.config.get(
+        "gradient_accumulation_steps", 1
+    )
+    if not all(isinstance(number, int) for number in (size, batch, steps)):
+        return CheckResult("group", "note", "num_generations or the batch size is known only at run time")
+    if size < 2:
+        return CheckResult("group", "wrong", "num_generations=1 gives no advantage; set 8, say")
+    if (batch * steps) % size == 0:
+        return CheckResult("group", "ok", f"{size} completions for each prompt")
+    whole = f"per_device_train_batch_size x steps_per_generation is {batch * steps}, no multiple of {size}"
+    if judge is not UNKNOWN and compares(judge):
+        return CheckResult("group", "wrong", f"{whole}; this judge compares within a group: make it one")
+    return CheckResult("group", "note", f"{whole}: groups lie across processes, and TRL refuses a single one")
+
+
+def _overlap(training: _Training) -> CheckResult:
+    if not training.overlaps:
+        return CheckResult("overlap", "note", "not used; overlap(GRPOTrainer) judges during the log-probs")
+    config = training.config
+    has_log_probs = (
+        training.kind == "RLOOConfig"
+        or config.get("beta", 0.0) != 0.0
+        or config.get("use_vllm", False)
+        or config.get("num_iterations", 1) != 1
+        or config.get("steps_per_generation") not in (None, config.get("gradient_accumulation_steps", 1))
+    )
+    if has_log_probs:
+        return CheckResult("overlap", "ok", "the judge works while log-probs are computed")
+    return CheckResult("overlap", "note", "beta=0 leaves no log-probs to hide behind; beta=0.04 would")
+
+
+def _as_settings(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an engine under the names that settings have."""
+    urls = engine.get("url", engine.get("base_url"))
+    named = {name: value for name, value in engine.items() if name in NAMES and isinstance(value, _PLAIN)}
+    return named | ({"base_url": (urls,) if isinstance(urls, str) else tuple(urls)} if urls else {})
+
+
+_PLAIN = (str, int, float, bool, tuple)
+
+
+def _endpoints(engine: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    config: EngineConfig = configure(load({}), **engine)[0]
+    return config.endpoints
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> _Training:
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}; check the path"
+        raise ConfigError(why, setting="trl", value=str(path)) from None
+    except UnicodeDecodeError:
+        raise ConfigError("is not UTF-8 text", setting="trl", value=str(path)) from None
+    if path.suffix == ".py":
+        return _script(path, text)
+    return _config(path, text)
+
+
+def _script(path: Path, text: str) -> _Training:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        why = f"is no Python: {error.msg}, line {error.lineno}"
+        raise ConfigError(why, setting="trl", value=str(path)) from None
+    found = _Training(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            found.names[node.targets[0].id] = node.value
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = _name(call.func)
+        if name == FUNCTION and found.reward is None:
+            found.reward = call
+        elif name in GENERATIONS:
+            _, known, unknown = _arguments(call, found.names)
+            found.kind, found.config = name, known | dict.fromkeys(unknown, UNKNOWN)
+        elif functions := next((one.value for one in call.keywords if one.arg == "reward_funcs"), None):
+            listed = _resolved(functions, found.names)
+            parts = listed.elts if isinstance(listed, ast.List | ast.Tuple) else [functions]
+            found.functions = [ast.unparse(part) for part in parts]
+            found.overlaps = "overlap(" in ast.unparse(_resolved(call.func, found.names))
+    return found
+
+
+def _config(path: Path, text: str) -> _Training:
+    """A file for `trl grpo --config`: its reward function is in a module beside it."""
+    try:
+        config = msgspec.json.decode(text) if path.suffix == ".json" else msgspec.yaml.decode(text)
+    except ImportError:
+        why = 'is YAML, which needs PyYAML; run: pip install "plaudit[yaml]"'
+        raise ConfigError(why, setting="trl", value=str(path)) from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"cannot be read: {error}", setting="trl", value=str(path)) from None
+    if not isinstance(config, dict):
+        raise ConfigError("is no table of settings", setting="trl", value=str(path))
+    functions = config.get("reward_funcs") or []
+    functions = [functions] if isinstance(functions, str) else [str(one) for one in functions]
+    for function in functions:
+        module, _, name = function.rpartition(".")
+        file = path.expanduser().parent.joinpath(*module.split(".")).with_suffix(".py") if module else None
+        if file is not None and file.is_file():
+            script = _script(file, file.read_text(encoding="utf-8"))
+            call = script.names.get(name)
+            if isinstance(call, ast.Call) and _name(call.func) == FUNCTION:
+                return _Training(path, script.names, call, functions, config=config)
+    return _Training(path, functions=functions, config=config)
+
+
+def _arguments(call: ast.Call, names: Mapping[str, ast.expr]) -> tuple[Any, dict[str, Any], list[str]]:
+    """The first argument, those given by name, and which of these are not known before the script runs."""
+    first = _value(call.args[0], names) if call.args else UNKNOWN
+    given = {one.arg: _value(one.value, names) for one in call.keywords if one.arg is not None}
+    if "judge" in given:
+        first = given.pop("judge")
+    unknown = [name for name, value in given.items() if value is UNKNOWN]
+    return first, {name: value for name, value in given.items() if value is not UNKNOWN}, unknown
+
+
+def _value(node: ast.expr, names: Mapping[str, ast.expr]) -> Any:
+    """What an expression is, where that can be said without running the script."""
+    node = _resolved(node, names)
+    if isinstance(node, ast.Call) and (kind := CLASSES.get(_name(node.func))) is not None:
+        positional = [_value(one, names) for one in node.args]
+        named = {one.arg: _value(one.value, names) for one in node.keywords if one.arg is not None}
+        is_whole = len(named) == len(node.keywords)
+        if not is_whole or any(one is UNKNOWN for one in (*positional, *named.values())):
+            return UNKNOWN
+        try:
+            return kind(*positional, **named)
+        except TypeError as error:
+            raise ConfigError(f"line {node.lineno}: {error}") from None
+    if isinstance(node, ast.List | ast.Tuple):
+        values = [_value(one, names) for one in node.elts]
+        if any(one is UNKNOWN for one in values):
+            return UNKNOWN
+        return values if isinstance(node, ast.List) else tuple(values)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return UNKNOWN
+
+
+def _resolved(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
+    """What a name stands for, however many names lie between."""
+    for _ in range(len(names) + 1):
+        if not isinstance(node, ast.Name) or node.id not in names:
+            break
+        node = names[node.id]
+    return node
+
+
+def _name(node: ast.expr) -> str:
+    """The last part of what is called."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
