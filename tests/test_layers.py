@@ -30,6 +30,7 @@ LAYERS = [
         "child_env",
         "reasoning",
         "rows",
+        "value_check",
     },
     {"judges", "rewards", "policy"},
     {"scheduling", "caches", "journal", "transports", "observers", "report", "simulator", "local"},

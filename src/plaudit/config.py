@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.types import ChatRequest
+from plaudit.value_check import check_fields
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
@@ -110,6 +110,9 @@ class Price:
     cached_prompt: float | None = None
     """For prompt tokens that the endpoint had in its cache; None: the same as for others."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def cost(self, *, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """US dollars for so many tokens; the cached ones are among those of the prompt."""
         cached = min(cached_tokens, prompt_tokens) if self.cached_prompt is not None else 0
@@ -138,18 +141,8 @@ class Sampling:
     """More fields of a request's body, like {"chat_template_kwargs": {"enable_thinking": False}}."""
 
     def __post_init__(self) -> None:
-        for name, low, high, kind in (
-            ("max_tokens", 1, math.inf, "a whole number of 1 or more"),
-            ("temperature", 0, math.inf, "a number of 0 or more"),
-            ("top_p", 0, 1, "a number from 0 to 1"),
-            ("seed", -math.inf, math.inf, "a whole number"),
-        ):
-            value = getattr(self, name)
-            is_right = isinstance(value, int | (float if name in ("temperature", "top_p") else int))
-            if value is not None and (not is_right or isinstance(value, bool) or not low <= value <= high):
-                raise ConfigError(f"should be {kind}", setting=name, value=value)
-        if self.extra is not None:
-            _check_extra(self.extra)
+        check_fields(self)
+        _check_extra(self.extra or {})
 
     def applied(self, request: ChatRequest) -> ChatRequest:
         """The request with what is said here in place of its own."""
@@ -165,10 +158,10 @@ class Sampling:
         return replace(request, **changes) if changes else request
 
 
-def _check_extra(extra: object) -> None:
-    if not isinstance(extra, Mapping) or not all(isinstance(name, str) for name in extra):
-        raise ConfigError('should be a table, like {"top_k": 20}', setting="extra", value=extra)
+def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in extra:
+        if not isinstance(name, str):
+            raise ConfigError(f"has {name!r} for a name, which is no text", setting="extra")
         if name in _OWN_FIELDS:
             hint = "has an option of its own" if name in Sampling.__slots__ else "is for the engine to fill"
             raise ConfigError(f"has a field {name!r}, which {hint}; leave it out", setting="extra")
@@ -225,6 +218,7 @@ class Endpoint:
     """Goes with every request, like `api-version=2024-10-21`; taken from the URL, if it has one."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         parts, port = _parsed(self.url)
         if parts.username or parts.password:
             raise ConfigError(
@@ -236,7 +230,6 @@ class Endpoint:
         if route.endswith(ROUTES):
             base = urlunsplit((*parts[:2], route.removesuffix("/completions").removesuffix("/chat"), "", ""))
             raise _bad_url(self.url, f"is a single route; give the base URL, {base}")
-        _check_limits(self)
         _check_headers(self.headers)
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
@@ -312,28 +305,12 @@ class EngineConfig:
     extra: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        assert self.sampling  # which raises ConfigError where an option makes no sense
-        object.__setattr__(self, "endpoints", tuple(self.endpoints))
-        object.__setattr__(self, "observers", tuple(self.observers))
-        _check_limits(self)
-        if not isinstance(self.timeout, int | float) or not self.timeout > 0:
-            raise ConfigError(
-                "leaves no time to answer; give seconds, above 0", setting="timeout", value=self.timeout
-            )
-        if not self.journal_max_mb > 0:
-            raise ConfigError(
-                "leaves the journal no room; give megabytes, above 0",
-                setting="journal_max_mb",
-                value=self.journal_max_mb,
-            )
-        if self.budget is None:
-            return
-        if not self.budget >= 0:
-            raise ConfigError(
-                "is no sum of money; give US dollars, 0 or more", setting="budget", value=self.budget
-            )
+        check_fields(self)
+        _check_extra(self.extra or {})
+        for name, kind in (("endpoints", Endpoint), ("observers", str)):
+            object.__setattr__(self, name, _tuple_of(kind, name, getattr(self, name)))
         for endpoint in self.endpoints:
-            if endpoint.price is None:
+            if self.budget is not None and endpoint.price is None:
                 raise ConfigError(
                     f"needs prices, and {endpoint.url} has none; give its Endpoint a price, "
                     "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens",
@@ -379,13 +356,13 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
             yield f"{name} is {one!r} there and {other!r} here"
 
 
-def _check_limits(config: Endpoint | EngineConfig) -> None:
-    for name in ("max_concurrent", "rpm", "tpm"):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise ConfigError(
-                "allows no call at all; use 1 or more, or leave it out", setting=name, value=value
-            )
+def _tuple_of(kind: type, name: str, values: Any) -> tuple[Any, ...]:
+    is_list = isinstance(values, Iterable) and not isinstance(values, str)
+    found = tuple(values) if is_list else (values,)
+    if not is_list or not all(isinstance(one, kind) for one in found):
+        example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
+        raise ConfigError(f"should be a list, like [{example}]", setting=name)
+    return found
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, Unpack, cast
 
 from plaudit._session import Plan, Session
@@ -31,6 +31,7 @@ from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import EngineOptions, Settings, engine_config, load
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Verdict
+from plaudit.value_check import check_value
 
 
 class BaseEngine(ABC):
@@ -276,10 +277,7 @@ class Engine(BaseEngine):
 
 def checked_deadline(deadline: float | None) -> float | None:
     """The deadline, if it lies ahead; None where there is none."""
-    if deadline is not None and not deadline > 0:
-        raise ConfigError(
-            "has passed already; give seconds from now, above 0", setting="deadline", value=deadline
-        )
+    check_value("deadline", deadline, float | None)
     return None if deadline == math.inf else deadline
 
 
@@ -293,11 +291,17 @@ def configure(
     """
     live: dict[str, Any] = {name: options.pop(name) for name in ("transport", "ledger") if name in options}
     observers = options.pop("observers", ())
+    is_list = isinstance(observers, Iterable) and not isinstance(observers, str)
+    observers = tuple(observers) if is_list else (observers,)
+    if not is_list or not all(isinstance(one, str) or callable(one) for one in observers):
+        raise ConfigError("should be a list of functions or import paths", setting="observers")
     live["observers"] = tuple(one for one in observers if not isinstance(one, str))
     if named := tuple(one for one in observers if isinstance(one, str)):
         options["observers"] = named
     cache = options.get("cache")
     if not (cache is None or isinstance(cache, str | os.PathLike | Unset)):
+        if not all(hasattr(cache, name) for name in ("get_many", "put_many", "close")):
+            raise ConfigError("should be a file, 'memory', None, or a Cache", setting="cache", value=cache)
         live["cache"], options["cache"] = cache, None
     return engine_config(settings, url, **options), live
 

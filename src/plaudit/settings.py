@@ -19,8 +19,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_origin, get_type_hints
 
 import msgspec
 
@@ -36,6 +35,7 @@ from plaudit.config import (
 )
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
+from plaudit.value_check import complaint_about, kinds_of, words_for
 
 T = TypeVar("T")
 
@@ -351,10 +351,11 @@ def engine_config(
         )
     if url:
         endpoints = (Endpoint(url, **_common(settings, **named)),)
+    cache = given.get("cache", settings.cache)
     return EngineConfig(
-        endpoints=tuple(endpoints) or endpoints_of(settings, **named),
-        cache=_cache_place(given.get("cache", settings.cache or default_cache())),
-        journal=_journal_place(given.get("journal", settings.journal)),
+        endpoints=endpoints or endpoints_of(settings, **named),
+        cache=_full_path("cache", default_cache() if cache == "" else cache),
+        journal=_full_path("journal", given.get("journal", settings.journal)),
         **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
     )
 
@@ -380,22 +381,14 @@ def price_of(settings: Settings) -> Price | None:
     return Price(*settings.price, settings.cached_price) if settings.price else None
 
 
-def _cache_place(cache: str | os.PathLike[str] | None) -> str | None:
-    """A cache by its full path, which means the same in every working directory."""
-    if cache is None or cache == "off":
+def _full_path(setting: str, place: str | os.PathLike[str] | None) -> str | None:
+    """A file by its full path, which means the same in every working directory; None for none."""
+    if place is None or place in ("", "off"):
         return None
-    if not isinstance(cache, str | os.PathLike):
-        raise ConfigError(
-            "lives in one process and cannot be part of a configuration; give the path of its file",
-            setting="cache",
-            value=cache,
-        )
-    return "memory" if cache == "memory" else str(Path(cache).expanduser().absolute())
-
-
-def _journal_place(journal: str | os.PathLike[str] | None) -> str | None:
-    """A journal by its full path, for the same reason."""
-    return None if journal in (None, "", "off") else str(Path(journal).expanduser().absolute())
+    if not isinstance(place, str | os.PathLike):
+        complaint = "should be the path of a file: what lives in one process is no part of a configuration"
+        raise ConfigError(complaint, setting=setting, value=place)
+    return "memory" if place == "memory" and setting == "cache" else str(Path(place).expanduser().absolute())
 
 
 def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Settings:
@@ -488,17 +481,17 @@ def _sources(
 
 def _checked(name: str, value: Any, *, is_text: bool) -> Any:
     kind = _TYPES[name]
-    is_list = get_origin(_plain(kind)) is tuple
+    form = get_origin(kinds_of(kind)[0])
     shown = without_password(value) if isinstance(value, str) and name == "base_url" else value
-    if is_list and isinstance(value, str):
+    if form is tuple and isinstance(value, str):
         value = value.replace(",", " ").split()
-    if get_origin(_plain(kind)) is Mapping:
+    if form is Mapping:
         shown = NO_VALUE if name == "headers" else value
         value = _table(name, value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
     except msgspec.ValidationError:
-        raise ConfigError(f"should be {_words(kind)}", setting=name, value=shown) from None
+        raise ConfigError(f"should be {words_for(kind)}", setting=name, value=shown) from None
     if name == "api_key_env" and converted and not _is_variable_name(converted):
         raise ConfigError(
             "holds what looks like a key; give the name of the variable that holds it, like OPENAI_API_KEY",
@@ -525,19 +518,11 @@ def _complaint(name: str, value: Any) -> str:
     numbers = [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, float)]
     if not all(math.isfinite(number) for number in numbers):
         return "should be finite"
-    if name in ("max_concurrent", "rpm", "tpm") and value < 1:
-        return "allows no call at all; use 1 or more, or leave it out"
-    if name == "journal_max_mb" and value <= 0:
-        return "leaves the journal no room; give megabytes, above 0"
-    if name in ("timeout", "deadline") and value <= 0:
-        return "leaves no time at all; use more than 0 seconds"
-    if name in ("budget", "price", "cached_price") and min(numbers) < 0:
-        return "is negative; give US dollars, 0 or more"
     if name == "base_url" and any(_has_credentials(url) for url in value):
         return "carries a user or a password; put a key into OPENAI_API_KEY, and leave them out of the URL"
     if name == "scale" and value[0] >= value[1]:
         return "is no scale; give the lowest score first, then the highest, like 0 10"
-    return ""
+    return complaint_about(name, value)
 
 
 def _is_variable_name(text: str) -> bool:
@@ -579,21 +564,3 @@ def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:
 
 def _variable(name: str) -> str:
     return f"PLAUDIT_{name.upper()}"
-
-
-def _plain(kind: Any) -> Any:
-    """The type itself, without `| None`."""
-    return get_args(kind)[0] if isinstance(kind, UnionType) else kind
-
-
-def _words(kind: Any) -> str:
-    plain = _plain(kind)
-    if get_origin(plain) is Literal:
-        return " or ".join(get_args(plain))
-    if plain == tuple[float, float]:
-        return "two numbers, like 0 10"
-    if get_origin(plain) is Mapping:
-        return 'a table, like {"name": "value"}'
-    if plain == tuple[str, ...]:
-        return "a URL or a list of URLs"
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(plain, "text, in quotes")

@@ -1,0 +1,98 @@
+"""What values settings may have: of which type, by their annotations; within which bounds, by their names."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Mapping
+from numbers import Real
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from plaudit.errors import NO_VALUE, ConfigError
+
+MOST = sys.float_info.max
+ABOVE_0 = math.ulp(0.0)
+HIDDEN = ("api_key", "headers")
+"""Settings whose values no error shows."""
+
+Bounds = tuple[float, float, str]
+_CALLS: Bounds = (1, MOST, "allows no call at all; use 1 or more, or leave it out")
+_SECONDS: Bounds = (ABOVE_0, math.inf, "leaves no time at all; give seconds, above 0")
+_DOLLARS: Bounds = (0, MOST, "is no sum of money; give US dollars, 0 or more")
+_BOUNDS: dict[str, Bounds] = {
+    **dict.fromkeys(("max_concurrent", "rpm", "tpm"), _CALLS),
+    **dict.fromkeys(("timeout", "deadline"), _SECONDS),
+    **dict.fromkeys(("budget", "price", "prompt", "completion", "cached_prompt", "cached_price"), _DOLLARS),
+    "journal_max_mb": (ABOVE_0, MOST, "leaves the journal no room; give megabytes, above 0"),
+    "max_tokens": (1, MOST, "leaves no room for a reply; use 1 or more"),
+    "temperature": (0, MOST, "is no temperature; use 0 or more"),
+    "top_p": (0, 1, "is no share; use a number from 0 to 1"),
+}
+
+
+def check_fields(thing: Any) -> None:
+    """Check every field of a dataclass; tuples are left to the class itself.
+
+    Raises:
+        ConfigError: a field has another type than it is annotated with, or a value that makes no sense.
+    """
+    of: type = type(thing)
+    for name, kind in _kinds(of).items():
+        check_value(name, getattr(thing, name), kind)
+
+
+def check_value(name: str, value: object, kind: Any) -> None:
+    """Raise ConfigError where a setting has another type than `kind`, or a value that makes no sense."""
+    shown = NO_VALUE if name in HIDDEN else value
+    if not any(_is_a(value, one) for one in kinds_of(kind)):
+        raise ConfigError(f"should be {words_for(kind)}", setting=name, value=shown)
+    if complaint := complaint_about(name, value):
+        raise ConfigError(complaint, setting=name, value=shown)
+
+
+def complaint_about(name: str, value: object) -> str:
+    """Why a value, or one of several, is out of bounds; empty where it is not."""
+    low, high, complaint = _BOUNDS.get(name, (-math.inf, math.inf, ""))
+    several = value if isinstance(value, tuple) else (value,)
+    numbers = [float(one) for one in several if isinstance(one, Real)]
+    if any(math.isnan(number) for number in numbers):
+        return "is no number"
+    return "" if all(low <= number <= high for number in numbers) else complaint
+
+
+def words_for(kind: Any) -> str:
+    """What a setting of this type should be, for people."""
+    every = kinds_of(kind)
+    plain = str if str in every else every[0]
+    if get_origin(plain) is Literal:
+        return " or ".join(get_args(plain))
+    if plain == tuple[float, float]:
+        return "two numbers, like 0 10"
+    if get_origin(plain) is Mapping:
+        return 'a table, like {"name": "value"}'
+    if plain == tuple[str, ...]:
+        return "a URL or a list of URLs"
+    named = {int: "a whole number", float: "a number", bool: "true or false", str: "text, in quotes"}
+    return named.get(plain) or f"a {plain.__name__}"
+
+
+def kinds_of(kind: Any) -> tuple[Any, ...]:
+    """The types that a union stands for; of another type, itself."""
+    return get_args(kind) if isinstance(kind, UnionType) or get_origin(kind) is Union else (kind,)
+
+
+@functools.cache
+def _kinds(of: type) -> dict[str, Any]:
+    hints = get_type_hints(of)
+    return {name: kind for name, kind in hints.items() if get_origin(kind) is not tuple}
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if kind is int or kind is float:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return is_number and (kind is float or float(cast(Real, value)).is_integer())
+    return isinstance(value, get_origin(kind) or kind)

@@ -1,0 +1,88 @@
+"""A value of the wrong type, or that makes no sense, is refused by its setting's name, before any call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from complaints import about
+
+from plaudit import ConfigError, Endpoint, Engine, Price
+from plaudit.config import EngineConfig
+
+URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("max_concurrent", [0, -1, "5", 1.5, True, math.nan, math.inf]),
+        ("rpm", [0, "5", 0.5, [5]]),
+        ("tpm", [0, "5"]),
+        ("budget", [-1, "5", math.nan]),
+        ("timeout", [0, -1.0, "10", None, math.nan, True]),
+        ("hedge", ["no", 0, None]),
+        ("client", ["requests", 5, None]),
+        ("cache", [5, object()]),
+        ("journal", [5, True]),
+        ("journal_max_mb", [0, "1", None]),
+        ("journal_text", ["yes", 1]),
+        ("run", [5, None]),
+        ("max_tokens", [0, 1.5, "9"]),
+        ("temperature", [-1, "hot", math.inf]),
+        ("top_p", [1.1, -0.1]),
+        ("seed", [1.5, "1"]),
+        ("reasoning_effort", [5]),
+        ("extra", [[1], "x", {1: 2}]),
+        ("headers", ["x", [1], {"X": 5}]),
+        ("observers", ["module:name", 5, [5], print]),
+        ("model", [5]),
+        ("api_key", [5]),
+    ],
+)
+def test_an_option_of_an_engine(setting: str, values: list[Any]) -> None:
+    for value in values:
+        options: Any = {"model": "m", setting: value}
+        with pytest.raises(ConfigError, check=about(setting)):
+            Engine(URL, **options)
+
+
+@pytest.mark.parametrize(
+    "value", [URL, [URL], Endpoint(URL), [{"url": URL, "api_key": "sk-0123456789"}], 5], ids=repr
+)
+def test_endpoints_that_are_none(value: Any) -> None:
+    with pytest.raises(ConfigError, check=about("endpoints", "Endpoint(")) as caught:
+        Engine(endpoints=value)
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("url", 5), ("kind", "vllm"), ("price", (0.1, 0.2)), ("identity", 5), ("is_direct", "no")),
+        *(("rpm", "5"), ("tpm", 0), ("max_concurrent", 0.5), ("headers", "x"), ("api_key", 5)),
+    ],
+)
+def test_a_field_of_an_endpoint(setting: str, value: Any) -> None:
+    options: Any = {"url": URL, setting: value}
+    with pytest.raises(ConfigError, check=about(setting)):
+        Endpoint(**options)
+
+
+@pytest.mark.parametrize("value", [-0.1, math.nan, "0.15"])
+def test_a_price(value: Any) -> None:
+    with pytest.raises(ConfigError, check=about("completion")):
+        Price(prompt=0.0, completion=value)
+
+
+@pytest.mark.parametrize("deadline", [0, -1.0, math.nan, "60"])
+def test_a_deadline(deadline: Any) -> None:
+    with Engine(URL, model="m", cache=None) as engine, pytest.raises(ConfigError, check=about("deadline")):
+        engine.submit([], "Is it right?", deadline=deadline)
+
+
+def test_numbers_of_numpy_and_whole_floats_are_numbers() -> None:
+    config = EngineConfig(rpm=np.int64(5), timeout=np.float32(2.5), max_concurrent=1e3)  # type: ignore[arg-type]
+    assert (config.rpm, config.timeout, config.max_concurrent) == (5, 2.5, 1000)
