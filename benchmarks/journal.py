@@ -62,7 +62,7 @@ def judged(count: int, seed: int = 1) -> list[Judged]:
         usage = Usage(700, 50, 0.0001)
         reply = Reply(f'{{"reason": "{reason}", "score": {number % 11}}}', "m", usage=usage)
         verdict = judge.parse(reply, sample)
-        exchange = Exchange("http://judge/v1 m", reply.text, None, "stop", 0.8, 1, usage)
+        exchange = Exchange("http://judge/v1 m", reply.text, None, "stop", 0.8, 1, 700, 50, 0.0001)
         request = judge.render(sample)
         found.append(Judged(sample, judge, verdict, number // 512, number % 512, request, (exchange,), 0.1))  # type: ignore[arg-type]
     return found

@@ -29,7 +29,7 @@ def judged(number: int = 0, *, score: float | None = 7.0, **sample: object) -> J
     )
     request = ChatRequest(({"role": "user", "content": f"judge {facts['response']}"},))
     reply = '{"reason": "because", "score": 7}' if score is not None else "I would say seven"
-    exchange = Exchange("http://host/v1 m", reply, None, "stop", 0.25, 1, Usage(100, 20, 0.001))
+    exchange = Exchange("http://host/v1 m", reply, None, "stop", 0.25, 1, 100, 20, 0.001)
     return Judged(Sample(**facts), JUDGE, verdict, 1, number, request, (exchange,), 0.5)  # type: ignore[arg-type]
 
 

@@ -35,6 +35,14 @@ def test_every_unreadable_reply_is_kept_not_only_the_last(tmp_path: Path) -> Non
     assert [exchange["reply"] for exchange in record["exchanges"]] == ["hm", "well", GOOD.text]  # type: ignore[attr-defined]
 
 
+def test_what_the_judge_thought_is_kept_beside_its_reply(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with engine(path, [Reply(GOOD.text, "m-1", reasoning="two and two are four")]) as one:
+        one.score([Sample("q", "a")], JUDGE)
+    (record,) = read(path)
+    assert record["exchanges"][0]["reasoning"] == "two and two are four"  # type: ignore[index]
+
+
 def test_a_failure_is_kept_with_its_cause_and_no_score(tmp_path: Path) -> None:
     path = tmp_path / "j"
     with engine(path, [RequestRefused("too long")]) as one:

@@ -305,6 +305,7 @@ def _in_full(record: Record) -> Iterator[str]:
     yield from _titled("response", text.response)
     yield from _titled("request", text.request)
     for number, exchange in enumerate(text.exchanges, 1):
+        yield from _titled(f"reasoning {number}", exchange.reasoning)
         yield from _titled(f"reply {number} from {exchange.endpoint}", exchange.reply or exchange.error or "")
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from plaudit.judges.base import Judge, Panel
-from plaudit.types import Request, Sample, Usage, Verdict
+from plaudit.types import Request, Sample, Verdict
 
 STEP_KEY = "training_step"
 """Where a sample's `extra` says which step of a training it belongs to."""
@@ -28,11 +28,17 @@ class Exchange(msgspec.Struct, array_like=True, gc=False):
     latency_s: float
     sends: int
     """Everything sent for it: retries, rate-limited tries and hedges included."""
-    usage: Usage
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    reasoning: str = ""
+    """What the model thought before it answered, where the endpoint gives it apart from the reply."""
 
 
 class Judged(msgspec.Struct, gc=False):
-    """One sample with its verdict, and what led to it. Not tracked by the garbage collector."""
+    """One sample with its verdict, and what led to it."""
 
     sample: Sample
     judge: Judge | Panel
@@ -50,8 +56,6 @@ class Judged(msgspec.Struct, gc=False):
     """Of a question that a panel asked: the panel's batch."""
     serves: tuple[int, ...] = ()
     """The samples of the panel's batch that needed it."""
-    at: float = 0.0
-    """Unix time, from the journal."""
 
 
 class Journal(Protocol):

@@ -32,7 +32,7 @@ from plaudit.types import (
     Message,
     RawRequest,
     Request,
-    Usage,
+    Verdict,
 )
 
 try:
@@ -48,6 +48,8 @@ MOST_BYTES = 1 << 30
 """No part of a block is larger; a head that says so is damage."""
 LEVEL = 1
 """Of zlib: higher ones cost several times the CPU time for a tenth of the space."""
+MANY = 1000
+"""Elements of an array, or characters of an object's repr, that are kept of what has no form of its own."""
 SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 
@@ -155,23 +157,6 @@ def unpacked(part: bytes, crc: int) -> bytes:
 # -- verdicts ---------------------------------------------------------------------------------------------
 
 
-def verdict_block(judged: Sequence[Judged], *, session: str, run: str, first: int, has_text: bool) -> bytes:
-    """Verdicts as a block.
-
-    Args:
-        judged: The verdicts, with the times at which they were given.
-        session: The writer's own name; with a sequence number it names a record for good.
-        run: The name of the run.
-        first: The sequence number of the first one.
-        has_text: Whether texts are kept; without, there are only numbers and hashes.
-    """
-    table = _Facts(session, run)
-    rows = [table.row(one, seq) for seq, one in enumerate(judged, first)]
-    facts = msgspec.msgpack.encode((list(table.names), b"".join(rows)))
-    texts = _encode_texts(judged, has_text=has_text)
-    return block(VERDICTS, facts, texts, records=len(rows))
-
-
 def read_facts(facts: bytes) -> tuple[list[str], bytes]:
     """The names of a block of verdicts, and its rows."""
     try:
@@ -191,27 +176,63 @@ class _Names(dict[str, int]):
         return number
 
 
-class _Facts:
-    """Makes the rows of a block, and remembers what many of them share."""
+class VerdictBlock:
+    """Verdicts on their way into a block. Nothing of a verdict is held on to: its bytes are.
 
-    def __init__(self, session: str, run: str) -> None:
-        self.names = _Names()
-        self._writer = self.names[session], self.names[run]
-        self._judges: dict[int, int] = {}
-        self._units: dict[tuple[int, float], float] = {}
+    Args:
+        session: The writer's own name; with a sequence number it names a record for good.
+        run: The name of the run.
+        has_text: Whether texts are kept; without, there are only numbers and hashes.
+    """
 
-    def row(self, one: Judged, seq: int) -> bytes:
-        """The facts of a verdict."""
-        verdict, sample, exchanges, names = one.verdict, one.sample, one.exchanges, self.names
+    def __init__(self, session: str, run: str, *, has_text: bool) -> None:
+        self.size = 0
+        """Bytes that it takes in memory, roughly."""
+        self._has_text = has_text
+        self._names = _Names()
+        self._writer = self._names[session], self._names[run]
+        self._judges: list[Any] = []
+        self._units: dict[tuple[int, float], tuple[int, float]] = {}
+        self._instructions: dict[str, int] = {}
+        self._rows: list[bytes] = []
+        self._texts: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, one: Judged, *, at: float, seq: int) -> None:
+        """Take in a verdict that was given at this Unix time. After an error of the user's it is left out."""
+        row = self._row(one, at, seq)
+        fields = _fields(one, self._instructions) if self._has_text else _numbers_of(one)
+        try:
+            text = _encode(fields)
+        except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
+            text = _encode(_plain(fields))
+        self._rows.append(row)
+        self._texts.append(text)
+        self.size += ROW.size + len(text)
+
+    def encode(self) -> bytes:
+        """The block, compressed."""
+        facts = _encode((list(self._names), b"".join(self._rows)))
+        start = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[so many records], instructions]
+        texts = b"".join((start, *self._texts, _encode(_plain(list(self._instructions)))))
+        return block(VERDICTS, facts, texts, records=len(self))
+
+    def _row(self, one: Judged, at: float, seq: int) -> bytes:
+        verdict, sample, exchanges, names = one.verdict, one.sample, one.exchanges, self._names
         response = sample.text
         usage, last = verdict.usage, exchanges[-1] if exchanges else None
-        step = sample.extra.get(STEP_KEY)
+        step, gold = -1, math.nan
+        if sample.extra:
+            step, gold = _step(sample.extra.get(STEP_KEY)), _number(sample.extra.get(GOLD_KEY))
         task = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
         prompt = int.from_bytes(task, "little")
         score = math.nan if verdict.score is None else verdict.score
-        judge, unit = self._judge(one, score)
+        key = id(one.judge), score
+        judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
         row = (
-            one.at,
+            at,
             score,
             _digest(task + response.encode(errors="replace")),
             prompt,
@@ -220,9 +241,9 @@ class _Facts:
             one.batch,
             one.position,
             one.panel,
-            step if isinstance(step, int) and 0 <= step < 1 << 31 else -1,
+            step,
             unit,
-            _number(sample.extra.get(GOLD_KEY)),
+            gold,
             verdict.latency_s,
             one.queued_s,
             math.nan if usage.cost is None else usage.cost,
@@ -245,17 +266,13 @@ class _Facts:
         except (struct.error, OverflowError):  # an endpoint that counts 10^20 tokens
             return ROW.pack(*map(_within, row, FACTS.values()))
 
-    def _judge(self, one: Judged, score: float) -> tuple[int, float]:
+    def _judge(self, verdict: Verdict, judge: Any, key: tuple[int, float]) -> tuple[int, float]:
         """The number of a judge's name, and what its score is worth from 0 to 1."""
-        which = id(one.judge)  # which lives as long as the block is being made
-        if which not in self._judges:
-            self._judges[which] = self.names[judge_name(one.judge)]
-        key = which, score
-        unit = self._units.get(key)
-        if unit is None:
-            found = unit_score(one.verdict, one.judge)
-            unit = self._units[key] = math.nan if found is None else found
-        return self._judges[which], unit
+        unit = unit_score(verdict, judge)
+        found = self._names[judge_name(judge)], math.nan if unit is None else unit
+        self._judges.append(judge)  # held on to, so that no other judge gets its id
+        self._units[key] = found
+        return found
 
 
 def _within(value: Any, code: str) -> Any:
@@ -264,6 +281,10 @@ def _within(value: Any, code: str) -> Any:
         low, high = _RANGES[code]
         return min(max(int(value), low), high)
     return math.copysign(math.inf, value) if code == "f" and abs(value) > 3e38 else value
+
+
+def _step(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value < 1 << 31 else -1
 
 
 def _number(value: Any) -> float:
@@ -296,21 +317,16 @@ def shown_request(request: Request | None) -> Any:
 
 # -- texts ------------------------------------------------------------------------------------------------
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=repr)
+
+def _as_data(value: Any) -> Any:
+    """What msgpack has no form for: numpy's numbers and arrays as Python's, all else as its repr."""
+    if type(value).__module__ == "numpy" and getattr(value, "size", MANY) < MANY:
+        return value.tolist()
+    return repr(value)[:MANY]
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_as_data).encode
 _decoder = msgspec.msgpack.Decoder(tuple[list[StoredText], list[str]])
-
-
-def _encode_texts(judged: Sequence[Judged], *, has_text: bool) -> bytes:
-    instructions: dict[str, int] = {}
-    data = bytearray(b"\x92\xdd" + len(judged).to_bytes(4, "big"))  # [[so many records], instructions]
-    for one in judged:
-        fields, end = _fields(one, instructions) if has_text else _numbers_of(one), len(data)
-        try:
-            _encoder.encode_into(fields, data, end)
-        except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
-            _encoder.encode_into(_plain(fields), data, end)
-    _encoder.encode_into([_plain(text) for text in instructions], data, len(data))
-    return bytes(data)
 
 
 def read_texts(data: bytes) -> list[StoredText]:
@@ -318,11 +334,9 @@ def read_texts(data: bytes) -> list[StoredText]:
     try:
         records, instructions = _decoder.decode(data)
         for record in records:
-            if isinstance(record.request, list):
-                for turn in record.request:
-                    if isinstance(turn.get("content"), int):
-                        turn["content"] = instructions[turn["content"]]
-    except (msgspec.DecodeError, AttributeError, IndexError) as error:
+            if isinstance(record.request, list) and record.request and isinstance(record.request[0], int):
+                record.request[0] = {"role": "system", "content": instructions[record.request[0]]}
+    except (msgspec.DecodeError, IndexError) as error:
         raise JournalError(f"a block is damaged: {error}") from None
     return records
 
@@ -330,36 +344,45 @@ def read_texts(data: bytes) -> list[StoredText]:
 def _fields(one: Judged, instructions: dict[str, int]) -> tuple[Any, ...]:
     """The fields of a StoredText. A request that repeats its sample costs little: it is compressed."""
     sample, verdict, request = one.sample, one.verdict, one.request
-    return (
+    response, turns = sample.response, None
+    if not isinstance(response, str):
+        response, turns = sample.text, response
+    if isinstance(request, ChatRequest):
+        asked = _messages(request.messages, instructions)
+    else:
+        asked = shown_request(request)
+    common = (
         sample.prompt,
-        sample.text,
-        _messages(request.messages, instructions)
-        if isinstance(request, ChatRequest)
-        else shown_request(request),
+        response,
+        asked,
         one.exchanges,
         verdict.reason,
         verdict.error,
         sample.reference,
         sample.group,
         sample.extra,
-        verdict.parts,
-        one.serves,
-        None if isinstance(sample.response, str) else sample.response,
-        sample.tools,
     )
+    if verdict.parts or one.serves or turns or sample.tools:
+        return (*common, verdict.parts, one.serves, turns, sample.tools)
+    return common
 
 
 def _messages(messages: Sequence[Message], instructions: dict[str, int]) -> Any:
-    """Messages with the number of a system prompt in its place: one judge says the same to every sample."""
+    """Messages with a number in place of a system prompt: one judge says the same about every sample."""
     if not messages or messages[0]["role"] != "system":
         return messages
-    number = instructions.setdefault(messages[0]["content"], len(instructions))
-    return ({"role": "system", "content": number}, *messages[1:])
+    said = messages[0]["content"]
+    number = instructions.get(said)
+    if number is None:
+        number = instructions[said] = len(instructions)
+    return (number, *messages[1:])
 
 
 def _numbers_of(one: Judged) -> tuple[Any, ...]:
     """The same without a word of prompt, response or judge."""
-    exchanges = [msgspec.structs.replace(exchange, reply=None, error=None) for exchange in one.exchanges]
+    exchanges = [
+        msgspec.structs.replace(exchange, reply=None, error=None, reasoning="") for exchange in one.exchanges
+    ]
     return ("", "", None, exchanges, "", None, None, None, {}, one.verdict.parts, one.serves)
 
 
@@ -375,13 +398,11 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return "..."
     if isinstance(value, Exchange):
         return [_plain(part) for part in msgspec.structs.astuple(value)]
-    if isinstance(value, Usage):
-        return value
     if isinstance(value, Mapping):
         return {str(_plain(str(key))): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
-    return _plain(repr(value))
+    return _plain(_as_data(value), depth + 1)
 
 
 def _as_text(turns: Sequence[Message]) -> str:

@@ -59,10 +59,7 @@ class Record:
     def as_json(self) -> dict[str, Any]:
         """The record as plain data: what `plaudit journal export` writes."""
         text = {name: getattr(self.text, name) for name in self.text.__struct_fields__}
-        text["exchanges"] = [
-            {**msgspec.structs.asdict(exchange), "usage": msgspec.to_builtins(exchange.usage)}
-            for exchange in self.text.exchanges
-        ]
+        text["exchanges"] = [msgspec.structs.asdict(exchange) for exchange in self.text.exchanges]
         return {"id": self.id, **self.facts, **text, "serves": list(self.text.serves)}
 
 

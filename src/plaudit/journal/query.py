@@ -108,7 +108,7 @@ def words_of(text: StoredText) -> Iterator[str]:
         yield from (str(turn.get("content", "")) for turn in text.prompt)
     yield text.response
     yield text.reason
-    yield from (said for one in text.exchanges for said in (one.reply, one.error) if said)
+    yield from (said for one in text.exchanges for said in (one.reply, one.reasoning, one.error) if said)
     if text.error:
         yield text.error
 

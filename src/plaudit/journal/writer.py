@@ -1,7 +1,9 @@
-"""Writes a journal from a thread of its own: the engine hands over, and goes on.
+"""Writes a journal: the engine packs a verdict into a block, a thread of its own compresses and writes it.
 
-What was handed over is on file within `EVERY` seconds, whatever ends the process then; `written` says how
-much is. A disk that cannot be written costs the journal, never a verdict.
+To pack at once, while a verdict is in the processor's cache, takes half the time that another thread would
+need, and leaves no objects to the garbage collector. What was handed over is on file within `EVERY` seconds,
+whatever ends the process then; `written` says how much is. A disk that cannot be written costs the journal,
+never a verdict.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from plaudit.config import EngineConfig
 from plaudit.errors import JournalError
 from plaudit.journal.activity import Activity
 from plaudit.journal.base import Judged
-from plaudit.journal.blocks import ACTIVITY, SESSION, block, verdict_block
+from plaudit.journal.blocks import ACTIVITY, SESSION, VerdictBlock, block
 from plaudit.journal.segments import Appender
 
 log = logging.getLogger("plaudit")
@@ -31,8 +33,10 @@ EVERY = 0.5
 """Seconds between two writes, at the most."""
 BLOCK = 512
 """Verdicts in a block: larger ones compress hardly better, and take longer to open for one record."""
-MOST_WAITING = 100_000
-"""Verdicts that may wait for a slow disk; further ones are left out, and counted."""
+BLOCK_BYTES = 4 << 20
+"""Bytes of a block, where its texts are long."""
+MOST_WAITING = 256 << 20
+"""Bytes that may wait for a slow disk; further verdicts are left out, and counted."""
 CLOSE_WITHIN = 5.0
 
 
@@ -69,7 +73,12 @@ class JournalWriter:
         """Verdicts that were left out, for the disk was too slow or full."""
         self._has_text = has_text
         self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
-        self._waiting: deque[Judged] = deque()
+        self._lock = threading.Lock()
+        """Held while a verdict is packed, and while a block changes hands."""
+        self._filling = self._new_block()
+        self._full: deque[VerdictBlock] = deque()
+        self._waiting_bytes = 0
+        self._taken = 0
         self._look = look
         self._seen = b""
         self._has_news = threading.Event()
@@ -80,14 +89,21 @@ class JournalWriter:
         self._thread.start()
 
     def add(self, judged: Judged) -> None:
-        """Hand a verdict over; it is on file within half a second."""
-        if len(self._waiting) >= MOST_WAITING:
-            self._lose(1, "the disk is too slow for it")
-            return
-        judged.at = time.time()
-        self._waiting.append(judged)
-        if len(self._waiting) == BLOCK:
-            self._has_news.set()
+        """Take a verdict; it is on file within half a second."""
+        with self._lock:
+            if self._waiting_bytes > MOST_WAITING:
+                self._lose(1, "the disk is too slow for it")
+                return
+            filling = self._filling
+            try:
+                filling.add(judged, at=time.time(), seq=self._taken)
+            except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
+                self._lose(1, f"a sample or its judge cannot be written ({error!r})")
+                return
+            self._taken += 1
+            if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
+                self._set_aside()
+                self._has_news.set()
 
     def close(self) -> None:
         """Write what is left. Safe to call twice."""
@@ -101,34 +117,37 @@ class JournalWriter:
 
     def _work(self) -> None:
         while True:
-            self._has_news.wait(EVERY)
+            has_full_block = self._has_news.wait(EVERY)
             self._has_news.clear()
             is_last = self._is_closing
-            self._write_all()
+            if is_last or not has_full_block:
+                with self._lock:
+                    self._set_aside()
+            while self._full:
+                self._write(self._full.popleft())
+            if self._look is not None:
+                self._note(self._look())
             if is_last:
                 return
 
-    def _write_all(self) -> None:
-        while self._waiting:
-            part = [self._waiting.popleft() for _ in range(min(len(self._waiting), BLOCK))]
-            try:
-                self._write(part)
-            except Exception:  # noqa: BLE001 - judges and samples are the user's own: find those at fault
-                for one in part:
-                    try:
-                        self._write([one])
-                    except Exception as error:  # noqa: BLE001
-                        self._lose(1, f"a sample or its judge cannot be written ({error!r})")
-        if self._look is not None:
-            self._note(self._look())
+    def _new_block(self) -> VerdictBlock:
+        return VerdictBlock(self.session, self.run, has_text=self._has_text)
 
-    def _write(self, part: list[Judged]) -> None:
-        first = self.written + self.lost
-        data = verdict_block(part, session=self.session, run=self.run, first=first, has_text=self._has_text)
-        if self._append(data):
-            self.written += len(part)
-        else:
-            self._lose(len(part), "")
+    def _set_aside(self) -> None:
+        """Begin a new block; the other one is to be written."""
+        if self._filling:
+            self._full.append(self._filling)
+            self._waiting_bytes += self._filling.size
+            self._filling = self._new_block()
+
+    def _write(self, full: VerdictBlock) -> None:
+        is_written = self._append(full.encode())
+        with self._lock:
+            self._waiting_bytes -= full.size
+            if is_written:
+                self.written += len(full)
+            else:
+                self._lose(len(full), "")
 
     def _note(self, moment: Activity) -> None:
         """Write what the engine is doing, if that has changed."""

@@ -24,7 +24,7 @@ from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.fair_queue import FairQueue
 from plaudit.scheduling.leasing import Leasing
-from plaudit.types import Cause, ChatRequest, Reply, Request, Sample, Source, Status, Usage, Verdict
+from plaudit.types import Cause, ChatRequest, Reply, Request, Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -459,10 +459,23 @@ def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:
     endpoint = call.answered_on or call.failed_on or ""
     if isinstance(outcome, Reply):
         text = outcome.body.decode(errors="replace") if outcome.body else outcome.text
-        reply, error, reason, usage = text, outcome.refusal, outcome.finish_reason, outcome.usage
-        exchange = Exchange(endpoint, reply, error, reason, call.latency, call.sends, usage)
+        reason, used = outcome.finish_reason, outcome.usage
+        exchange = Exchange(
+            endpoint,
+            text,
+            outcome.refusal,
+            reason,
+            call.latency,
+            call.sends,
+            used.prompt_tokens,
+            used.completion_tokens,
+            used.cost,
+            used.cached_tokens,
+            used.reasoning_tokens,
+            outcome.reasoning,
+        )
     else:
-        exchange = Exchange(endpoint, None, str(outcome), "", call.latency, call.sends, Usage())
+        exchange = Exchange(endpoint, None, str(outcome), "", call.latency, call.sends)
     asked.exchanges += (exchange,)
 
 

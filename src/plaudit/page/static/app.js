@@ -287,7 +287,7 @@ function drawRecord({ record, group, same_sample: same, questions }) {
     record.reference ? part("Reference", body(record.reference)) : null,
     record.request ? part("Request, as it was sent", ...turns(record.request)) : null,
     ...record.exchanges.map((one, n) => part(`Reply ${n + 1} from ${shown(one.endpoint)}`, h("p", { class: "quiet" }, `${seconds(one.latency_s)}, sent ${one.sends} times, ${one.finish_reason || "no reply"}`),
-      one.reply == null ? null : body(one.reply), one.error ? body(one.error) : null)),
+      one.reasoning ? part("Reasoning", body(one.reasoning)) : null, one.reply == null ? null : body(one.reply), one.error ? body(one.error) : null)),
     extra.length ? part("Other fields of the sample", body(JSON.stringify(record.extra, null, 1))) : null,
   ].filter((one) => one != null);
 }
