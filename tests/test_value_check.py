@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 from complaints import about
 
-from plaudit import ConfigError, Endpoint, Engine, Price
+from plaudit import (
+    ConfigError,
+    Endpoint,
+    Engine,
+    Expected,
+    Group,
+    Monitor,
+    Pairwise,
+    Price,
+    Reference,
+    Rubric,
+    Yes,
+)
 from plaudit.config import EngineConfig
 
 URL = "http://127.0.0.1:9/v1"
@@ -75,6 +87,13 @@ def test_a_field_of_an_endpoint(setting: str, value: Any) -> None:
 def test_a_price(value: Any) -> None:
     with pytest.raises(ConfigError, check=about("completion")):
         Price(prompt=0.0, completion=value)
+
+
+@pytest.mark.parametrize("judge", [Rubric, Expected, Group, Monitor, Pairwise, Reference, Yes])
+def test_an_option_of_a_judge(judge: Any) -> None:
+    for setting in ("max_chars", "show_thinking", "view", "sampling"):
+        with pytest.raises(ConfigError, check=about(setting)):
+            judge("Is it right?", **{setting: "odd"})
 
 
 @pytest.mark.parametrize("deadline", [0, -1.0, math.nan, "60"])

@@ -13,6 +13,7 @@ from plaudit.events import Observer
 from plaudit.judges.base import Judge
 from plaudit.pending import Pending
 from plaudit.types import Sample, Verdict
+from plaudit.value_check import check_value
 
 TIME_LIMIT = 300.0
 """Seconds a batch may take by default."""
@@ -59,6 +60,7 @@ class AsyncOpenAIManager:
         Raises:
             ConfigError: there is no endpoint, or a value makes no sense.
         """
+        check_value("api_endpoint", api_endpoint, str | None)
         if num_async_workers is not None:
             warn_unneeded("num_async_workers", CEILING)
         self.engine = Engine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import sys
@@ -25,6 +26,7 @@ _BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(("max_concurrent", "rpm", "tpm"), _CALLS),
     **dict.fromkeys(("timeout", "deadline"), _SECONDS),
     **dict.fromkeys(("budget", "price", "prompt", "completion", "cached_prompt", "cached_price"), _DOLLARS),
+    **dict.fromkeys(("max_entries", "max_bytes"), (1, MOST, "leaves no room for an entry; use 1 or more")),
     "journal_max_mb": (ABOVE_0, MOST, "leaves the journal no room; give megabytes, above 0"),
     "max_tokens": (1, MOST, "leaves no room for a reply; use 1 or more"),
     "temperature": (0, MOST, "is no temperature; use 0 or more"),
@@ -86,7 +88,8 @@ def kinds_of(kind: Any) -> tuple[Any, ...]:
 @functools.cache
 def _kinds(of: type) -> dict[str, Any]:
     hints = get_type_hints(of)
-    return {name: kind for name, kind in hints.items() if get_origin(kind) is not tuple}
+    named = [field.name for field in dataclasses.fields(of) if field.init]
+    return {name: hints[name] for name in named if get_origin(hints[name]) is not tuple}
 
 
 def _is_a(value: object, kind: Any) -> bool:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from plaudit.caches.base import KEY_BYTES, check_keys
-from plaudit.errors import ConfigError
+from plaudit.value_check import check_value
 
 ENTRY_BYTES = 250
 """What Python spends on an entry besides the value's own bytes: two objects, a key, a place in the order."""
@@ -20,12 +20,8 @@ class MemoryCache:
     """
 
     def __init__(self, *, max_entries: int = 100_000, max_bytes: int = 256 * 2**20) -> None:
-        if max_entries < 1 or max_bytes < 1:
-            raise ConfigError(
-                f"and max_bytes={max_bytes} leave no room for an entry; use 1 or more",
-                setting="max_entries",
-                value=max_entries,
-            )
+        check_value("max_entries", max_entries, int)
+        check_value("max_bytes", max_bytes, int)
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._entries: OrderedDict[bytes, bytes] = OrderedDict()

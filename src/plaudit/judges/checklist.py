@@ -27,6 +27,7 @@ from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 COLUMNS = ("rubric", "rubrics")
 """Where a row's own criteria are looked for."""
@@ -85,6 +86,7 @@ class _Criteria:
 
     def _checked(self) -> tuple[Criterion, ...] | None:
         """The criteria, unless the rows bring them. Raises ConfigError where the options cannot be."""
+        check_fields(self)
         if self.total not in ("share", "points"):
             raise ConfigError('should be "share" or "points"', setting="total", value=self.total)
         if self.clip and self.total != "points":

@@ -21,6 +21,7 @@ from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 _GOES_ON = re.compile(r"\d|[.,/]\s*\d")
 """What makes more than a digit of a digit: 1 of 10, 4 of 4.5, 7 of 7/10."""
@@ -50,6 +51,7 @@ class Expected(Judge):
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         criteria = checked_text("criteria", self.criteria, "write what makes a response good")
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
             raise ConfigError(

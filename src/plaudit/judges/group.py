@@ -29,6 +29,7 @@ from plaudit.judges.prompt import (
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 MAX_RESPONSES = 64
 """In one call: of more, the reply would be too long to be read."""
@@ -72,6 +73,7 @@ class Group(Panel):
     _call: _GroupCall = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )

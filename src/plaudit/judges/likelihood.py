@@ -20,6 +20,7 @@ from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import checked_text, nothing_to_judge
 from plaudit.rows import text_of
 from plaudit.types import LikelihoodRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 PLACE = "{prompt}"
 
@@ -43,6 +44,7 @@ class Likelihood:
     compares: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         checked_text("template", self.template, f'write it like "Question: {PLACE} Answer:"')
         if PLACE not in self.template:
             raise ConfigError(

@@ -25,6 +25,7 @@ from plaudit.judges.prompt import (
 )
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 Use = Literal["observe", "screen", "penalise"]
 USES: tuple[Use, ...] = ("observe", "screen", "penalise")
@@ -59,6 +60,7 @@ class Monitor(Judge):
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         behaviour = checked_text(
             "behaviour", self.behaviour, 'describe what to look for, like "It edits the tests."'
         )

@@ -25,6 +25,7 @@ from plaudit.judges.prompt import (
 )
 from plaudit.rows import reference_images
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
+from plaudit.value_check import check_fields
 
 OTHER = "second"
 """Where a question's sample carries the second response; the first is its own."""
@@ -69,6 +70,7 @@ class Pairwise(Panel):
     _match: _Match = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response better, like "Which one is correct?"'
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 import msgspec
 
@@ -121,8 +121,6 @@ def build_prompt(
         if limit < 1:
             raise ConfigError("leaves nothing to judge; use 1 or more", setting=name, value=limit)
     system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
-    if judge.view not in get_args(View):
-        raise ConfigError('should be "full" or "last"', setting="view", value=judge.view)
     identity: tuple[object, ...] = (reading, system, after, schema, judge.max_chars, judge.show_thinking)
     if judge.view != "full":
         identity += (judge.view,)

@@ -19,6 +19,7 @@ from plaudit.judges.prompt import (
     object_schema,
 )
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 CRITERIA = (
     "Equivalent means the same answer, whatever its words, its notation or its order: 1/2 and 0.5, or 5 km "
@@ -49,6 +50,7 @@ class Reference(Judge):
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         words = {"criteria": checked_text("criteria", self.criteria, "say what counts as equivalent")}
         made = build_prompt(
             "reference",

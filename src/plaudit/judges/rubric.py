@@ -24,6 +24,7 @@ from plaudit.judges.prompt import (
 )
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
+from plaudit.value_check import check_fields
 
 ECHO = "the code first (the capital letters that end the tags of the response), then "
 SOLVE = "your own answer to the task, worked out without regard to the response, then "
@@ -76,6 +77,7 @@ class Rubric(Judge):
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )

@@ -18,6 +18,7 @@ from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Yes(Judge):
     _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         question = checked_text("criteria", self.criteria, 'ask a question, like "Is it right?"')
         if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
             raise ConfigError(
