@@ -17,18 +17,20 @@ _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("plaudit.scoring", "_scoring", lambda: None),
     ("plaudit.integrations.trl.shared_engine", "_engines", list),
 )
-_HEAVY = re.compile(r"^pytestmark = .*pytest\.mark\.trainers", re.MULTILINE)
+_GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(trainers|clients)", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files that need torch, verl, TRL or Ray run under `-m trainers` alone; a browser: `-m browser`."""
+    """Files with packages of their own run by themselves: `-m trainers`, `-m clients`, `-m browser`."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
     is_browser = collection_path.parent.name == "browser"
     if is_browser or config.getoption("markexpr") == "browser":
         return None if is_browser and config.getoption("markexpr") == "browser" else True
-    is_heavy = _HEAVY.search(collection_path.read_text(encoding="utf-8")) is not None
-    return True if is_heavy != (config.getoption("markexpr") == "trainers") else None
+    found = _GROUP.search(collection_path.read_text(encoding="utf-8"))
+    wanted = config.getoption("markexpr")
+    is_wanted = found[1] == wanted if found else wanted not in ("trainers", "clients")
+    return None if is_wanted else True
 
 
 def pytest_collection_finish() -> None:

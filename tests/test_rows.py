@@ -22,6 +22,7 @@ from plaudit.rows import (
     read_reference,
     read_response,
     read_sample,
+    response_of,
 )
 from plaudit.types import Sample
 
@@ -246,3 +247,27 @@ def test_what_is_no_sample_is_named_with_what_to_write(rows: Any, setting: str) 
     with pytest.raises(ConfigError) as caught:
         as_samples(rows)
     assert caught.value.setting == setting
+
+
+# -- prompt and response in one text ------------------------------------------------------------------------
+
+PROMPT = "<|im_start|>user\nWhy is the sky blue? " + "Think. " * 40 + "<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_the_response_is_what_follows_the_prompt() -> None:
+    assert response_of(PROMPT + "It scatters.<|im_end|>", PROMPT) == "It scatters.<|im_end|>"
+    assert response_of("<s>" + PROMPT + "It scatters.", PROMPT) == "It scatters."
+
+
+def test_a_response_that_repeats_the_prompt_stays_whole() -> None:
+    assert response_of(PROMPT + "You ask: " + PROMPT, PROMPT) == "You ask: " + PROMPT
+
+
+def test_a_prompt_that_lost_its_head_is_recognised() -> None:
+    assert response_of(PROMPT[50:] + "It scatters.", PROMPT) == "It scatters."
+
+
+def test_a_text_without_its_prompt_is_taken_whole() -> None:
+    assert response_of("Something else", PROMPT) == "Something else"
+    assert response_of("Something else", "") == "Something else"
+    assert response_of("", PROMPT) == ""

@@ -480,3 +480,23 @@ def _label(value: Any, name: str) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise ConfigError(f"{name!r} is {kind_of(value)}, not text")
+
+
+HEAD = 64
+"""Characters by which a prompt that lost its beginning is recognised."""
+
+
+def response_of(text: str, prompt: str) -> str:
+    """What a model added to its prompt in a text that holds both; the whole text where it holds no prompt.
+
+    A prompt that was too long may have lost its head in the text.
+    """
+    _, found, response = text.partition(prompt) if prompt else ("", "", "")
+    if found:
+        return response
+    cut = prompt.find(text[:HEAD])
+    while cut >= 0:
+        if text.startswith(prompt[cut:]):
+            return text[len(prompt) - cut :]
+        cut = prompt.find(text[:HEAD], cut + 1)
+    return text

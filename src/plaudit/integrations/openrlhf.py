@@ -21,10 +21,9 @@ from typing import Any
 
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.rows import response_of
 
 log = logging.getLogger("plaudit")
-HEAD = 64
-"""Characters by which a prompt that lost its beginning is recognised."""
 
 
 def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., dict[str, Any]]:
@@ -37,7 +36,7 @@ def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Calla
         import torch
 
         samples = [
-            sample_of(prompt, response_of(query, prompt), label)
+            sample_of(prompt, _response(query, prompt), label)
             for query, prompt, label in zip(queries, prompts, labels, strict=True)
         ]
         scores = scored.rewards(samples)
@@ -48,18 +47,11 @@ def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Calla
     return reward_func
 
 
-def response_of(query: str, prompt: str) -> str:
-    """What the model added to its prompt. A prompt that was too long has lost its head in the query."""
-    _, found, response = query.partition(prompt)
-    if found:
-        return response
-    cut = prompt.find(query[:HEAD])
-    while cut >= 0:
-        if query.startswith(prompt[cut:]):
-            return query[len(prompt) - cut :]
-        cut = prompt.find(query[:HEAD], cut + 1)
-    _warn_of_prompt()
-    return query
+def _response(query: str, prompt: str) -> str:
+    response = response_of(query, prompt)
+    if response == query and prompt:
+        _warn_of_prompt()
+    return response
 
 
 @functools.cache  # once is enough

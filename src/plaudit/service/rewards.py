@@ -11,7 +11,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build, kinds
 from plaudit.judges.scale import unit_score
-from plaudit.rows import read_sample
+from plaudit.rows import read_sample, response_of
 from plaudit.setup.json_lines import usage_fields
 from plaudit.types import Sample, Verdict
 
@@ -140,7 +140,7 @@ def openrlhf_samples(fields: Mapping[str, Any]) -> list[Sample]:
         raise ConfigError("'query' should be a list of texts")
     prompts, labels = (_column(fields, name, len(queries)) for name in ("prompts", "labels"))
     return [
-        read_sample(prompt, query.removeprefix(prompt) if isinstance(prompt, str) else query, label)
+        read_sample(prompt, response_of(query, prompt) if isinstance(prompt, str) else query, label)
         for query, prompt, label in zip(queries, prompts, labels, strict=True)
     ]
 
