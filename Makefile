@@ -22,7 +22,7 @@ test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudi
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
-screenshots: .venv/.dev         ## the pictures of docs/journal.md, drawn anew
+screenshots: .venv/.dev         ## the pictures of the documentation, drawn anew
 	$(BIN)/python docs/make_screenshots.py
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff check .

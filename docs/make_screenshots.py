@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/journal.md and the README: a simulated training, in a real browser.
+"""Draw the pictures of the documentation: pages of a simulated training and of a scored file, and terminals.
 
 make screenshots
 """
@@ -17,6 +17,7 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent / "tests" / "browser")]
 
 from chromium import Tab, browser  # noqa: E402
 from hacked_training import train  # noqa: E402
+from terminal_pictures import main as draw_terminals  # noqa: E402
 
 from plaudit.cli.view import page_app  # noqa: E402
 from plaudit.journal import JournalIndex  # noqa: E402
@@ -45,6 +46,8 @@ async def _draw(tab: Tab) -> None:
 async def main() -> None:
     """Train, serve the page, and take the pictures."""
     with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.html"
+        await asyncio.to_thread(draw_terminals, report)
         path = f"{folder}/hacked.journal"
         await asyncio.to_thread(train, path)
         with JournalIndex(path) as index:
@@ -55,6 +58,11 @@ async def main() -> None:
                 await tab.size(1400, 920)
                 await tab.open(f"http://127.0.0.1:{runner.addresses[0][1]}/page/")
                 await _draw(tab)
+                await tab.size(760, 900)
+                await tab.open(report.as_uri())
+                await tab.until("document.querySelector('svg')")
+                await tab.js("document.documentElement.style.overflow = 'hidden'")
+                await tab.screenshot(DOCS / "report-page.png")
             await runner.cleanup()
 
 

@@ -13,12 +13,21 @@ from loopback import loopback
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-RUN = ("quickstart.md", "data.md", "from-your-own-loop.md", "cookbook.md")
+RUN = {
+    "quickstart.md": (),
+    "data.md": (),
+    "from-your-own-loop.md": (),
+    "cookbook.md": (),
+    "pandas.md": ("pandas", "matplotlib.font_manager"),
+}
+"""Pages whose code runs, and the packages that it needs beside plaudit."""
 SHOWN_URL = "http://localhost:8000/v1"
 
 
 @pytest.mark.parametrize("name", RUN)
 def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(name: str, tmp_path: Path) -> None:
+    for package in RUN[name]:
+        pytest.importorskip(package)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     with loopback() as judge:

@@ -271,3 +271,11 @@ def test_a_text_without_its_prompt_is_taken_whole() -> None:
     assert response_of("Something else", PROMPT) == "Something else"
     assert response_of("Something else", "") == "Something else"
     assert response_of("", PROMPT) == ""
+
+
+def test_a_cell_that_pandas_left_empty_is_called_missing() -> None:
+    rows: list[dict[str, Any]] = [{"prompt": "p", "response": "r"}]
+    rows.append({"prompt": "p", "response": float("nan")})
+    with pytest.raises(ConfigError, match=r"missing \(NaN\)") as refused:
+        as_samples(rows)
+    assert refused.value.setting == "samples[1]"

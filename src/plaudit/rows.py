@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -185,8 +186,10 @@ def _row_sample(number: int, row: Any, read: RowReader) -> Sample:
         )
     try:
         return read(row)
-    except ConfigError as error:
+    except MissingField as error:
         raise ConfigError(f"has {error}", setting=f"samples[{number}]") from None
+    except ConfigError as error:
+        raise ConfigError(f"cannot be judged: {error}", setting=f"samples[{number}]") from None
 
 
 def read_sample(
@@ -296,7 +299,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
-        return "a number"
+        return "missing (NaN)" if math.isnan(value) else "a number"
     if isinstance(value, str):
         return "text" if value else "empty text"
     if isinstance(value, list | tuple):

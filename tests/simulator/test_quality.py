@@ -20,6 +20,7 @@ SCENARIO = PRESETS["instant"]
     [
         ("The capital of France?", "It is Paris.", "Paris", BEST),
         ("The capital of France?", "It is Lyon.", "Paris", WORST),
+        ("How many legs?", "It has eight legs.", "8", BEST),
         ("Population?", "About 1,000,000", "1000000", BEST),
         ("Who wrote it?", "Marie", "Marie Curie", (BEST + WORST) / 2),
         ("What is 7 times 8?", "That makes 56.", "", BEST),

@@ -203,6 +203,7 @@ def view_answers(result: AnswerComparison, facts: Facts) -> Report:
                 f"{second} (0 to 1)",
                 result.points,
                 y_range=(0.0, 1.0),
+                legend=("within a tenth of the scale", "further apart"),
             ),
             Table(
                 "The largest differences",

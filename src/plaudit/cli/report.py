@@ -120,7 +120,8 @@ def view(found: ScoredFile, place: str) -> Report:
         facts.append(("mean, deviation", f"{fmean(scores):.4g}, {pstdev(scores):.3g}"))
         facts.append(("lowest, highest", f"{min(scores):g}, {max(scores):g}"))
     facts.append(("judged by", ", ".join(found.models) or "no model"))
-    facts.append(("tokens of calls", f"{found.tokens:,}"))
+    if found.tokens:
+        facts.append(("tokens", f"{found.tokens:,}"))
     if found.cost is not None:
         facts.append(("cost", f"${found.cost:,.4f}"))
     if cached := found.sources.get("cache"):
@@ -129,7 +130,7 @@ def view(found: ScoredFile, place: str) -> Report:
         (f"{low:g} to {high:g}", share(count, len(scores))) for low, high, count in found.digest.histogram()
     )
     parts: list[Part] = [
-        *([Bars("How the scores spread", bars)] if bars else []),
+        *([Bars("Distribution of the scores", bars, with_intervals=False)] if bars else []),
         _counts("Status", "status", found.statuses),
         *([_counts("Why there is no score", "cause", found.causes)] if found.causes else []),
         _examples("The worst", found.digest.worst),
@@ -141,7 +142,7 @@ def view(found: ScoredFile, place: str) -> Report:
         cause, count = found.causes.most_common(1)[0]
         finding += f" Most of the others ({count:,}): {cause}."
     return Report(
-        title="What the judge gave",
+        title="Scores",
         finding=finding,
         facts=tuple(facts),
         parts=tuple(parts),

@@ -24,6 +24,7 @@ The keys of `--summary FILE.json`:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -119,8 +120,13 @@ class RunSummary:
             ],
         }
 
-    def as_text(self, *, already_shown: Collection[Cause] = ()) -> list[str]:
-        """A few lines for people; causes they have been shown while it ran are not repeated."""
+    def as_text(self, *, already_shown: Collection[Cause] = (), width: int | None = None) -> list[str]:
+        """A few lines for people.
+
+        Args:
+            already_shown: Causes that warnings have named while it ran: they are not repeated.
+            width: Columns that examples may take; None: as many as they need.
+        """
         summary = self.summary
         where = f" -> {self.output}" if self.output else ""
         lines = [
@@ -140,7 +146,7 @@ class RunSummary:
             lines.append(f"  source    {_counts(summary.by_source)}")
         if summary.score_mean is not None and summary.score_std is not None:
             lines.append(f"  score     mean {summary.score_mean:.4g}, deviation {summary.score_std:.3g}")
-        lines += _spread(self.digest)
+        lines += _spread(self.digest, width)
         if summary.calls:
             lines.append(f"  calls     {_calls(summary)}")
         if summary.prompt_tokens or summary.completion_tokens:
@@ -162,7 +168,7 @@ class RunSummary:
         return lines
 
 
-def _spread(digest: ScoreDigest) -> list[str]:
+def _spread(digest: ScoreDigest, width: int | None) -> list[str]:
     """The histogram, and the lines at both ends; nothing for a few lines, which can be read themselves."""
     if len(digest.scores) < FEW:
         return []
@@ -173,17 +179,16 @@ def _spread(digest: ScoreDigest) -> list[str]:
         for low, high, count in bins
     ]
     for name, examples in (("worst", digest.worst), ("best", digest.best)):
-        lines += [
-            f"  {name:8}  {one.score:g}, line {one.number}: {_short(one.response)}"
-            + (f" ({_short(one.reason)})" if one.reason else "")
-            for one in examples
-        ]
+        for one in examples:
+            reason = f" ({_short(one.reason)})" if one.reason else ""
+            line = f"  {name:8}  {one.score:g}, line {one.number}: {_short(one.response)}{reason}"
+            lines.append(_short(line, width) if width else line)
     return lines
 
 
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
+def _short(text: str, length: int = SHORT) -> str:
+    text = re.sub(r"\s*\n\s*", " ", text.rstrip())
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def _rate(summary: Summary) -> float:

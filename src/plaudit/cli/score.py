@@ -242,7 +242,9 @@ class ScoreRun:
             )
             summary_sink.write(encode(report.as_json()) + b"\n")
             summary_sink.commit()
-        for line in report.as_text(already_shown=ended.shown) if report.summary.samples else []:
+        stream = self._console.stream
+        width = stream.columns() if stream.isatty() else None
+        for line in report.as_text(already_shown=ended.shown, width=width) if report.summary.samples else []:
             self._say(line)
         if ended.note:
             self._console.print(ended.note)
@@ -295,7 +297,7 @@ class ScoreRun:
 
     def _announce_fields(self) -> None:
         if self._read.fields is not None and (found := str(self._read.fields)):
-            self._say(f"{self._options.source}: {found} (others: --prompt-field, --response-field, ...)")
+            self._say(f"{self._options.source}: {found} (change: --prompt-field, ...)")
 
     def _end_empty(self, sink: Sink) -> _Ended:
         sink.commit()

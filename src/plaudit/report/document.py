@@ -25,11 +25,12 @@ class Bars:
     title: str
     bars: tuple[tuple[str, Share], ...]
     note: str = ""
+    with_intervals: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """A point for each response, the better ones in another colour."""
+    """A point for each response, in one of two colours."""
 
     title: str
     x_label: str
@@ -37,6 +38,8 @@ class Scatter:
     points: tuple[tuple[float, float, bool], ...]
     y_range: tuple[float, float]
     note: str = ""
+    legend: tuple[str, str] = ("the better response", "the worse response")
+    """What the colours mean: that of points marked True, and the other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from html import escape
 from plaudit.report import svg
 from plaudit.report.document import Bars, Curves, Part, Report, Scatter, Table
 
+WORDS = 24
+"""Characters past which a cell is a text rather than a number."""
 STYLE = """
 :root { color-scheme: light dark; --paper: #fdfdfb; --ink: #1d2126; --quiet: #667079; --line: #dcdfe2;
   --track: #eceeef; --bar: #c2571a; --better: #1b7f79; --worse: #c2571a; }
@@ -26,7 +28,8 @@ table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant
 th, td { text-align: right; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
 th { color: var(--quiet); font-weight: 500; }
 td { white-space: nowrap; }
-th:first-child, td:first-child, td.words { white-space: normal; text-align: left; padding-left: 0; }
+th:first-child, td:first-child, .words { white-space: normal; text-align: left; }
+th:first-child, td:first-child { padding-left: 0; }
 svg { display: block; width: 100%; max-width: 36rem; height: auto; font: 12.5px system-ui, sans-serif;
   fill: var(--ink); }
 svg .quiet { fill: var(--quiet); font-size: 11.5px; }
@@ -80,17 +83,23 @@ def _body(part: Part) -> str:
             return svg.curves(part)
         case Scatter():
             return (
-                '<p class="legend"><span class="dot better"></span>the better response'
-                '<span class="dot worse"></span>the worse response'
+                f'<p class="legend"><span class="dot better"></span>{escape(part.legend[0])}'
+                f'<span class="dot worse"></span>{escape(part.legend[1])}'
                 f" &nbsp;·&nbsp; upwards: {escape(part.y_label)}</p>{svg.scatter(part)}"
             )
         case Table():
-            head = "".join(f"<th>{escape(name)}</th>" for name in part.header)
-            rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in part.rows)
-            head = f"<thead><tr>{head}</tr></thead>"
-            return f'<div class="wide"><table>{head}\n<tbody>{rows}</tbody></table></div>'
+            return _table(part)
 
 
-def _cell(text: str) -> str:
-    is_words = len(text) > 24
-    return f'<td class="words">{escape(text)}</td>' if is_words else f"<td>{escape(text)}</td>"
+def _table(part: Table) -> str:
+    """A column with long texts is written from the left, its header too."""
+    has_words = [any(len(row[place]) > WORDS for row in part.rows) for place in range(len(part.header))]
+    kinds = [' class="words"' if is_words else "" for is_words in has_words]
+    head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(part.header, kinds, strict=True))
+    rows = "\n".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in part.rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'

@@ -13,6 +13,8 @@ WIDTH = 400
 ROW = 40
 LEFT, RIGHT, TOP, BOTTOM = 34, 10, 12, 42
 PLOT_HEIGHT = 270
+DIGIT = 7
+"""Room for a character of the numbers beside a bar."""
 CURVE_WIDTH, CURVE_HEIGHT = 640, 330
 CURVE_LEFT, CURVE_RIGHT, CURVE_TOP, CURVE_BOTTOM = 48, 100, 24, 44
 LIGHT = ("#1b7f79", "#c2571a", "#3b6fb5", "#8a5aa5", "#a3801a", "#b0416f", "#5b7d2e", "#4d5b66")
@@ -22,7 +24,8 @@ NAMED_IN_A_ROW, LEGEND_ROW = 3, 16
 
 def bars(chart: Bars) -> str:
     """A row for each share: its name, and below it the bar, the interval and the numbers."""
-    track = WIDTH - 104
+    longest = max((len(f"100% {share.hits} of {share.of}") for _, share in chart.bars), default=0)
+    track = WIDTH - max(104, 12 + DIGIT * longest)
     rows = []
     for number, (name, share) in enumerate(chart.bars):
         top = number * ROW
@@ -32,10 +35,13 @@ def bars(chart: Bars) -> str:
             rows.append(f'<text x="{track + 12}" y="{top + 33}" class="quiet">none counted</text>')
             continue
         low, high, middle = share.low * track, share.high * track, top + 28
-        rows.append(
-            f'<rect x="0" y="{top + 22}" width="{share.value * track:.1f}" height="12" rx="3" class="bar"/>'
+        interval = (
             f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 5}v10M{high:.1f} {middle - 5}v10" '
             'class="interval"/>'
+        )
+        rows.append(
+            f'<rect x="0" y="{top + 22}" width="{share.value * track:.1f}" height="12" rx="3" class="bar"/>'
+            f"{interval if chart.with_intervals else ''}"
             f'<text x="{track + 12}" y="{top + 33}">{share.value:.0%}'
             f'<tspan class="quiet"> {share.hits} of {share.of}</tspan></text>'
         )

@@ -17,6 +17,12 @@ FILLERS = frozenset(
     re.findall(r"\w+", "a an and are as at be by for from in is it of on or that the to was with")
 )
 """Words of a reference that say nothing by themselves."""
+NUMBERS = {
+    name: str(number)
+    for number, name in enumerate(
+        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+    )
+}
 NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
 SUM = re.compile(rf"{NUMBER}\s*(\+|-|\*|×|x|/|÷|plus|minus|times|divided by)\s*{NUMBER}", re.IGNORECASE)
 OPERATORS = {
@@ -55,7 +61,8 @@ def quality(task: str, response: str, reference: str = "") -> float | None:
 
 
 def _words(text: str) -> Iterator[str]:
-    return (word.lower().replace(",", "") for word in WORD.findall(text))
+    words = (word.lower().replace(",", "") for word in WORD.findall(text))
+    return (NUMBERS.get(word, word) for word in words)
 
 
 def _result(task: str) -> str:
