@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")  # how long an example takes says nothing of the code
 
 _MARKS = ("PLAUDIT_", "OPENAI_", "OLLAMA_")
 _NAMES = ("TRAIN_WITH_MONITOR", "MONITOR_CACHE")

@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,33 @@ def test_a_file_that_took_the_place_of_the_damaged_one_is_left_alone(tmp_path: P
     path.write_text("fresh")
     assert set_aside(path, (found.st_dev, found.st_ino)) is None
     assert path.read_text() == "fresh"
+
+
+@pytest.mark.parametrize("replaced_by", [None, b""])
+def test_a_damaged_file_that_another_process_sets_aside_first_is_no_trouble(
+    tmp_path: Path, replaced_by: bytes | None
+) -> None:
+    path = tmp_path / "verdicts"  # a name that would not do for one of ours
+    path.write_bytes(NOISE)
+
+    class Preempted(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            try:
+                return super().execute(*arguments)
+            except sqlite3.DatabaseError:
+                path.rename(tmp_path / "aside")
+                if replaced_by is not None:
+                    path.write_bytes(replaced_by)
+                raise
+
+    def preempted(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None, factory=Preempted)
+
+    store = Store(path, on_trouble=pytest.fail, connect=preempted)
+    store.put([(digest(1), b"one")])
+    assert store.get([digest(1)]) == {digest(1): b"one"}
+    store.close()
+    assert [file.name for file in tmp_path.glob("*damaged*")] == []
 
 
 def test_damage_in_mid_run_is_survived_by_look_ups_and_writes(tmp_path: Path) -> None:

@@ -148,8 +148,11 @@ def looks_like_ours(path: Path) -> bool:
 
     Call it only once SQLite has given up: closing any handle on a database drops this process's locks on it.
     """
-    with path.open("rb") as file:
-        head = file.read(4096)
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except FileNotFoundError:
+        return True  # another process has just set it aside, as none would that it had not made
     number = head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
     if number == APPLICATION_ID.to_bytes(4, "big") or MARK.encode() in head:
         return True

@@ -231,7 +231,8 @@ class Store:
         was_ours = self._connection is not None
         self.close()
         try:
-            if not was_ours and not looks_like_ours(self.path):
+            is_there = file_id(self.path) == self._file  # another process may have replaced it by now
+            if is_there and not was_ours and not looks_like_ours(self.path):
                 raise CacheError(
                     f"{self.path} is not a plaudit cache ({damage}) and was left alone; name another file"
                 )
