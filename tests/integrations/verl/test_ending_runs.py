@@ -44,13 +44,23 @@ def test_a_misspelt_key_is_named(folder: Path) -> None:
     assert raised.value.setting == "rubrik"
 
 
+def test_a_judge_without_a_server_is_named(folder: Path) -> None:
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager
+
+    with pytest.raises(ConfigError, match=r"reward\.plaudit\.base_url"):
+        RewardLoopManager(configuration(folder, plaudit={"rubric": "Is it right?"}))
+
+
 def test_a_worker_that_cannot_be_built_is_waited_for(folder: Path) -> None:
-    """The driver finds nothing wrong; the worker finds no server to ask."""
+    """The driver finds nothing wrong; the worker is refused its key."""
     from ray.exceptions import RayActorError
     from verl.experimental.reward_loop.reward_loop import RewardLoopManager
 
-    with pytest.raises(RayActorError, match=r"reward\.plaudit\.base_url"):
-        RewardLoopManager(configuration(folder, plaudit={"rubric": "Is it right?"}))
+    with (
+        loopback(INSTANT.replace(faults=(Fault("error", status=401),))) as judge,
+        pytest.raises(RayActorError, match="BatchFailed"),
+    ):
+        RewardLoopManager(configuration(folder, plaudit={"base_url": judge.url, "model": "m"}))
 
 
 def test_a_worker_ends_a_run_of_v1_which_only_drops_rows_that_raise(folder: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from loopback import INSTANT, Loopback, loopback
+from loopback import INSTANT, JUDGE, Loopback, loopback
+from until import until
 from verl_batches import batch, configuration, save_tokenizer
 
+from plaudit import Sample
 from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
@@ -125,3 +128,26 @@ def test_a_single_bad_row_is_scored_like_any_other(judged: Any, tokenizer: Any, 
     outputs = ray.get([worker.compute_score.remote(data) for data in bad])
     assert len({tuple(output["reward_extra_info"]) for output in outputs}) == 1
     assert all(output["reward_extra_info"]["plaudit/judge_valid"] == 1.0 for output in outputs)
+
+
+def test_the_engine_outlives_every_worker(judged: Any) -> None:
+    import ray
+
+    engine = judged.plaudit_engine
+    actor = ray.get_actor(engine.name, namespace="plaudit")
+    process = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
+    for worker in judged.reward_loop_workers:
+        ray.kill(worker)
+    until(lambda: all(_is_dead(worker) for worker in judged.reward_loop_workers), within=30.0)
+    assert engine.score([Sample("Why?", "Because.")], JUDGE)[0].is_valid
+    assert ray.get(actor.__ray_call__.remote(lambda _: os.getpid())) == process
+
+
+def _is_dead(worker: Any) -> bool:
+    import ray
+
+    try:
+        ray.get(worker.__ray_ready__.remote(), timeout=5.0)
+    except ray.exceptions.RayActorError:
+        return True
+    return False

@@ -146,7 +146,7 @@ def _settled(uids: list[str]) -> list[str]:
 def test_every_row_of_every_group_is_rewarded(worker: Any) -> None:
     rewards = trained(worker, 4, step=1)
     assert [len(group) for group in rewards.values()] == [N] * 4
-    assert len({reward for group in rewards.values() for reward in group}) > 4
+    assert len({reward for group in rewards.values() for reward in group}) > 1
 
 
 def test_rows_without_a_verdict_are_left_out_and_their_siblings_keep_what_they_earned(

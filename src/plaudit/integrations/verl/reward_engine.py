@@ -12,9 +12,15 @@ from typing import Any, TypeVar
 
 from plaudit.config import Endpoint, EngineConfig, Price, Secret
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError, spelling
+from plaudit.errors import ConfigError, PlauditError, spelling
 from plaudit.integrations.rendezvous import Rendezvous
-from plaudit.integrations.verl.reward_settings import PLACE, EndpointTable, RewardSettings, as_key
+from plaudit.integrations.verl.reward_settings import (
+    PLACE,
+    EndpointTable,
+    RewardSettings,
+    as_key,
+    settings_from,
+)
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
@@ -74,6 +80,28 @@ def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngin
         PLACE,
     )
     return LocalEngine(Engine.from_config(config))
+
+
+def start_cluster_engine(config: Any, settings: RewardSettings) -> RewardEngine:
+    """Start the engine of all workers from verl's driver, with what the workers' environment says.
+
+    One that a worker started would end with that worker, and with it the minute of its limits.
+    """
+    import ray
+
+    from plaudit.integrations.ray import SharedEngine
+
+    try:
+        found = ray.get(ray.remote(num_cpus=0)(_config_there).remote(config))
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, PlauditError) else error from None
+    return SharedEngine.from_config(found, share=settings.share)
+
+
+def _config_there(config: Any) -> EngineConfig:
+    """The engine's configuration, in a process that has the workers' environment."""
+    settings = settings_from(config)
+    return config_for(settings, resolve(settings))
 
 
 def check_judge_answers(engine: RewardEngine) -> None:

@@ -28,6 +28,7 @@ from plaudit.integrations.verl.reward_engine import (
     judge_for,
     open_reward_engine,
     resolve,
+    start_cluster_engine,
 )
 from plaudit.integrations.verl.reward_settings import (
     RewardSettings,
@@ -110,7 +111,7 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
 
 
 def _check_before_generating(manager: type[Any]) -> None:
-    """Let verl's driver notice a wrong key and a worker that cannot be built before the first generation.
+    """Let verl's driver start the engine, and notice a wrong key or a broken worker before it generates.
 
     verl starts its reward workers without waiting for them, and drops rows whose worker is dead: a misspelt
     key would cost a whole batch of generation before the run ends, if it ends.
@@ -128,6 +129,7 @@ def _check_before_generating(manager: type[Any]) -> None:
 
         settings = settings_from(self.config)
         judge_for(settings, resolve(settings))
+        self.plaudit_engine = start_cluster_engine(self.config, settings)
         start(self)
         ray.get([worker.__ray_ready__.remote() for worker in self.reward_loop_workers])
         if at(at(self.config, "trainer"), "use_v1"):
