@@ -54,9 +54,12 @@ OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDI
 """Variables of ours that are no settings of this table."""
 
 
-def _setting(default: T, text: str, *, metavar: str = "", section: str = "") -> T:
-    """A setting, with the text and the section under which `--help` shows it."""
-    found: T = field(default=default, metadata={"help": text, "metavar": metavar, "section": section})
+def _setting(
+    default: T, text: str, *, metavar: str = "", section: str = "", flags: tuple[str, ...] = ()
+) -> T:
+    """A setting, with the text and the section under which `--help` shows it, and its option if that differs."""
+    facts = {"help": text, "metavar": metavar, "section": section, "flags": flags}
+    found: T = field(default=default, metadata=facts)
     return found
 
 
@@ -196,7 +199,10 @@ class Settings:
         section="Output",
     )
     journal_text: bool = _setting(
-        True, "Whether the journal keeps texts, or numbers and hashes only (default: yes)", section="Output"
+        True,
+        "Whether the journal keeps texts, or numbers and hashes only (default: yes)",
+        section="Output",
+        flags=("--journal-text/--no-text",),
     )
     run: str = _setting(
         "",

@@ -88,7 +88,7 @@ def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
         raise ConfigError(f"{options.source} has no such records; leave out --of-run, --step or --status")
     if not any(index.text(row).response for row in rows[:100]):
         raise JournalError(
-            f"{options.source} was written without texts (journal_text), so there is nothing to judge"
+            f"{options.source} was written without texts (--no-text), so there is nothing to judge"
         )
     return rows
 
