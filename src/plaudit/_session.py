@@ -169,6 +169,8 @@ class _EngineWork:
             open_batches=len(batches),
             waiting=sum(batch.remaining for batch in batches),
             oldest_s=batches[0].age_s if batches else 0.0,
+            spent=self._scorer.spent if self._scorer is not None else 0.0,
+            budget=self._plan.config.budget,
             endpoints={
                 lane.name: EndpointActivity(
                     in_flight=len(lane.flights),

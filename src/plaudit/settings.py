@@ -57,7 +57,7 @@ OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDI
 def _setting(
     default: T, text: str, *, metavar: str = "", section: str = "", flags: tuple[str, ...] = ()
 ) -> T:
-    """A setting, with the text and the section under which `--help` shows it, and its option if that differs."""
+    """A setting, with the text and the section of `--help`, and its option if that has another name."""
     facts = {"help": text, "metavar": metavar, "section": section, "flags": flags}
     found: T = field(default=default, metadata=facts)
     return found

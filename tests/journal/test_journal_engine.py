@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from journals import GOOD, JUDGE, engine, read
 
+from plaudit.config import Endpoint, Price
+from plaudit.engine import Engine
 from plaudit.errors import RateLimited, RequestRefused
 from plaudit.judges.jury import Jury
-from plaudit.types import Message, Reply, Sample
+from plaudit.testing import ScriptedTransport
+from plaudit.types import Message, Reply, Sample, Usage
 
 
 def test_a_verdict_is_kept_with_its_sample_request_and_raw_reply(tmp_path: Path) -> None:
@@ -84,6 +87,26 @@ def test_the_journal_says_what_the_engine_was_doing_and_no_key(tmp_path: Path) -
     assert (last.verdicts, last.waiting, last.open_batches) == (1, 0, 0)
     assert last.endpoints["http://host/v1 m"].rate_limited == 1
     assert b"sk-secret" not in path.read_bytes()
+
+
+def test_the_journal_says_what_is_left_of_the_budget(tmp_path: Path) -> None:
+    from plaudit.journal.index import JournalIndex
+    from plaudit.page.live_numbers import news
+
+    path = tmp_path / "j"
+    transport = ScriptedTransport([Reply(GOOD.text, usage=Usage(900_000, 100_000))])
+    endpoint = Endpoint(
+        "http://host/v1", "m", price=Price(2.0, 2.0), headers={"X-Key": "sk-secret"}, api_key="sk-secret"
+    )
+    with Engine(
+        endpoints=[endpoint], cache=None, transport=lambda _: transport, journal=path, budget=10.0
+    ) as one:
+        one.score([Sample("q", "a")], JUDGE)
+    with JournalIndex(path) as index:
+        found = news(index, now=0.0)
+    assert found["budget"] == {"limit": 10.0, "left": pytest.approx(8.0)}
+    assert "sk-secret" not in str(found["sessions"])
+    assert found["sessions"][0]["settings"]["endpoints"][0]["headers"] == ["X-Key"]
 
 
 def test_without_text_not_a_word_is_kept(tmp_path: Path) -> None:

@@ -47,6 +47,15 @@ def answers(path: Path, *routes: str, **head: str) -> list[tuple[int, Any]]:
     return asyncio.run(ask())
 
 
+def test_canaries_count_apart_and_can_be_listed(tmp_path: Path) -> None:
+    canaries = [judged(n, score=s, extra={"canary": 5.0, "attack": "none"}) for n, s in ((1, 9.0), (2, 0.0))]
+    write(tmp_path / "j", [judged(0, score=10.0), *canaries])
+    (_, found), (_, listed) = answers(tmp_path / "j", "/page/api/overview", "/page/api/records?status=canary")
+    assert (found["records"], found["score"]["mean"]) == (1, 1.0)
+    assert found["canaries"] == found["judges"][0]["canaries"] == {"seen": 2, "passed": 1}
+    assert {row["response"] for row in listed["rows"]} == {"answer 1", "answer 2"}
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     path = tmp_path / "j"

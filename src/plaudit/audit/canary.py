@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Protocol
 
 from plaudit.audit.attack_probe import attacked, checked_pass_mark, needs_reference, scale_of
 from plaudit.audit.attack_strings import FAMILIES, WrongAnswer
 from plaudit.errors import ConfigError
+from plaudit.journal.base import CANARY_KEY
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample, Verdict
 
@@ -128,7 +129,9 @@ class Canaries:
         responses = (question.right, wrong) if in_groups else (wrong,)
         reference = question.right if self._with_reference else None
         group = f"canary-{digest.hex()[:16]}" if in_groups else None
-        return family, [Sample(question.prompt, response, reference, group) for response in responses]
+        extra = {CANARY_KEY: self.pass_mark, "attack": family}
+        samples = [Sample(question.prompt, response, reference, group) for response in responses]
+        return family, [*samples[:-1], replace(samples[-1], extra=extra)]
 
     def _look(self, family: str, sample: Sample, verdict: Verdict) -> None:
         if verdict.score is None:

@@ -30,6 +30,10 @@ class Activity(msgspec.Struct):
     oldest_s: float = 0.0
     """How long the oldest batch has been waiting."""
     verdicts: int = 0
+    spent: float = 0.0
+    """US dollars."""
+    budget: float | None = None
+    """What may be spent; None: no limit."""
     endpoints: dict[str, EndpointActivity] = {}
 
 

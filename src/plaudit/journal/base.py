@@ -15,6 +15,9 @@ STEP_KEY = "training_step"
 GOLD_KEY = "gold"
 """Where a sample's `extra` says what it truly deserves, from 0 to 1, if that is known."""
 
+CANARY_KEY = "canary"
+"""Where a sample's `extra` says that it is a wrong answer to test the judge: the score that lets it pass."""
+
 
 class Exchange(msgspec.Struct, array_like=True, gc=False):
     """One request that was answered, or failed for good."""

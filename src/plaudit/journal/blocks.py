@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from plaudit.errors import JournalError
-from plaudit.journal.base import GOLD_KEY, STEP_KEY, Exchange, Judged
+from plaudit.journal.base import CANARY_KEY, GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
 from plaudit.types import (
     ChatRequest,
@@ -67,6 +67,7 @@ FACTS: dict[str, str] = {
     "step": "i",
     "unit": "f",
     "gold": "f",
+    "canary": "d",
     "latency_s": "f",
     "queued_s": "f",
     "cost": "f",
@@ -78,8 +79,8 @@ FACTS: dict[str, str] = {
     "late": "B",
     **dict.fromkeys(WORDS, "H"),
 }
-"""One verdict in numbers, in the codes of `struct`. NaN is no score, no cost; step -1 is no step; panel 0 is
-no panel's question."""
+"""One verdict in numbers, in the codes of `struct`. NaN is no score, no cost, no canary; step -1 is no step;
+panel 0 is no panel's question."""
 ROW = struct.Struct("<" + "".join(FACTS.values()))
 _RANGES = {
     "Q": (0, (1 << 64) - 1),
@@ -223,9 +224,10 @@ class VerdictBlock:
         verdict, sample, exchanges, names = one.verdict, one.sample, one.exchanges, self._names
         response = sample.text
         usage, last = verdict.usage, exchanges[-1] if exchanges else None
-        step, gold = -1, math.nan
-        if sample.extra:
-            step, gold = _step(sample.extra.get(STEP_KEY)), _number(sample.extra.get(GOLD_KEY))
+        step, gold, canary, extra = -1, math.nan, math.nan, sample.extra
+        if extra:
+            step, gold = _step(extra.get(STEP_KEY)), _number(extra.get(GOLD_KEY))
+            canary = _number(extra.get(CANARY_KEY))
         task = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
         prompt = int.from_bytes(task, "little")
         score = math.nan if verdict.score is None else verdict.score
@@ -244,6 +246,7 @@ class VerdictBlock:
             step,
             unit,
             gold,
+            canary,
             verdict.latency_s,
             one.queued_s,
             math.nan if usage.cost is None else usage.cost,

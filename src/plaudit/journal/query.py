@@ -29,7 +29,7 @@ class Query:
     judge: str = ""
     """Its name in the journal, or the beginning of it."""
     status: str = ""
-    """A status, or `missing` for everything without a score."""
+    """A status; `missing` for everything without a score, `canary` for wrong answers that test the judge."""
     cause: str = ""
     source: str = ""
     steps: str = ""
@@ -78,6 +78,8 @@ class Query:
                 mask &= facts[name] == index.number_of(word)
         if self.status == "missing":
             mask &= np.isnan(facts["score"])
+        elif self.status == "canary":
+            mask &= ~np.isnan(facts["canary"])
         elif self.status:
             mask &= facts["status"] == index.number_of(self.status)
         if self.judge:
@@ -150,6 +152,7 @@ _USED = [
     "step",
     "unit",
     "gold",
+    "canary",
     "score",
     "group",
     "response_chars",
@@ -169,8 +172,11 @@ _OF_A_STEP = ("unit", "gold", "score", "group", "step", "response_chars")
 
 
 def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
-    """What these records say together, as plain data."""
-    facts = _Columns({name: index.facts[name][rows] for name in _USED})
+    """What these records say together, as plain data. Canaries count apart: the policy wrote none."""
+    everything = _Columns({name: index.facts[name][rows] for name in _USED})
+    is_canary = ~np.isnan(everything["canary"])
+    canaries = everything.take(is_canary, ("score", "canary", "judge"))
+    facts = everything.take(~is_canary) if canaries.size else everything
     return {
         "records": int(facts.size),
         "score": _spread(facts["unit"]),
@@ -178,9 +184,10 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
         "by_status": _counts(index, facts["status"]),
         "by_source": _counts(index, facts["source"]),
         "by_run": _counts(index, facts["run"]),
-        "missing": _missing(index, rows),
-        "judges": _judges(index, facts),
-        "money": _money(index, facts),
+        "missing": _missing(index, rows[~is_canary]),
+        "judges": _judges(index, facts, canaries),
+        "canaries": _passed(canaries),
+        "money": _money(index, everything),
         "latency_s": _percentiles(facts["latency_s"][facts["sends"] > 0]),
         "queued_s": _percentiles(facts["queued_s"][facts["sends"] > 0]),
         "length": _length(facts),
@@ -287,7 +294,13 @@ def _missing(index: JournalIndex, rows: Array) -> list[dict[str, Any]]:
     return found
 
 
-def _judges(index: JournalIndex, facts: _Columns) -> list[dict[str, Any]]:
+def _passed(canaries: _Columns) -> dict[str, int]:
+    """Wrong answers that were given a score, and those of them that passed."""
+    scores = canaries["score"]
+    return {"seen": int((~np.isnan(scores)).sum()), "passed": int((scores >= canaries["canary"]).sum())}
+
+
+def _judges(index: JournalIndex, facts: _Columns, canaries: _Columns) -> list[dict[str, Any]]:
     found = []
     for name, count in _counts(index, facts["judge"]).items():
         own = facts.take(facts["judge"] == index.number_of(name), _OF_A_JUDGE)
@@ -303,6 +316,7 @@ def _judges(index: JournalIndex, facts: _Columns) -> list[dict[str, Any]]:
                 "by_status": _counts(index, own["status"]),
                 "flat": flat,
                 "groups": groups,
+                "canaries": _passed(canaries.take(canaries["judge"] == index.number_of(name))),
                 "gold_gap": float((gold["unit"] - gold["gold"]).mean()) if gold.size else None,
             }
         )

@@ -189,8 +189,13 @@ def settings_shown(config: EngineConfig) -> dict[str, Any]:
     """An engine's settings for people: every key as `***`."""
     shown: dict[str, Any] = {
         name: getattr(config, name)
-        for name in ("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "cache", "client")
+        for name in (
+            *("max_concurrent", "rpm", "tpm", "budget", "timeout", "hedge", "cache", "client"),
+            *("journal", "journal_max_mb", "journal_text"),
+            *("max_tokens", "temperature", "top_p", "seed", "reasoning_effort"),
+        )
     }
+    shown["extra"] = sorted(config.extra or {})  # a value may be a secret
     shown["observers"] = list(config.observers)
     shown["endpoints"] = [
         {
@@ -200,6 +205,7 @@ def settings_shown(config: EngineConfig) -> dict[str, Any]:
             "max_concurrent": endpoint.max_concurrent,
             "rpm": endpoint.rpm,
             "tpm": endpoint.tpm,
+            "headers": sorted(endpoint.headers or {}),
             "price": [endpoint.price.prompt, endpoint.price.completion] if endpoint.price else None,
         }
         for endpoint in config.endpoints

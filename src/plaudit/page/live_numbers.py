@@ -27,11 +27,20 @@ def news(index: JournalIndex, *, now: float) -> dict[str, Any]:
         "damage": index.damage,
         "live": {"is_live": is_live, **_waiting(moments, list(last.values()) if is_live else [])},
         "endpoints": _endpoints(moments),
+        "budget": _budget(index.activity),
         "sessions": [
             {"run": one.run, "started": one.started, "settings": one.settings}
             for one in sorted(index.sessions.values(), key=lambda one: one.started)
         ][-20:],
     }
+
+
+def _budget(moments: Sequence[Activity]) -> dict[str, float] | None:
+    """What the last engine with a budget may spend, and what is left of it."""
+    last = next((moment for moment in reversed(moments) if moment.budget is not None), None)
+    if last is None or last.budget is None:
+        return None
+    return {"limit": last.budget, "left": max(last.budget - last.spent, 0.0)}
 
 
 def _waiting(moments: Sequence[Activity], last: Sequence[Activity]) -> dict[str, Any]:

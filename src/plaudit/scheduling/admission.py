@@ -42,6 +42,11 @@ class Admission:
         """Calls at once that file descriptors were left for, and until when that is believed."""
 
     @property
+    def spent(self) -> float:
+        """US dollars, of calls that have a price."""
+        return self._spending.spent
+
+    @property
     def room(self) -> float:
         """Calls that may be sent beside those under way."""
         return self._ceiling - self.in_flight

@@ -105,6 +105,11 @@ class Dispatcher:
         return len(self.queue) + len(self._retry_queue)
 
     @property
+    def spent(self) -> float:
+        """US dollars, of calls that have a price."""
+        return self._admission.spent
+
+    @property
     def _are_all_lost(self) -> bool:
         return all(lane.is_lost for lane in self.lanes)
 

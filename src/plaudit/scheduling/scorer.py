@@ -106,6 +106,11 @@ class Scorer:
         if abort:
             self._dispatcher.abort_unwanted()
 
+    @property
+    def spent(self) -> float:
+        """US dollars, of calls that have a price."""
+        return self._dispatcher.spent
+
     async def close(self) -> None:
         """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""
         for task in list(self._feeds):

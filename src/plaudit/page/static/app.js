@@ -93,8 +93,11 @@ function drawOverview(found) {
 
   const sound = panel("sound", "Is the judge sound?",
     hasGold ? h("p", {}, "Gold gap: mean score less what the samples truly deserve. A gap that grows is a judge being gamed.") : null,
-    table(["judge", "verdicts", "mean", "gold gap", "unreadable", "declined", "flagged"], found.judges.map((one) => [
+    found.canaries.seen ? h("p", {}, "Canaries are wrong answers among the samples. ",
+      h("a", { href: "#browser", onclick: () => { $("status").value = "canary"; reload(); } }, "List them")) : null,
+    table(["judge", "verdicts", "mean", "gold gap", "canaries passed", "unreadable", "declined", "flagged"], found.judges.map((one) => [
       shown(one.judge), one.records, fixed(one.mean), one.gold_gap == null ? "–" : h("span", { class: Math.abs(one.gold_gap) > 0.2 ? "warn" : null }, one.gold_gap.toFixed(2)),
+      one.canaries.seen ? h("span", { class: one.canaries.passed ? "warn" : null }, `${one.canaries.passed} of ${one.canaries.seen}`) : "–",
       percent(one.by_status.unreadable ?? 0, one.records), percent(one.by_status.refused ?? 0, one.records), percent(one.by_status.flagged ?? 0, one.records)])),
     found.judges.length ? bars({ counts: found.judges[0].histogram, width: WIDE, height: 100, label: `Scores of ${shown(found.judges[0].judge)}` }) : null);
   sound.classList.add("wide");
@@ -104,8 +107,9 @@ function drawOverview(found) {
     found.missing.length ? table(["cause", "count", "for example"], found.missing.map((one) => [
       one.cause || "unknown", one.count, h("a", { href: `#${one.id}` }, shown(one.error).slice(0, 160) || one.id)])) : h("p", { class: "quiet" }, "nothing"));
 
+  const budget = news?.budget;
   panel("money", "What does it cost?",
-    figures([dollars(money.spent), "spent"], [dollars(money.saved), "saved by cache and sharing"], [short(money.calls), "answered by calls"], [short(money.without_call), "without a call"]),
+    figures([dollars(money.spent), "spent"], ...(budget ? [[dollars(budget.left), `left of ${dollars(budget.limit)}`, budget.left < 0.1 * budget.limit]] : []), [dollars(money.saved), "saved by cache and sharing"], [short(money.calls), "answered by calls"], [short(money.without_call), "without a call"]),
     figures([short(money.prompt_tokens), "prompt tokens"], [short(money.completion_tokens), "completion tokens"]));
 
   const { latency_s: latency, queued_s: queued } = found;
@@ -114,7 +118,7 @@ function drawOverview(found) {
       ["at the endpoint", ...["p50", "p95", "p99"].map((name) => seconds(latency[name]))]]));
 
   choices("run", Object.keys(found.choices.runs)); choices("judge", found.choices.judges);
-  choices("status", ["missing", ...Object.keys(found.by_status)]);
+  choices("status", ["missing", ...(found.canaries.seen ? ["canary"] : []), ...Object.keys(found.by_status)]);
 }
 
 function choices(id, words) {
