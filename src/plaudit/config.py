@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
 import re
@@ -166,8 +167,9 @@ def _check_extra(extra: Mapping[str, Any]) -> None:
             hint = "has an option of its own" if name in Sampling.__slots__ else "is for the engine to fill"
             raise ConfigError(f"has a field {name!r}, which {hint}; leave it out", setting="extra")
     try:
+        json.dumps(dict(extra), allow_nan=False)
         msgspec.json.encode(extra)
-    except (TypeError, UnicodeEncodeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"has no JSON form ({error})", setting="extra") from None
 
 

@@ -48,9 +48,16 @@ Spell = Callable[[str, object], str]
 """How a front end writes a setting and its value: empty and NO_VALUE for an error about no setting."""
 
 
+MAX_VALUE = 300
+"""Characters of a value in a message."""
+
+
 def as_argument(setting: str, value: object) -> str:
-    """A setting as Python writes it: `rpm=0`."""
-    return setting if value is NO_VALUE else f"{setting}={value!r}"
+    """A setting as Python writes it: `rpm=0`; of a long value, its beginning."""
+    if value is NO_VALUE:
+        return setting
+    text = repr(value)
+    return f"{setting}={text if len(text) <= MAX_VALUE else f'{text[: MAX_VALUE // 2]}...'}"
 
 
 class PlauditError(Exception):

@@ -27,8 +27,12 @@ RESPONSES = ("response", "completion", "answer", "output", "generation", "soluti
 REFERENCES = ("reference", "ground_truth", "reference_answer", "expected", "target", "answer", "solution")
 CONVERSATIONS = ("messages", "conversations", "conversation")
 """Names that columns have in common data sets; the first that is there is taken."""
-ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system"}
-"""Speakers in data sets whose turns are `{"from": ..., "value": ...}`."""
+_ROLES = {
+    **dict.fromkeys(("gpt", "model", "ai", "bot", "chatbot"), "assistant"),
+    **dict.fromkeys(("function", "ipython", "observation"), "tool"),
+    "human": "user",
+}
+"""What data sets and models call a speaker, in our words."""
 
 Prompt = str | tuple[Message, ...]
 Rows = Sample | Mapping[str, Any] | Iterable[Sample | Mapping[str, Any]]
@@ -269,6 +273,12 @@ def read_reference(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def role_of(name: str) -> str:
+    """Who speaks: `assistant`, `user`, `tool`, `system`, whatever a data set calls them; or another name."""
+    folded = name.strip().casefold()
+    return _ROLES.get(folded, folded)
+
+
 def text_of(content: Any) -> str:
     """The text of a turn's content; of content parts, their texts, with a mark like [image] for the others.
 
@@ -309,7 +319,7 @@ def kind_of(value: Any) -> str:
 
 def _message(name: str, number: int, turn: Any) -> Message:
     if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
-        turn = {"role": ROLES.get(turn["from"], turn["from"]), "content": turn["value"]}
+        turn = {"role": turn["from"], "content": turn["value"]}
     if isinstance(turn, str):
         raise ConfigError(f"{name!r} is a list of texts; give each a row of its own")
     role = _field(turn, "role")
@@ -319,7 +329,7 @@ def _message(name: str, number: int, turn: Any) -> Message:
         content = text_of(_field(turn, "content"))
     except ConfigError as error:
         raise ConfigError(f"message {number} of {name!r} has {error}") from None
-    message: Message = {"role": str(role), "content": content}
+    message: Message = {"role": role_of(role), "content": content}
     calls = plain(_field(turn, "tool_calls"))
     if calls is not None and len(calls) > 0:
         message["tool_calls"] = [_call(name, number, call) for call in calls]
@@ -335,6 +345,7 @@ def _message(name: str, number: int, turn: Any) -> Message:
     return message
 
 
+_TEXTS = ("text", "input_text", "output_text")
 _PICTURES = ("image_url", "image", "input_image")
 """Types of content parts that hold a picture."""
 _FILES = ("file", "input_file")
@@ -346,7 +357,7 @@ REFERENCE_IMAGES = "reference_images"
 def is_parts(value: Any) -> bool:
     """Whether a value is content parts, or one, as chat endpoints take them."""
     parts = [value] if isinstance(value, Mapping) else value
-    known = ("text", "input_text", *_PICTURES, *_FILES)
+    known = (*_TEXTS, *_PICTURES, *_FILES)
     is_list = isinstance(parts, list | tuple) and bool(parts)
     return is_list and all(isinstance(part, Mapping) and part.get("type") in known for part in parts)
 
@@ -361,7 +372,8 @@ def images_of(turns: Any) -> tuple[str, ...]:
         return ()
     found: list[str] = []
     for turn in turns:
-        found += map(_picture, _field(turn, "images") or ())
+        images = _field(turn, "images") or ()
+        found += map(_picture, images if isinstance(images, list | tuple) else [images])
         content = _field(turn, "content")
         parts = content if isinstance(content, list | tuple) else ()
         for part in parts:
@@ -375,7 +387,7 @@ def images_of(turns: Any) -> tuple[str, ...]:
 
 def reference_images(sample: Sample) -> tuple[str, ...]:
     """The pictures of a sample's reference, which stand in a column of their own."""
-    return images_of([{"images": sample.extra.get(REFERENCE_IMAGES) or ()}])
+    return images_of([{"images": (sample.extra or {}).get(REFERENCE_IMAGES)}])
 
 
 def _file(part: Any) -> tuple[str, str]:
@@ -456,7 +468,9 @@ def _part(part: Any) -> str:
         raise ConfigError(f"{kind_of(part)} among its content parts")
     if kind in _FILES:
         return _file(part)[0]
-    return "" if kind == "text" else "[image]" if kind in _PICTURES else f"[{kind}]"
+    if kind in _TEXTS and text is not None:
+        raise ConfigError(f"{kind_of(text)} in place of a text among its content parts")
+    return "" if kind in _TEXTS else "[image]" if kind in _PICTURES else f"[{kind}]"
 
 
 def _field(thing: Any, name: str) -> Any:

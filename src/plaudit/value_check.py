@@ -30,6 +30,7 @@ _BOUNDS: dict[str, Bounds] = {
     "journal_max_mb": (ABOVE_0, MOST, "leaves the journal no room; give megabytes, above 0"),
     "max_tokens": (1, MOST, "leaves no room for a reply; use 1 or more"),
     "temperature": (0, MOST, "is no temperature; use 0 or more"),
+    "seed": (-(2**63), 2**63 - 1, "is no seed; use a whole number of 64 bits"),
     "top_p": (0, 1, "is no share; use a number from 0 to 1"),
 }
 

@@ -16,6 +16,8 @@ BEST = "all of it, without a fault"
 
 def checked_anchors(anchors: Mapping[float, str], scale: Scale) -> dict[float, str]:
     """The anchors, if each is a score of the scale and says something."""
+    if not isinstance(anchors, Mapping):
+        raise ConfigError('should be like {0: "wrong", 10: "right"}', setting="anchors", value=anchors)
     for score, text in anchors.items():
         if isinstance(score, bool) or not isinstance(score, (int, float)) or score not in scale:
             raise ConfigError(

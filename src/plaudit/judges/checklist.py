@@ -24,7 +24,13 @@ from plaudit.judges.criteria import (
     summed,
 )
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, nothing_to_judge, object_schema
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    nothing_to_judge,
+    object_schema,
+)
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
 from plaudit.value_check import check_fields
@@ -42,7 +48,7 @@ class _Criteria:
     """What both checklists have: criteria, the same for every sample or each row's own, and their sum."""
 
     criteria: Sequence[Criterion] | None = None
-    """The same for every sample; None: each row brings its own, in the shapes that `criteria.py` lists."""
+    """The same for every sample, as `Criterion` or in a shape that rows have; None: each row has its own."""
     column: str | None = field(default=None, kw_only=True)
     """Where a row has its criteria: a name in `Sample.extra`, or `reference` for the sample's reference,
     which is not shown to the judge then. By default `rubric`, or else `rubrics`."""
@@ -102,7 +108,11 @@ class _Criteria:
                 setting="column",
                 value=self.column,
             )
-        return checked_criteria(self.criteria, total=self.total)
+        if isinstance(self.criteria, list | tuple) and all(
+            isinstance(one, Criterion) for one in self.criteria
+        ):
+            return checked_criteria(self.criteria, total=self.total)
+        return read_criteria(self.criteria, levels=self.levels, total=self.total, setting="criteria")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,8 @@ class Checklist(_Criteria, Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The sum of what is met. Raises UnreadableVerdict unless every criterion has its one answer."""
         criteria = self.criteria_of(sample)
-        found = parse.single_object(reply, key=criteria[0].name, judged=sample.text)
+        key = next((point.name for point in criteria if point.name != "score"), criteria[0].name)
+        found = parse.single_object(reply, key=key, judged=sample.text)
         known = {key for point in criteria for key in (point.name, reason_key(point))}
         if unknown := found.keys() - known:
             raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is no criterion")
@@ -180,7 +191,7 @@ class SplitChecklist(_Criteria, Panel):
 
     def __post_init__(self) -> None:
         criteria = self._checked()
-        if isinstance(self.per_call, bool) or not isinstance(self.per_call, int) or self.per_call < 1:
+        if self.per_call < 1:
             raise ConfigError("asks about nothing; use 1 or more", setting="per_call", value=self.per_call)
         call = Checklist(
             show_thinking=self.show_thinking,

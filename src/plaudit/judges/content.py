@@ -8,6 +8,7 @@ from typing import Literal
 from plaudit.judges.clean import without_tokens
 from plaudit.judges.transcript import (
     Transcript,
+    assistant_turns,
     check_turns,
     last_answer,
     only_answer,
@@ -56,7 +57,7 @@ def hides_reasoning(sample: Sample, answer: str) -> bool:
     """Whether the response has reasoning that the answer, as `answer_of` gave it, does not show."""
     if isinstance(sample.response, str):
         return answer != sample.response
-    texts = [text_of(turn.get("content")) for turn in sample.response if turn["role"] == "assistant"]
+    texts = [text_of(turn.get("content")) for _, turn in assistant_turns(sample.response)]
     return any(without_reasoning(text) != text and text not in answer for text in texts)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.judges.prompt import checked_text
+from plaudit.rows import plain
 
 Total = Literal["share", "points"]
 """How verdicts on criteria become one score; see `summed`."""
@@ -91,7 +92,7 @@ def checked_criteria(criteria: object, *, total: Total, setting: str = "criteria
             raise ConfigError(
                 "is no Criterion(name, text, weight)", setting=f"{setting}[{place}]", value=point
             )
-        for key in (point.name, reason_key(point)):
+        for key in (point.name.casefold(), reason_key(point).casefold()):
             if key in keys:
                 raise ConfigError(
                     f"has the name {point.name!r}, and {key!r} is taken by {setting}[{keys[key]}]; rename it",
@@ -147,12 +148,31 @@ def read_criteria(rubric: object, *, levels: int, total: Total, setting: str) ->
     if isinstance(rubric, tuple) and rubric and isinstance(rubric[0], Criterion):
         return rubric
     try:
-        text = rubric.encode() if isinstance(rubric, str) else msgspec.json.encode(rubric)
+        text = rubric.encode() if isinstance(rubric, str) else msgspec.json.encode(rubric, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
             f"is no plain data; give a list of criteria {_SHAPE}", setting=setting, value=type(rubric)
         ) from None
+    if b"null" in text and _holds_no_number(plain(rubric)):
+        raise ConfigError("holds NaN or infinity, which is no weight; give each a number", setting=setting)
     return _read(text, levels, total, setting)
+
+
+def _plain(value: object) -> object:
+    """For rubrics from Parquet, whose lists are arrays; and for criteria among other shapes."""
+    if isinstance(value, Criterion):
+        return asdict(value)
+    if (found := plain(value)) is value:
+        raise TypeError(f"no plain data: {type(value).__name__}")
+    return found
+
+
+def _holds_no_number(value: object) -> bool:
+    """Whether a NaN or an infinity stands in there; JSON would write null for it."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return any(map(_holds_no_number, inner))
 
 
 @lru_cache(maxsize=1024)  # the responses of a group have one rubric, which is read for each of them
@@ -242,9 +262,9 @@ def _with_names(points: Sequence[Criterion]) -> list[Criterion]:
     named = []
     for number, point in enumerate(points, start=1):
         name = f"c{number}" if point.name == _NAMELESS else point.name
-        while name in taken:
+        while name.casefold() in taken:  # judges are read without regard to capitals
             name = f"{name[:32]}_{number}"
-        taken.add(name)
+        taken.add(name.casefold())
         named.append(replace(point, name=name))
     return named
 

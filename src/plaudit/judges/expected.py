@@ -18,7 +18,13 @@ from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge
 from plaudit.judges.content import View, check_turns_of
 from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import AS_IT_IS, Prompt, build_prompt, checked_text, nothing_to_judge
+from plaudit.judges.prompt import (
+    AS_IT_IS,
+    Prompt,
+    build_prompt,
+    checked_text,
+    nothing_to_judge,
+)
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
 from plaudit.value_check import check_fields

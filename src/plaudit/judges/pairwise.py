@@ -81,7 +81,7 @@ class Pairwise(Panel):
                 raise ConfigError(
                     'is for against="group"; a reference is the only opponent', setting="opponents"
                 )
-            if self.opponents < 2 or self.opponents % 2:
+            if not isinstance(self.opponents, int) or self.opponents < 2 or self.opponents % 2:
                 raise ConfigError(
                     "makes no ring; use 2, 4 or another even number, or leave it out to compare all with all",
                     setting="opponents",

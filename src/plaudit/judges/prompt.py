@@ -87,7 +87,7 @@ class Prompt:
             images: The pictures of the answers; those of the task and the reference come first.
         """
         contents: dict[str, Content] = {"task": sample.prompt}
-        if sample.reference is not None:
+        if sample.reference is not None and sample.reference != "":
             contents["reference"] = sample.reference
             images = (*_reference_images(sample), *images)
         if sample.tools:

@@ -20,7 +20,7 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.judges.clean import CUT, TURN
 from plaudit.reasoning import without_reasoning
-from plaudit.rows import text_of
+from plaudit.rows import role_of, text_of
 
 _ROLE = re.compile(r"[a-z]{1,16}")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -78,8 +78,8 @@ def check_turns(label: str, messages: object, *, before: object = ()) -> None:
 
 def last_answer(messages: object) -> str:
     """What the assistant says in its last turn."""
-    spoken = [one for one in _checked("response", messages) if one.get("role") == "assistant"]
-    return _content("response", len(spoken), spoken[-1]) if spoken else ""
+    spoken = assistant_turns(messages)
+    return _content("response", *spoken[-1]) if spoken else ""
 
 
 def only_answer(messages: object) -> str | None:
@@ -94,9 +94,8 @@ def only_answer(messages: object) -> str | None:
 def says_something(messages: object, has_content: Callable[[str], bool]) -> bool:
     """Whether the assistant says or calls anything."""
     return any(
-        message.get("role") == "assistant"
-        and (message.get("tool_calls") or has_content(_content("response", number, message)))
-        for number, message in enumerate(_checked("response", messages), start=1)
+        turn.get("tool_calls") or has_content(_content("response", number, turn))
+        for number, turn in assistant_turns(messages)
     )
 
 
@@ -171,8 +170,7 @@ class _Calls:
                 self._numbers[str(call["id"])] = number
             self._open[number] = None
             arguments = found.get("arguments", "")
-            is_text = isinstance(arguments, str)
-            text = arguments if is_text else json.dumps(arguments, ensure_ascii=False, default=str)
+            text = arguments if isinstance(arguments, str) else _json(self._label, arguments)
             yield f"{self._names[-1]}, call {number}", without_marks(text)
 
     def answered_by(self, number: int, message: Mapping[str, Any]) -> str:
@@ -217,15 +215,49 @@ def _content(label: str, number: int, message: Mapping[str, Any]) -> str:
 
 
 def _checked(label: str, messages: object) -> list[Mapping[str, Any]]:
+    """The turns of a conversation, their speakers in our words."""
     if not isinstance(messages, list | tuple):
         raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
+    turns = []
     for message in messages:
-        is_turn = isinstance(message, Mapping) and "role" in message
-        if not is_turn or not ("content" in message or message.get("tool_calls")):
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if not isinstance(role, str) or not ("content" in message or message.get("tool_calls")):
             raise ConfigError("has a message without `role` and `content`", setting=label)
-    return list(messages)
+        known = role_of(role)
+        turns.append(message if known == role else {**message, "role": known})
+    return turns
+
+
+def assistant_turns(messages: object) -> list[tuple[int, Mapping[str, Any]]]:
+    """What the assistant says or calls in a response, turn by turn, with their numbers.
+
+    Raises:
+        ConfigError: It has no turn of the assistant, but one of a speaker of another name, who may be it.
+    """
+    turns = _checked("response", messages)
+    spoken = [(number, turn) for number, turn in enumerate(turns, start=1) if turn["role"] == "assistant"]
+    others = {turn["role"] for turn in turns} - {"user", "system", "developer", "tool"}
+    if others and not spoken:
+        raise ConfigError(
+            f"has no turn of the assistant, and turns of {min(others)[:40]!r}; "
+            'write {"role": "assistant", ...} for what is to be judged',
+            setting="response",
+        )
+    return spoken
 
 
 def tool_list(tools: Iterable[Mapping[str, Any]]) -> str:
-    """The tools that an assistant had, one a line."""
-    return "\n".join(json.dumps(tool, ensure_ascii=False, default=str) for tool in tools)
+    """The tools that an assistant had, one a line. Raises ConfigError where they are none."""
+    if isinstance(tools, str) or not all(isinstance(tool, Mapping) for tool in tools):
+        raise ConfigError(
+            'are no list of tools; write each like {"type": "function", "function": {"name": "search"}}',
+            setting="tools",
+        )
+    return "\n".join(_json("tools", tool) for tool in tools)
+
+
+def _json(label: str, value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        raise ConfigError("holds data that contains itself, or has no JSON form", setting=label) from None
