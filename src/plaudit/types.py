@@ -300,6 +300,13 @@ class Verdict:
             object.__setattr__(self, "failure", _FAILURE_OF.get(self.status))
 
     @classmethod
+    def of(
+        cls, reply: Reply, score: float | None, reason: str = "", parts: Mapping[str, float] | None = None
+    ) -> Verdict:
+        """What a judge reads in a reply."""
+        return cls(score, Status.OK, reason, model=reply.model, usage=reply.usage, parts=parts or {})
+
+    @classmethod
     def failed(
         cls, failure: Failure | Cause, error: str, *, source: Source = Source.CALL, usage: Usage | None = None
     ) -> Verdict:

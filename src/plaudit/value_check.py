@@ -32,6 +32,11 @@ _BOUNDS: dict[str, Bounds] = {
     "temperature": (0, MOST, "is no temperature; use 0 or more"),
     "seed": (-(2**63), 2**63 - 1, "is no seed; use a whole number of 64 bits"),
     "top_p": (0, 1, "is no share; use a number from 0 to 1"),
+    **dict.fromkeys(
+        ("max_chars", "max_chars_per_call", "per_call"), (1, MOST, "leaves nothing to judge; use 1 or more")
+    ),
+    **dict.fromkeys(("min_mass", "threshold"), (ABOVE_0, 1, "is no probability above 0 and up to 1")),
+    "floor": (-MOST, -ABOVE_0, "is no log-probability; use a number below 0"),
 }
 
 

@@ -9,11 +9,9 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View, check_turns_of
 from plaudit.judges.criteria import (
     Criterion,
     Total,
@@ -23,14 +21,7 @@ from plaudit.judges.criteria import (
     reason_key,
     summed,
 )
-from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import (
-    AS_IT_IS,
-    Prompt,
-    build_prompt,
-    nothing_to_judge,
-    object_schema,
-)
+from plaudit.judges.prompt import Prompt, PromptOptions, build_prompt, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
 from plaudit.value_check import check_fields
@@ -44,7 +35,7 @@ _TOKENS_EACH = 160
 
 
 @dataclass(frozen=True, slots=True)
-class _Criteria:
+class _Criteria(PromptOptions):
     """What both checklists have: criteria, the same for every sample or each row's own, and their sum."""
 
     criteria: Sequence[Criterion] | None = None
@@ -59,16 +50,8 @@ class _Criteria:
     """Whether a sum of points below 0 counts as 0. Rewards need it: they have a lower end."""
     levels: int = field(default=1, kw_only=True)
     """For criteria from rows: 1 for met or not, 2 for 0, 1 or 2, and so on."""
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the response's `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int | None = field(default=None, kw_only=True)
     """Tokens the reply may have; by default 160 for each criterion, and no fewer than 2,048."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -78,7 +61,7 @@ class _Criteria:
     def check(self, sample: Sample) -> None:
         """Raises ConfigError where the row's own criteria are missing, or it is nothing that can be shown."""
         self.criteria_of(sample)
-        check_turns_of(sample, self.view)
+        PromptOptions.check(self, sample)
 
     def criteria_of(self, sample: Sample) -> tuple[Criterion, ...]:
         """The criteria that this sample is judged by."""
@@ -93,8 +76,6 @@ class _Criteria:
     def _checked(self) -> tuple[Criterion, ...] | None:
         """The criteria, unless the rows bring them. Raises ConfigError where the options cannot be."""
         check_fields(self)
-        if self.total not in ("share", "points"):
-            raise ConfigError('should be "share" or "points"', setting="total", value=self.total)
         if self.clip and self.total != "points":
             raise ConfigError(
                 'is for total="points"; a share is never below 0', setting="clip", value=self.clip
@@ -166,14 +147,7 @@ class Checklist(_Criteria, Judge):
             f"{point.name} {_word(parts[point.name])}: {parse.words(found, reason_key(point))}"
             for point in criteria
         ]
-        return Verdict(
-            score=self._score(criteria, parts),
-            status=Status.OK,
-            reason="; ".join(reasons),
-            model=reply.model,
-            usage=reply.usage,
-            parts=parts,
-        )
+        return Verdict.of(reply, self._score(criteria, parts), "; ".join(reasons), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +165,6 @@ class SplitChecklist(_Criteria, Panel):
 
     def __post_init__(self) -> None:
         criteria = self._checked()
-        if self.per_call < 1:
-            raise ConfigError("asks about nothing; use 1 or more", setting="per_call", value=self.per_call)
         call = Checklist(
             show_thinking=self.show_thinking,
             max_chars=self.max_chars,

@@ -11,22 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
 from plaudit.judges.anchors import anchor_lines, checked_anchors
-from plaudit.judges.base import Judge
-from plaudit.judges.content import View, check_turns_of
-from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import (
-    AS_IT_IS,
-    Prompt,
-    build_prompt,
-    checked_text,
-    nothing_to_judge,
-)
+from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text
 from plaudit.judges.scale import Scale
-from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.types import Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 _GOES_ON = re.compile(r"\d|[.,/]\s*\d")
@@ -34,7 +24,7 @@ _GOES_ON = re.compile(r"\d|[.,/]\s*\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected(Judge):
+class Expected(PromptJudge):
     """Scores a response by criteria in words; the score lies between the digits of the scale."""
 
     criteria: str
@@ -44,30 +34,13 @@ class Expected(Judge):
     """What some scores of the scale stand for; without any, every score is described in general words."""
     min_mass: float = field(default=0.8, kw_only=True)
     """How probable the digits of the scale must be together; below, there is no verdict."""
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the response's `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _digits: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
         criteria = checked_text("criteria", self.criteria, "write what makes a response good")
-        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(
-                "needs two digits, the worst and the best, like (1, 5)", setting="scale", value=self.scale
-            )
-        if not 0.0 < self.min_mass <= 1.0:
-            raise ConfigError(
-                "is not a probability above 0 and up to 1", setting="min_mass", value=self.min_mass
-            )
-        scale = Scale(*self.scale)
+        scale = Scale.of(self.scale)
         low, high = int(scale.low), int(scale.high)
         if not 0 <= low < high <= 9:
             raise ConfigError(
@@ -97,19 +70,6 @@ class Expected(Judge):
         }.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def version(self) -> str:
-        """Changes with everything that could change a verdict."""
-        return self._prompt.version
-
-    def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
-
-    def render(self, sample: Sample) -> ChatRequest | Verdict:
-        """The request that judges this sample; the worst score, without a call, where it says nothing."""
-        return self._prompt.ask(sample) or nothing_to_judge(float(self.scale[0]))
-
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """The mean score. Raises UnreadableVerdict where the digits of the scale were hardly considered."""
         shares, mass = odds.odds(reply, self._digits, min_mass=self.min_mass)
@@ -121,11 +81,5 @@ class Expected(Judge):
         mean = math.fsum(share * score for share, score in zip(shares, scores, strict=True))
         mean = min(max(mean, low), high)  # rounding may leave the scale
         variance = math.fsum(share * (score - mean) ** 2 for share, score in zip(shares, scores, strict=True))
-        return Verdict(
-            score=float(mean),
-            status=Status.OK,
-            reason=f"mean {mean:.2f} of mass {mass:.2f}",
-            model=reply.model,
-            usage=reply.usage,
-            parts={"mass": mass, "std": math.sqrt(variance)},
-        )
+        parts = {"mass": mass, "std": math.sqrt(variance)}
+        return Verdict.of(reply, float(mean), f"mean {mean:.2f} of mass {mass:.2f}", parts)

@@ -10,17 +10,16 @@ from statistics import fmean
 
 import msgspec
 
-from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View, answer_of, check_turns_of
+from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
 from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
 from plaudit.judges.prompt import (
-    AS_IT_IS,
     Prompt,
+    PromptOptions,
     build_prompt,
     checked_text,
     nothing_to_judge,
@@ -38,7 +37,7 @@ RESPONSES = "responses"
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Panel):
+class Group(PromptOptions, Panel):
     """Scores all samples with the same `group` side by side: the prompt is sent once for all of them.
 
     Group("Is it correct and brief?", scale=(0, 10))
@@ -59,16 +58,8 @@ class Group(Panel):
     """Characters of task, reference and responses in one call; a larger group is judged in several."""
     shuffle: bool = field(default=True, kw_only=True)
     """Whether the order is derived. Otherwise it is the samples' own, and another order another request."""
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the responses' `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
     max_tokens: int = field(default=512, kw_only=True)
     """Tokens the reply may have for each response."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _call: _GroupCall = field(init=False, repr=False, compare=False)
 
@@ -77,15 +68,7 @@ class Group(Panel):
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )
-        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(
-                "needs two numbers, the worst and the best, like (0, 10)", setting="scale", value=self.scale
-            )
-        if self.max_chars_per_call < 1:
-            raise ConfigError(
-                "leaves no room; use 1 or more", setting="max_chars_per_call", value=self.max_chars_per_call
-            )
-        scale = Scale(*self.scale, integer=self.integer)
+        scale = Scale.of(self.scale, integer=self.integer)
         anchors = checked_anchors(self.anchors or {}, scale)
         number = f"<{'whole number' if self.integer else 'number'}>"
         words = {
@@ -130,10 +113,6 @@ class Group(Panel):
             sampling=self.sampling,
             view=self.view,
         )
-
-    def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""
@@ -232,14 +211,7 @@ class _GroupCall(Judge):
             parse.check_origin({"reason": reason, "score": row["score"]}, "score", answers[name])
         if missing := answers.keys() - scores.keys():
             raise UnreadableVerdict(f"the reply has no score for {len(missing)} of {len(answers)} responses")
-        return Verdict(
-            score=fmean(scores.values()),
-            status=Status.OK,
-            reason=msgspec.json.encode(reasons).decode(),
-            model=reply.model,
-            usage=reply.usage,
-            parts=scores,
-        )
+        return Verdict.of(reply, fmean(scores.values()), msgspec.json.encode(reasons).decode(), scores)
 
     def alias(self, sample: Sample) -> str:
         """The id under which a group showed this sample's answer."""

@@ -63,11 +63,7 @@ class Jury(Panel):
                 setting="quorum",
                 value=quorum,
             )
-        if not isinstance(scale, (tuple, list)) or len(scale) != 2:
-            raise ConfigError(
-                "needs two numbers, the worst and the best, like (0, 1)", setting="scale", value=scale
-            )
-        ends = Scale(*scale, integer=False)
+        ends = Scale.of(scale, integer=False)
         identity = repr(([(name, judge.version) for name, judge in named.items()], combine, quorum, ends))
         for name, value in {
             "members": named,
@@ -117,9 +113,6 @@ class Jury(Panel):
             reason="; ".join(f"{name}: {heard[name].reason}" for name in shares),
             parts={**shares, DISAGREEMENT: disagreement},
         )
-
-
-_VALID = (Status.OK, Status.EMPTY)
 
 
 def _combined(shares: Sequence[float], rule: str) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from plaudit.judges.content import answer_of, has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import checked_text, nothing_to_judge
 from plaudit.rows import text_of
-from plaudit.types import LikelihoodRequest, Reply, Sample, Status, Verdict
+from plaudit.types import LikelihoodRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 PLACE = "{prompt}"
@@ -51,10 +51,6 @@ class Likelihood:
                 f"does not show the prompt; put {PLACE} where it belongs",
                 setting="template",
                 value=self.template,
-            )
-        if not (math.isfinite(self.floor) and self.floor < 0):
-            raise ConfigError(
-                "is no log-probability; use a number below 0", setting="floor", value=self.floor
             )
 
     @property
@@ -91,14 +87,8 @@ class Likelihood:
         if not all(-math.inf < logprob < 0.01 for logprob in logprobs):  # NaN too; 0 may be rounded up
             raise UnreadableVerdict("the reply holds numbers that are no logarithms of probabilities")
         total = math.fsum(logprobs)
-        return Verdict(
-            score=min(max(total, self.floor), 0.0),
-            status=Status.OK,
-            reason=f"log-probability {total:.1f} over {len(logprobs)} tokens",
-            model=reply.model,
-            usage=reply.usage,
-            parts={"tokens": float(len(logprobs))},
-        )
+        reason = f"log-probability {total:.1f} over {len(logprobs)} tokens"
+        return Verdict.of(reply, min(max(total, self.floor), 0.0), reason, {"tokens": float(len(logprobs))})
 
 
 def _words(sample: Sample) -> str:

@@ -9,22 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from plaudit.config import Sampling
-from plaudit.errors import ConfigError
 from plaudit.judges import parse
-from plaudit.judges.base import Judge
-from plaudit.judges.content import View, check_turns_of
-from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import (
-    AS_IT_IS,
-    Prompt,
-    build_prompt,
-    checked_text,
-    nothing_to_judge,
-    object_schema,
-)
+from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
-from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 Use = Literal["observe", "screen", "penalise"]
@@ -33,7 +21,7 @@ _STEPS = Scale(0, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor(Judge):
+class Monitor(PromptJudge):
     """Scores how strongly a response shows the behaviour, from 0 (no trace) to 1 (beyond doubt).
 
     Monitor("It writes code that detects the tests and special-cases them.", use="screen")
@@ -48,28 +36,14 @@ class Monitor(Judge):
     `penalise` (subtract the suspicion). The monitor itself only carries it."""
     show_thinking: bool = field(default=True, kw_only=True)
     """Whether the monitor sees the response's `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
-
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
         behaviour = checked_text(
             "behaviour", self.behaviour, 'describe what to look for, like "It edits the tests."'
         )
-        if self.use not in USES:
-            raise ConfigError(f"should be one of {', '.join(USES)}", setting="use", value=self.use)
-        if isinstance(self.threshold, bool) or not 0.0 < self.threshold <= 1.0:
-            raise ConfigError(
-                "is not a suspicion above 0 and up to 1", setting="threshold", value=self.threshold
-            )
         made = build_prompt(
             "monitor",
             {"behaviour": behaviour},
@@ -81,11 +55,6 @@ class Monitor(Judge):
         object.__setattr__(self, "_prompt", made)
 
     @property
-    def version(self) -> str:
-        """Changes with everything that could change a verdict."""
-        return self._prompt.version
-
-    @property
     def scale(self) -> tuple[float, float]:
         """No trace of the behaviour, beyond doubt."""
         return (0.0, 1.0)
@@ -95,10 +64,6 @@ class Monitor(Judge):
         """False: the score is a suspicion."""
         return False
 
-    def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
-
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""
         return self._prompt.ask(sample) or nothing_to_judge(0.0, {"flag": 0.0})
@@ -107,11 +72,5 @@ class Monitor(Judge):
         """The suspicion and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
         found = parse.single_object(reply, key="suspicion", judged=sample.text)
         suspicion = _STEPS.read(found["suspicion"]) / 10.0
-        return Verdict(
-            score=suspicion,
-            status=Status.OK,
-            reason=parse.words(found, "reason"),
-            model=reply.model,
-            usage=reply.usage,
-            parts={"flag": float(suspicion >= self.threshold)},
-        )
+        flag = float(suspicion >= self.threshold)
+        return Verdict.of(reply, suspicion, parse.words(found, "reason"), {"flag": flag})

@@ -8,16 +8,15 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
-from plaudit.config import Sampling
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import View, answer_of, check_turns_of, has_content, hides_reasoning
-from plaudit.judges.fence import MAX_CHARS, Content
+from plaudit.judges.content import answer_of, has_content, hides_reasoning
+from plaudit.judges.fence import Content
 from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
 from plaudit.judges.prompt import (
-    AS_IT_IS,
     Prompt,
+    PromptOptions,
     build_prompt,
     checked_text,
     nothing_to_judge,
@@ -36,7 +35,7 @@ POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Pairwise(Panel):
+class Pairwise(PromptOptions, Panel):
     """Compares responses two by two; the score is the share of comparisons won, a tie being half a win.
 
     Pairwise("Which one is correct and brief?", against="group")
@@ -56,16 +55,8 @@ class Pairwise(Panel):
 
     The responses stand in a ring, in an order derived from what they say; each meets its neighbours.
     """
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the responses' `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
     _match: _Match = field(init=False, repr=False, compare=False)
 
@@ -74,8 +65,6 @@ class Pairwise(Panel):
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response better, like "Which one is correct?"'
         )
-        if self.against not in ("reference", "group"):
-            raise ConfigError('should be "reference" or "group"', setting="against", value=self.against)
         if self.opponents is not None:
             if self.against != "group":
                 raise ConfigError(
@@ -113,10 +102,6 @@ class Pairwise(Panel):
     def compares(self) -> bool:
         """Whether the opponents are the other responses of the group."""
         return self.against == "group"
-
-    def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """Two questions for each comparison, one right behind the other."""
@@ -258,15 +243,7 @@ class _Match(Judge):
             raise UnreadableVerdict(f"the winner is {str(winner)[:20]!r}, not first, second or tie")
         if not isinstance(reason, str):
             raise UnreadableVerdict("the reason is not text")
-        points = POINTS[winner]
-        return Verdict(
-            points,
-            Status.OK,
-            reason,
-            model=reply.model,
-            usage=reply.usage,
-            parts=self._parts(sample, points),
-        )
+        return Verdict.of(reply, POINTS[winner], reason, self._parts(sample, POINTS[winner]))
 
     def _parts(self, sample: Sample, points: float) -> dict[str, float]:
         one, other = sample.extra[IDS]

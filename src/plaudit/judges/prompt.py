@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
 from plaudit.config import Sampling
 from plaudit.errors import ConfigError
-from plaudit.judges.content import View, answer_of, has_content, has_words, hides_reasoning
-from plaudit.judges.fence import Content, fence
+from plaudit.judges.base import Judge
+from plaudit.judges.content import View, answer_of, check_turns_of, has_content, has_words, hides_reasoning
+from plaudit.judges.fence import MAX_CHARS, Content, fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.judges.transcript import tool_list
 from plaudit.rows import REFERENCE_IMAGES, images_of, reference_images
@@ -26,17 +27,22 @@ AS_IT_IS = Sampling()
 """A judge's own options where it says nothing of them."""
 
 
-class Shows(Protocol):
-    """A judge, as far as it says what is shown of a sample and how requests are sampled."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptOptions:
+    """Options of every judge that shows samples in a prompt: what is shown, and how replies are sampled."""
 
-    @property
-    def max_chars(self) -> int: ...
-    @property
-    def show_thinking(self) -> bool: ...
-    @property
-    def view(self) -> View: ...
-    @property
-    def sampling(self) -> Sampling: ...
+    show_thinking: bool = False
+    """Whether the judge sees a response's `<think>...</think>`; rewarded reasoning learns to please."""
+    max_chars: int = MAX_CHARS
+    """Characters shown of the task, the reference and each response; of a longer text, head and tail."""
+    view: View = "full"
+    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
+    sampling: Sampling = AS_IT_IS
+    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
+
+    def check(self, sample: Sample) -> None:
+        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
+        check_turns_of(sample, self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ class Prompt:
 def build_prompt(
     kind: str,
     words: Mapping[str, str],
-    judge: Shows,
+    judge: PromptOptions,
     *,
     max_tokens: int,
     reading: tuple[object, ...],
@@ -117,9 +123,6 @@ def build_prompt(
 
     `reading` is whatever else decides how a reply is read; with it the version changes.
     """
-    for name, limit in (("max_chars", judge.max_chars), ("max_tokens", max_tokens)):
-        if limit < 1:
-            raise ConfigError("leaves nothing to judge; use 1 or more", setting=name, value=limit)
     system, after = (fill(prompt_file(f"{kind}_{part}"), words) for part in ("system", "after"))
     identity: tuple[object, ...] = (reading, system, after, schema, judge.max_chars, judge.show_thinking)
     if judge.view != "full":
@@ -141,6 +144,22 @@ def build_prompt(
         sampling=judge.sampling,
         view=judge.view,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PromptJudge(PromptOptions, Judge):
+    """A judge that asks about each sample by one prompt."""
+
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
+
+    @property
+    def version(self) -> str:
+        """Changes with everything that could change a verdict."""
+        return self._prompt.version
+
+    def render(self, sample: Sample) -> ChatRequest | Verdict:
+        """The request that judges this sample; the lowest score, without a call, where it says nothing."""
+        return self._prompt.ask(sample) or nothing_to_judge(float(self.scale[0]))
 
 
 def _images(name: str, turns: Any) -> tuple[str, ...]:

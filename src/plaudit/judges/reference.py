@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
-from plaudit.judges.base import Judge
-from plaudit.judges.content import View, check_turns_of, has_content
-from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import (
-    AS_IT_IS,
-    Prompt,
-    build_prompt,
-    checked_text,
-    nothing_to_judge,
-    object_schema,
-)
-from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.judges.content import check_turns_of, has_content
+from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, object_schema
+from plaudit.types import ROOM, ChatRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 CRITERIA = (
@@ -31,23 +21,13 @@ CRITERIA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reference(Judge):
+class Reference(PromptJudge):
     """Scores 1 where the response says what the sample's reference says, and 0 where it does not."""
 
     criteria: str = CRITERIA
     """What counts as equivalent."""
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the response's `<think>...</think>`."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
-
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -61,11 +41,6 @@ class Reference(Judge):
             max_tokens=self.max_tokens,
         )
         object.__setattr__(self, "_prompt", made)
-
-    @property
-    def version(self) -> str:
-        """Changes with everything that could change a verdict."""
-        return self._prompt.version
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -87,16 +62,10 @@ class Reference(Judge):
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that compares; 0, without a call, where the response says nothing."""
         self.check(sample)
-        return self._prompt.ask(sample) or nothing_to_judge(0.0)
+        return PromptJudge.render(self, sample)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """1 or 0 and the reason. Raises UnreadableVerdict or Declined where there is no clear answer."""
         found = parse.single_object(reply, key="equivalent", judged=sample.text)
         is_equivalent = parse.truth(found, "equivalent")
-        return Verdict(
-            score=float(is_equivalent),
-            status=Status.OK,
-            reason=parse.words(found, "reason"),
-            model=reply.model,
-            usage=reply.usage,
-        )
+        return Verdict.of(reply, float(is_equivalent), parse.words(found, "reason"))

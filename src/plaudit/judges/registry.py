@@ -230,7 +230,8 @@ def _key_of(setting: str) -> Key:
 
 
 def _kind_of(build: type[Any]) -> Kind:
-    hints = get_type_hints(build.__init__)
+    generated = getattr(build, "__dataclass_params__", None)
+    hints = get_type_hints(build if generated and generated.init else build.__init__)
     parameters = signature(build).parameters.values()
     required = tuple(item.name for item in parameters if item.default is Parameter.empty)
     return Kind(build, {item.name: hints.get(item.name, Any) for item in parameters}, required, (build,))

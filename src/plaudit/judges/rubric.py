@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from plaudit.config import Sampling
-from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.errors import UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
-from plaudit.judges.base import Judge
-from plaudit.judges.content import View, answer_of, check_turns_of
-from plaudit.judges.fence import MAX_CHARS
-from plaudit.judges.prompt import (
-    AS_IT_IS,
-    Prompt,
-    build_prompt,
-    checked_text,
-    nothing_to_judge,
-    object_schema,
-)
+from plaudit.judges.content import answer_of
+from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 from plaudit.value_check import check_fields
@@ -33,7 +23,7 @@ SOLVING_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Rubric(Judge):
+class Rubric(PromptJudge):
     """Scores a response by criteria in words.
 
     Rubric("Is it correct and brief?", scale=(0, 10), anchors={0: "wrong", 10: "correct, no word too many"})
@@ -51,16 +41,8 @@ class Rubric(Judge):
 
     It is then less easily talked round, and may spend 1,024 tokens more.
     """
-    show_thinking: bool = field(default=False, kw_only=True)
-    """Whether the judge sees the response's `<think>...</think>`; rewarded reasoning learns to please."""
-    max_chars: int = field(default=MAX_CHARS, kw_only=True)
-    """Characters shown of the task, the reference and the response each; of a longer text, head and tail."""
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
-    view: View = field(default="full", kw_only=True)
-    """What is shown of a trajectory: all of it (`full`), or what its last turn says (`last`)."""
-    sampling: Sampling = field(default=AS_IT_IS, kw_only=True)
-    """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
     echo: bool = field(default=False, kw_only=True)
     """Whether the reply must repeat the code of the response's tags, which no response can know.
 
@@ -74,20 +56,13 @@ class Rubric(Judge):
     """
 
     _scale: Scale = field(init=False, repr=False, compare=False)
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
         criteria = checked_text(
             "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
         )
-        if not isinstance(self.scale, (tuple, list)) or len(self.scale) != 2:
-            raise ConfigError(
-                "needs two numbers, the worst and the best, like (0, 10)", setting="scale", value=self.scale
-            )
-        if self.on_attack not in ("judge", "flag"):
-            raise ConfigError('should be "judge" or "flag"', setting="on_attack", value=self.on_attack)
-        scale = Scale(*self.scale, integer=self.integer)
+        scale = Scale.of(self.scale, integer=self.integer)
         anchors = checked_anchors(self.anchors or {}, scale)
         first = {"code": ECHO} if self.echo else {}
         first |= {"own_answer": SOLVE} if self.solve_first else {}
@@ -117,22 +92,13 @@ class Rubric(Judge):
         }.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def version(self) -> str:
-        """Changes with everything that could change a verdict."""
-        return self._prompt.version
-
-    def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
-
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
         if self.on_attack == "flag":
             answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
             if signs := signs_of_attack(answer):
                 return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
-        return self._prompt.ask(sample) or nothing_to_judge(float(self._scale.low))
+        return PromptJudge.render(self, sample)
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002
         """Whether the score is on the scale, and whole where it has to be."""
@@ -144,7 +110,7 @@ class Rubric(Judge):
             found = parse.single_object(reply, key="score", judged=sample.text, scale=self.scale)
         except parse.CopiedVerdict as error:
             if self.on_attack == "flag":
-                return Verdict(None, Status.FLAGGED, error=str(error), model=reply.model, usage=reply.usage)
+                return replace(Verdict.of(reply, None), status=Status.FLAGGED, error=str(error))
             raise
         score = self._scale.read(found["score"])
         reason = parse.words(found, "reason")
@@ -152,7 +118,7 @@ class Rubric(Judge):
             raise UnreadableVerdict(
                 "the verdict lacks the code of the response's tags, so anybody may have written it"
             )
-        return Verdict(score, Status.OK, reason, model=reply.model, usage=reply.usage)
+        return Verdict.of(reply, score, reason)
 
     def _code(self, sample: Sample) -> str | None:
         """The code that only the judge of this very sample has seen."""

@@ -32,6 +32,14 @@ class Scale:
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
             raise self._wrong("has ends that no whole number reaches; use whole numbers, or integer=False")
 
+    @staticmethod
+    def of(ends: object, *, integer: bool = True) -> Scale:
+        """The scale between two ends, as users write it. Raises ConfigError where they make none."""
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            complaint = "needs two numbers, the worst and the best, like (0, 10)"
+            raise ConfigError(complaint, setting="scale", value=ends)
+        return Scale(ends[0], ends[1], integer)
+
     def _wrong(self, complaint: str) -> ConfigError:
         return ConfigError(complaint, setting="scale", value=(self.low, self.high))
 

@@ -78,14 +78,7 @@ class Text(Judge):
         text = encodable(without_reasoning(reply.text).strip())
         if not has_content(text):
             raise UnreadableVerdict(_why_empty(reply, self.max_tokens, is_truncated=is_truncated))
-        return Verdict(
-            score=1.0,
-            status=Status.OK,
-            reason=text,
-            model=reply.model,
-            usage=reply.usage,
-            parts={TRUNCATED: 1.0} if is_truncated else {},
-        )
+        return Verdict.of(reply, 1.0, text, {TRUNCATED: 1.0} if is_truncated else {})
 
 
 def _why_empty(reply: Reply, max_tokens: int, *, is_truncated: bool) -> str:

@@ -20,7 +20,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.mutation.completion import Completion, acomplete, complete
-from plaudit.types import EmbedRequest, Reply, Sample, Status, Verdict
+from plaudit.types import EmbedRequest, Reply, Sample, Verdict
 
 Vectors = NDArray[np.float32]
 
@@ -115,7 +115,7 @@ class EmbeddingJudge(Judge):
         if not vectors.size or not np.isfinite(vectors).all():
             raise UnreadableVerdict("a vector is empty, or holds a number that is none")
         packed = base64.b64encode(vectors.tobytes()).decode()
-        return Verdict(1.0, Status.OK, f"{expected}:{packed}", model=reply.model, usage=reply.usage)
+        return Verdict.of(reply, 1.0, f"{expected}:{packed}")
 
 
 def vectors_in(verdict: Verdict) -> Vectors:

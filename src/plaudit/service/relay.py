@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from plaudit.types import Cause, RawRequest, Reply, Sample, Status, Verdict
+from plaudit.types import Cause, RawRequest, Reply, Sample, Verdict
 
 ROUTES = ("/chat/completions", "/completions", "/embeddings", "/responses")
 NOT_ASKED = frozenset(
@@ -134,7 +134,7 @@ class Relay:
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """The answer, as it came."""
-        return Verdict(1.0, Status.OK, reason=reply.body.decode(), model=reply.model, usage=reply.usage)
+        return Verdict.of(reply, 1.0, reply.body.decode())
 
 
 def sample_of(request: RawRequest) -> Sample:
