@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 from complaints import about
 
-from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Unset, without_password
+from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Secret, Unset, without_password
 from plaudit.errors import ConfigError
 
 
@@ -158,3 +158,11 @@ def test_servers_of_one_model_name_share_cache_keys_unless_their_identity_says_o
     quantised = replace(other, identity="m-awq")
     assert EngineConfig(endpoints=(quantised,)).model == "m-awq"
     assert EngineConfig(endpoints=(one, quantised)).model == "m+m-awq"
+
+
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-\u2013dash", "sk-\x00"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Endpoint("http://localhost:8000/v1", api_key=Secret(key, origin="TEAM_KEY"))
+    assert str(caught.value).startswith("TEAM_KEY holds a line break or another character")
+    assert key not in str(caught.value)

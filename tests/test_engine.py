@@ -21,6 +21,7 @@ from held import GOOD, Held
 from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, samples, taking
 from until import until
 
+import plaudit
 from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, Status, Verdict
 from plaudit.caches import SqliteCache
 from plaudit.config import EngineConfig, home
@@ -735,3 +736,21 @@ def test_a_judge_that_exits_costs_its_own_sample_only(caplog: pytest.LogCaptureF
 def no_engine_is_left_behind() -> Iterator[None]:
     yield
     assert "plaudit" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_an_async_with_block_closes_the_engine_without_holding_up_its_loop() -> None:
+    async def score() -> tuple[Verdict, Engine]:
+        transport = ScriptedTransport([Reply('{"reason": "", "score": 7}')])
+        async with Engine("http://x/v1", model="m", cache=None, transport=lambda _: transport) as engine:
+            return (await engine.ascore([Sample("q", "a")], JUDGE))[0], engine
+
+    verdict, engine = asyncio.run(score())
+    assert verdict.score == 7
+    with pytest.raises(EngineClosed):
+        engine.submit([Sample("q", "a")], JUDGE)
+
+
+def test_a_misspelt_name_of_the_front_door_gets_the_interpreters_suggestion() -> None:
+    with pytest.raises(AttributeError) as caught:
+        plaudit.Rubic  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("Rubic", plaudit)

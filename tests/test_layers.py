@@ -27,6 +27,7 @@ LAYERS = [
         "settings",
         "settings_file",
         "files",
+        "install_command",
         "child_env",
         "reasoning",
         "rows",

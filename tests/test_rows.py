@@ -138,6 +138,9 @@ def test_the_other_columns_are_kept_without_numpy() -> None:
         ({"instruction": "p", "input": "", "output": "r"}, "p", "r", None),
         ({"instruction": "p", "input": "more", "output": "r"}, "p\n\nmore", "r", None),
         ({"prompt": "p", "response": "r", "answer": "kept as it is"}, "p", "r", None),
+        ({"question": "p", "model_output": "r"}, "p", "r", None),
+        ({"question": "p", "prediction": "r", "answer": "a"}, "p", "r", "a"),
+        ({"problem": "p", "generation": "r", "answer": "a"}, "p", "r", "a"),
     ],
 )
 def test_columns_of_common_data_sets_are_recognised(
@@ -145,6 +148,11 @@ def test_columns_of_common_data_sets_are_recognised(
 ) -> None:
     sample = RowReader()(row)
     assert (sample.prompt, sample.response, sample.reference) == (prompt, response, reference)
+
+
+def test_the_column_that_is_missing_is_named_where_the_other_is_recognised() -> None:
+    with pytest.raises(ConfigError, match="no 'response'; its fields are: question, notes"):
+        RowReader()({"question": "p", "notes": "n"})
 
 
 @pytest.mark.parametrize(

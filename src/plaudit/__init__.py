@@ -1,5 +1,6 @@
 """plaudit: rewards from language-model judges, without the GPU waiting."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +235,9 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'plaudit' has no attribute {name!r}")
+        error = AttributeError(f"module 'plaudit' has no attribute {name!r}")
+        error.name, error.obj = name, sys.modules[__name__]  # for the interpreter's "Did you mean"
+        raise error
     value = globals()[name] = getattr(import_module(_HOME[name]), name)
     return value
 

@@ -186,6 +186,7 @@ _OWN_HEADERS = {
     "accept-encoding",
 }
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HALF_SCHEME = re.compile(r"(https?):/*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,8 @@ class Endpoint:
         object.__setattr__(self, "query", parts.query or self.query)
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
+        if isinstance(self.api_key, Secret):
+            _check_key(self.api_key)
 
     def route(self, path: str) -> str:
         """The whole URL of a route, like `/chat/completions`."""
@@ -380,13 +383,29 @@ def _check_headers(headers: Mapping[str, str]) -> None:
             raise ConfigError(f"has a value for {name} that no header can carry", setting="headers")
 
 
+def _check_key(key: Secret) -> None:
+    """Raise ConfigError for a key that no header can carry. It never shows the key."""
+    text = key.reveal().strip()
+    if not text.isascii() or not text.isprintable():
+        where = {"setting": "api_key_env", "spelled": key.origin} if key.origin else {"setting": "api_key"}
+        raise ConfigError(
+            "holds a line break or another character that a key cannot contain; copy the key again, and "
+            "nothing else with it",
+            **where,
+        )
+
+
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
     """A URL in its parts, and its port. Raises ConfigError, which says what is wrong with it."""
     url = url.strip()
     if not url:
         raise ConfigError("is empty; write it like http://localhost:8000/v1", setting="url")
     if "://" not in url:
-        raise _bad_url(url, f"has no scheme; write http://{without_password(url)}")
+        half = _HALF_SCHEME.match(url)
+        scheme, rest = (half[1].lower(), url[half.end() :]) if half else ("http", url)
+        raise _bad_url(url, f"has no scheme; write {scheme}://{without_password(rest)}")
+    if url.count("://") > 1 and "," in url:
+        raise _bad_url(url, "holds several URLs; give each one on its own")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise _bad_url(url, "holds a space, or a character that no URL can hold; remove it")
     try:

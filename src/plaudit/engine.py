@@ -266,6 +266,12 @@ class Engine(BaseEngine):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Engine:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)  # the caller's loop goes on meanwhile
+
     def _started(self) -> Session:
         """The session, begun by the first batch; in a forked child, a new one."""
         if self._is_closed:

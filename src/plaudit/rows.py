@@ -23,7 +23,10 @@ SOURCE = "data_source"
 """The column that names the data set a row is from."""
 
 PROMPTS = ("prompt", "question", "instruction", "query", "problem", "input")
-RESPONSES = ("response", "completion", "answer", "output", "generation", "solution")
+RESPONSES = (
+    "response", "completion", "model_output", "model_response", "model_answer", "prediction",
+    "generated_text", "generation", "output", "answer", "solution",
+)  # fmt: skip
 REFERENCES = ("reference", "ground_truth", "reference_answer", "expected", "target", "answer", "solution")
 CONVERSATIONS = ("messages", "conversations", "conversation")
 """Names that columns have in common data sets; the first that is there is taken."""
@@ -127,8 +130,8 @@ def find_fields(names: Collection[str], given: Mapping[str, str | None] | None =
         prompt = conversation
     elif "prompt" in found and not response:
         response = "response"
+    found |= {name: column for name, column in (("prompt", prompt), ("response", response)) if column}
     if prompt and response:
-        found |= {"prompt": prompt, "response": response}
         if (prompt, response) != ("prompt", "response"):
             rest = set(names) - {prompt, response}
             found.setdefault("reference", _first(REFERENCES, rest) or "reference")

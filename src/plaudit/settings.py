@@ -372,7 +372,8 @@ def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
         try:
             return tuple(Endpoint(url, **_common(settings, **named)) for url in settings.base_url)
         except ConfigError as error:
-            error.setting = "base_url"  # the name that its URL has as a setting
+            if error.setting == "url":
+                error.setting = "base_url"  # the name that its URL has as a setting
             raise
 
 

@@ -32,6 +32,10 @@ def test_a_mistake_on_the_command_line_is_named_with_the_remedy(
 ) -> None:
     (clean_environment / "answers.jsonl").write_text('{"prompt": "1 + 1?", "response": "2"}\n')
     (clean_environment / "book.xlsx").write_bytes(b"PK\x03\x04" + bytes(60))
+    (clean_environment / "runs").mkdir()
+    (clean_environment / "quotes.jsonl").write_text("{'prompt': '1 + 1?', 'response': '2'}\n")
+    (clean_environment / "ragged.csv").write_text("prompt,response\n1 + 1?,2\n2 + 2?\n")
+    (clean_environment / "windows.csv").write_text("prompt,response\n1 + 1?,2\n", encoding="utf-16")
     (clean_environment / "odd.jsonl").write_text('{"task": "1 + 1?", "text": "2"}\n')
     host = simulator.url.removeprefix("http://").removesuffix("/v1")
     result = CliRunner().invoke(app, shlex.split(typed.replace(SHOWN, host))[1:])

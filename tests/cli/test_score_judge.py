@@ -84,7 +84,7 @@ def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, settin
 
 
 def test_an_unknown_name_or_a_missing_file_is_named() -> None:
-    with pytest.raises(ConfigError, check=about("judge", "rubrik", "rubric, yes")):
+    with pytest.raises(ConfigError, check=about("judge", "rubrik", "did you mean rubric?")):
         judge(judge="rubrik")
     with pytest.raises(ConfigError, check=about("rubric", "rules.txt")):
         judge(rubric="rules.txt")

@@ -23,6 +23,7 @@ from plaudit.cli.trl_check import check_trl
 from plaudit.cli.verl_check import check_verl
 from plaudit.config import Endpoint, home, without_password
 from plaudit.errors import ConfigError, as_argument
+from plaudit.install_command import install_command
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduling import learned_limits
 from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variables
@@ -39,9 +40,9 @@ EPILOG = (
     "Exit status:  0 all is well, 1 something is wrong."
 )
 PACKAGES = {
-    "uvloop": "a faster event loop; pip install uvloop",
-    "pyreqwest": 'another HTTP client; pip install "plaudit[fast]"',
-    "xllamacpp": 'the embedded judge; pip install "plaudit[local]"',
+    "uvloop": ("a faster event loop", "uvloop"),
+    "pyreqwest": ("another HTTP client", "plaudit[fast]"),
+    "xllamacpp": ("the embedded judge", "plaudit[local]"),
 }
 WRONG = 1
 Sections = dict[str, list[CheckResult]]
@@ -158,11 +159,11 @@ def check_cache(settings: Settings) -> CheckResult:
 def check_packages() -> list[CheckResult]:
     """Optional packages: which are here, and what the others would give."""
     checks = []
-    for name, gain in PACKAGES.items():
+    for name, (gain, requirement) in PACKAGES.items():
         try:
             checks.append(CheckResult(name, "ok", version(name)))
         except PackageNotFoundError:
-            checks.append(CheckResult(name, "note", f"not installed: {gain}"))
+            checks.append(CheckResult(name, "note", f"not installed: {gain}; {install_command(requirement)}"))
     return checks
 
 

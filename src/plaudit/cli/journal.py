@@ -17,6 +17,7 @@ from plaudit.cli.console import Console, printable
 from plaudit.cli.options import argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.journal.index import JournalIndex, Record
 from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
 
@@ -224,7 +225,7 @@ def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
         import pyarrow.parquet as pq
     except ImportError:
         raise ConfigError(
-            "Parquet needs pyarrow; run: pip install pyarrow, or name a file that ends with .jsonl"
+            f"Parquet needs pyarrow; run: {install_command('pyarrow')}, or name a file that ends with .jsonl"
         ) from None
     file = io.BytesIO()
     writer = None

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from plaudit.errors import NO_VALUE, as_argument, spelling
+from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings import NAMES, SAMPLING, Settings
 
 Given = Mapping[str, Any]
@@ -153,6 +153,8 @@ def command(
             context.meta["debug"] = values.get("debug", False)
             given = {name: None if values[name] == () else values[name] for name in settings}
             with spelling(functools.partial(as_flag, own=flags)):
+                if empty := [one for one in settings if values[one] == ""]:
+                    raise ConfigError("is empty; give it a value, or leave it out", setting=empty[0])
                 own = [
                     kind(**{name: values[name] for name, owner in owners.items() if owner is kind})
                     for kind in kinds

@@ -63,7 +63,7 @@ class Saved:
     def __str__(self) -> str:
         tokens = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         cost = "" if self.cost is None else f", ${self.cost:,.4f}"
-        return f"saved {self.lines:,} calls, {tokens}{cost}"
+        return f"saved {self.lines:,} call{'s' * (self.lines != 1)}, {tokens}{cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class RunSummary:
             width: Columns that examples may take; None: as many as they need.
         """
         summary = self.summary
-        where = f" -> {self.output}" if self.output else ""
+        where = f" -> {'stdout' if self.output == '-' else self.output}" if self.output else ""
         lines = [
             f"{summary.samples - summary.failures:,} of {summary.samples:,} lines scored in "
             f"{summary.seconds:.2f} s ({_rate(summary):,.1f}/s){where}"

@@ -21,6 +21,7 @@ from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
 from plaudit.page.page_routes import Page
@@ -173,7 +174,7 @@ def _engine(
         from plaudit.integrations.ray.actor import join_cluster
     except ImportError as error:
         raise ConfigError(
-            f"Ray cannot be imported ({error}); run: pip install 'plaudit[ray]'", setting="ray"
+            f"Ray cannot be imported ({error}); run: {install_command('plaudit[ray]')}", setting="ray"
         ) from error
     join_cluster()
     return SharedEngine.from_config(engine_config(settings, endpoints=ready.endpoints), share=SHARE)

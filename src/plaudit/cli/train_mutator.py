@@ -15,6 +15,7 @@ from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.mutation_engines import MutationEngines, Roles, open_engines
 from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
 from plaudit.errors import BatchFailed, ConfigError
+from plaudit.install_command import install_command
 from plaudit.judges.check import check_samples
 from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
 from plaudit.mutation.episode import Rules
@@ -280,5 +281,5 @@ def require(*packages: str) -> None:
     if missing:
         raise ConfigError(
             f"train-mutator needs {', '.join(missing).replace('_', '-')}; "
-            'run: pip install "plaudit[mutation]"'
+            f"run: {install_command('plaudit[mutation]')}"
         )

@@ -20,6 +20,7 @@ from plaudit.cli.endpoint_check import CheckResult
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import configure
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.integrations.trl import reward_function
 from plaudit.integrations.trl.batch_reward import BatchOptions
 from plaudit.integrations.trl.trainer_facts import version_of_trl
@@ -228,7 +229,7 @@ def _config(path: Path, text: str) -> _Training:
     try:
         config = msgspec.json.decode(text) if path.suffix == ".json" else msgspec.yaml.decode(text)
     except ImportError:
-        why = 'is YAML, which needs PyYAML; run: pip install "plaudit[yaml]"'
+        why = f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}"
         raise ConfigError(why, setting="trl", value=str(path)) from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"cannot be read: {error}", setting="trl", value=str(path)) from None

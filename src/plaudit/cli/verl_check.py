@@ -10,6 +10,7 @@ import msgspec
 from plaudit.cli.endpoint_check import CheckResult
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.integrations.verl.reward_engine import endpoints_for, judge_for, resolve
 from plaudit.integrations.verl.reward_settings import (
     PLACE,
@@ -102,7 +103,9 @@ def _read(path: Path) -> Any:
         config = msgspec.yaml.decode(text)
     except ImportError:
         raise ConfigError(
-            'is YAML, which needs PyYAML; run: pip install "plaudit[yaml]"', setting="verl", value=str(path)
+            f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}",
+            setting="verl",
+            value=str(path),
         ) from None
     except msgspec.DecodeError as error:
         raise ConfigError(f"is not YAML: {error}", setting="verl", value=str(path)) from None

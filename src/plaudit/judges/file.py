@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.foreign import translate
 from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
@@ -115,7 +116,7 @@ def _json(path: str, text: str) -> tuple[Any, dict[Key, int]]:
 def _yaml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
     if find_spec("yaml") is None:
         raise ConfigError(
-            "is YAML, which needs PyYAML; pip install plaudit[yaml], or write it as TOML",
+            f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}, or write it as TOML",
             setting="judge",
             value=path,
         )

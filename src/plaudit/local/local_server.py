@@ -17,6 +17,7 @@ from typing import IO
 from plaudit.child_env import child_environment
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.local.model import check_model, model_name, notice
 
 CHILD = Path(__file__).with_name("child.py")
@@ -90,7 +91,7 @@ class LocalServer:
         check_model(self.path)
         if importlib.util.find_spec("xllamacpp") is None:
             raise ConfigError(
-                'the embedded judge needs the package xllamacpp; run: pip install "plaudit[local]". '
+                f"the embedded judge needs the package xllamacpp; run: {install_command('plaudit[local]')}. "
                 "Or judge with an endpoint (--base-url URL)."
             )
         name, key = model_name(self.path), secrets.token_hex(16)

@@ -7,6 +7,7 @@ The batch functions need no extra package but their encoder's; environments and 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from plaudit.install_command import install_command
 from plaudit.mutation.batch_functions import (
     DEFAULT_REPLY,
     Mutated,
@@ -90,4 +91,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "plaudit":
             raise
-        raise ImportError(f'{name} needs {error.name}; run: pip install "plaudit[mutation]"') from error
+        command = install_command("plaudit[mutation]")
+        raise ImportError(f"{name} needs {error.name}; run: {command}") from error

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.install_command import install_command
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.mutation.completion import Completion, acomplete, complete
@@ -328,7 +329,7 @@ def _installed() -> Path:
     spec = find_spec("wordllama")  # does not import it
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
-            "static embeddings need the package wordllama; run: pip install 'plaudit[mutation]', "
+            f"static embeddings need the package wordllama; run: {install_command('plaudit[mutation]')}, "
             "or use an EndpointEncoder"
         )
     return Path(spec.submodule_search_locations[0])

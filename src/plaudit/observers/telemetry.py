@@ -14,6 +14,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.events import CallFinished, Event, VerdictsReady
+from plaudit.install_command import install_command
 
 OPERATION = "gen_ai.operation.name"
 DURATIONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -37,7 +38,7 @@ class OpenTelemetry:
             from opentelemetry import metrics, trace
         except ImportError as error:
             raise ConfigError(
-                f"opentelemetry is not installed ({error}); run: pip install 'plaudit[otel]'"
+                f"opentelemetry is not installed ({error}); run: {install_command('plaudit[otel]')}"
             ) from error
         self._tracer = trace.get_tracer("plaudit", tracer_provider=tracer_provider)
         self._failed = trace.StatusCode.ERROR

@@ -14,6 +14,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event
+from plaudit.install_command import install_command
 from plaudit.observers.metrics import metrics
 
 STEP = "judge/batch"
@@ -116,4 +117,4 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ConfigError(f"{package} is not installed ({error}); run: pip install {package}") from error
+        raise ConfigError(f"{package} is not installed ({error}); run: {install_command(package)}") from error

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.types import Sample, Verdict
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def verdicts_to_pandas(
     try:
         import pandas
     except ImportError:
-        raise ConfigError("a data frame needs pandas; run: pip install pandas") from None
+        raise ConfigError(f"a data frame needs pandas; run: {install_command('pandas')}") from None
     return pandas.DataFrame(rows(verdicts, samples))
 
 

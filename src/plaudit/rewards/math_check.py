@@ -22,6 +22,7 @@ from pathlib import Path
 
 from plaudit.child_env import child_environment
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.reasoning import without_reasoning
 
 ANSWER_CHARS = 4_000
@@ -48,7 +49,7 @@ class MathCheck:
         """
         if importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
-                "is not installed, and checks mathematical answers; run: pip install 'plaudit[math]'",
+                f"is not installed, and checks mathematical answers; run: {install_command('plaudit[math]')}",
                 setting="math-verify",
             )
         self._open()

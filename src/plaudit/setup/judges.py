@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,9 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
         embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free and kind == "yes" else {}
         return build(kind, {**_defaults(kind), **embedded, **changes})
     if not Path(settings.judge).expanduser().is_file():
-        raise ConfigError(
-            f"is no judge and no file; judges are {', '.join(kinds())}", setting="judge", value=settings.judge
-        )
+        near = get_close_matches(settings.judge.lower(), kinds(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"judges are {', '.join(kinds())}"
+        raise ConfigError(f"is neither a judge nor a file; {hint}", setting="judge", value=settings.judge)
     described = read_judge(settings.judge)
     if "criteria" not in described.options:
         changes = {**_defaults(described.kind), **changes}
@@ -54,6 +55,10 @@ def _defaults(kind: str) -> dict[str, Any]:
 def text_or_file(value: str, setting: str) -> str:
     """The text itself, or what the file of that name holds."""
     path = Path(value).expanduser()
+    if len(value) < 1024 and path.is_dir():
+        raise ConfigError(
+            "is a folder; name a file in it, or write the text itself", setting=setting, value=value
+        )
     if len(value) < 1024 and path.is_file():
         try:
             return path.read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ import msgspec
 
 from plaudit.errors import ConfigError
 from plaudit.files import write_whole
+from plaudit.install_command import install_command
 from plaudit.rows import CONVERSATIONS
 from plaudit.setup.json_lines import OURS, BadLine, encode
 
@@ -249,11 +250,10 @@ def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
                 if len(row) == len(header):
                     yield rows.line_num, encode(dict(zip(header, row, strict=True)))
                 elif row:
-                    yield BadLine(
-                        rows.line_num,
-                        f"{len(row)} cells where the header has {len(header)}; "
-                        f'put text that contains "{dialect["delimiter"]}" in double quotes',
-                    )
+                    many = f"{len(row)} cells" if len(row) > 1 else "1 cell"
+                    quotes = f'put text that contains "{dialect["delimiter"]}" in double quotes'
+                    remedy = quotes if len(row) > len(header) else "add the missing ones, empty if need be"
+                    yield BadLine(rows.line_num, f"{many} where the header has {len(header)}; {remedy}")
     except UnicodeDecodeError:
         raise ConfigError(f"{place} is not UTF-8 text; save it as UTF-8") from None
     except csv.Error as error:
@@ -302,13 +302,16 @@ def _pyarrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError:
-        raise ConfigError('Parquet needs the package pyarrow; run: pip install "plaudit[data]"') from None
+        raise ConfigError(
+            f"Parquet needs the package pyarrow; run: {install_command('plaudit[data]')}"
+        ) from None
     return pyarrow
 
 
 def _batches(path: Path, place: str) -> Iterator[Any]:
+    files = _files(path, place) if path.is_dir() else [path]
     arrow = _pyarrow()
-    for file in _files(path, place) if path.is_dir() else [path]:
+    for file in files:
         try:
             if file.suffix == ".arrow":
                 with arrow.memory_map(str(file)) as mapped:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 from plaudit.transports.base import Transport
 from plaudit.transports.client import HttpClient
 from plaudit.transports.http import HttpTransport
@@ -58,7 +59,7 @@ def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) ->
         from plaudit.transports.pyreqwest_client import PyreqwestClient
     except ImportError as error:
         raise ConfigError(
-            "is not installed; `pip install plaudit[fast]` does that, or use 'httptools'",
+            f"is not installed; run: {install_command('plaudit[fast]')}, or use 'httptools'",
             setting="client",
             value="pyreqwest",
         ) from error

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plaudit.install_command import install_command
+
 if TYPE_CHECKING:
     from plaudit.integrations.ray.cluster_engine import SharedEngine as SharedEngine
 
@@ -28,5 +30,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
-        raise ImportError('SharedEngine needs Ray; run: pip install "plaudit[ray]"') from error
+        raise ImportError(f"SharedEngine needs Ray; run: {install_command('plaudit[ray]')}") from error
     return SharedEngine

@@ -1,0 +1,33 @@
+"""The command that installs a package beside plaudit, whether that came by pip, pipx or uv."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+
+def install_command(requirement: str, *, prefix: str = sys.prefix, python: str = sys.executable) -> str:
+    """What to type so that this environment gets a package, like `pip install "plaudit[data]"`.
+
+    Args:
+        requirement: A package, with its extra if it has one.
+        prefix: The environment's folder.
+        python: The environment's interpreter.
+    """
+    quoted = f'"{requirement}"' if "[" in requirement else requirement
+    if (Path(prefix) / "pipx_metadata.json").is_file():
+        return f"pipx runpip plaudit install {quoted}"
+    if _is_from_uv(Path(prefix) / "pyvenv.cfg"):  # has no pip
+        return f"uv pip install --python {shlex.quote(python)} {quoted}"
+    pip = shutil.which("pip")
+    is_ours = pip is not None and Path(pip).parent == Path(python).parent
+    return f"pip install {quoted}" if is_ours else f"{shlex.quote(python)} -m pip install {quoted}"
+
+
+def _is_from_uv(config: Path) -> bool:
+    try:
+        return any(line.startswith("uv =") for line in config.read_text(encoding="utf-8").splitlines())
+    except OSError:
+        return False
