@@ -13,7 +13,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, Unpack, cast
+from typing import Any, NoReturn, Self, Unpack, cast
 
 from plaudit._session import Plan, Session
 from plaudit.caches import Cache
@@ -30,14 +30,13 @@ from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import EngineOptions, Settings, engine_config, load
 from plaudit.transports import Transport, open_transport
-from plaudit.types import Verdict
+from plaudit.types import Sample, Verdict
 from plaudit.value_check import check_value
 
 
 class BaseEngine(ABC):
     """Takes batches of samples and gives a verdict for each, in this process or in a shared one."""
 
-    @abstractmethod
     def submit(
         self,
         samples: Rows,
@@ -58,6 +57,33 @@ class BaseEngine(ABC):
             ConfigError: the judge cannot judge a sample, or the deadline has passed.
             EngineClosed: the engine was closed.
         """
+        check_value("deadline", deadline, float | None)
+        samples = as_samples(samples)
+        judge = as_judge(judge)
+        check_samples(judge, enumerate(samples))
+        return self._submit(samples, judge, deadline=None if deadline == math.inf else deadline, job=job)
+
+    @abstractmethod
+    def _submit(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None, job: str
+    ) -> Pending:
+        """Send off what was checked."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop: samples without a verdict fail. Safe to call twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)  # the caller's loop goes on meanwhile
 
     def score(
         self,
@@ -229,19 +255,9 @@ class Engine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(
-        self,
-        samples: Rows,
-        judge: Judge | Panel | str,
-        *,
-        deadline: float | None = None,
-        job: str = "",
+    def _submit(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None, job: str
     ) -> Pending:
-        """Hand samples over and return at once; see `BaseEngine.submit`."""
-        deadline = checked_deadline(deadline)
-        samples = as_samples(samples)
-        judge = as_judge(judge)
-        check_samples(judge, enumerate(samples))
         if is_panel(judge):
             batch = panel_batch(samples, judge, model=self.model, deadline=deadline, job=job)
         else:
@@ -260,18 +276,6 @@ class Engine(BaseEngine):
         if self._session is not None:
             self._session.close()
 
-    def __enter__(self) -> Engine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Engine:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)  # the caller's loop goes on meanwhile
-
     def _started(self) -> Session:
         """The session, begun by the first batch; in a forked child, a new one."""
         if self._is_closed:
@@ -279,12 +283,6 @@ class Engine(BaseEngine):
         if self._session is None or not self._session.is_alive:
             self._session = Session(self._plan)
         return self._session
-
-
-def checked_deadline(deadline: float | None) -> float | None:
-    """The deadline, if it lies ahead; None where there is none."""
-    check_value("deadline", deadline, float | None)
-    return None if deadline == math.inf else deadline
 
 
 def configure(

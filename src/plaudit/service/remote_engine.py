@@ -14,13 +14,11 @@ import msgspec
 
 from plaudit._loop_thread import LoopOwner
 from plaudit.config import Secret
-from plaudit.engine import BaseEngine, checked_deadline
+from plaudit.engine import BaseEngine
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.judges.base import Judge, Panel, is_panel
-from plaudit.judges.check import as_judge, check_samples
 from plaudit.judges.registry import describe
 from plaudit.pending import Pending
-from plaudit.rows import Rows, as_samples
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.types import Cause, Failure, Sample, Source, Status, Usage, Verdict
@@ -77,19 +75,9 @@ class RemoteEngine(BaseEngine):
             "a RemoteEngine holds a thread and connections, and cannot be pickled; connect in each process"
         )
 
-    def submit(
-        self,
-        samples: Rows,
-        judge: Judge | Panel | str,
-        *,
-        deadline: float | None = None,
-        job: str = "",
+    def _submit(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None, job: str
     ) -> Pending:
-        """Hand samples over and return at once; see `BaseEngine.submit`."""
-        deadline = checked_deadline(deadline)
-        samples = as_samples(samples)
-        judge = as_judge(judge)
-        check_samples(judge, enumerate(samples))
         described = describe(judge)
         if is_panel(judge):
             panel_batch(samples, judge, model="")  # raises here what it would raise at the server
@@ -108,12 +96,6 @@ class RemoteEngine(BaseEngine):
         self._is_closed = True
         if self._connection is not None:
             self._connection.close()
-
-    def __enter__(self) -> RemoteEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _connected(self) -> _Connection:
         if self._is_closed:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack, cast
 import ray.cloudpickle
 
 from plaudit.config import EngineConfig
-from plaudit.engine import BaseEngine, Engine, checked_deadline
+from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.actor import ActorConnection, check_node, check_running, default_name
@@ -25,12 +25,11 @@ from plaudit.integrations.ray.engine_client import (
     split_batch,
 )
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import as_judge, check_samples
 from plaudit.pending import Pending
-from plaudit.rows import Rows, as_samples
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
 from plaudit.settings import ConfigOptions, engine_config, load
+from plaudit.types import Sample
 
 T = TypeVar("T")
 
@@ -109,26 +108,14 @@ class SharedEngine(BaseEngine):
 
     # -- scoring ------------------------------------------------------------------------------------------
 
-    def submit(
-        self,
-        samples: Rows,
-        judge: Judge | Panel | str,
-        *,
-        deadline: float | None = None,
-        job: str = "",
+    def _submit(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None, job: str
     ) -> Pending:
-        """Hand samples over and return at once; see `BaseEngine.submit`."""
-        deadline = checked_deadline(deadline)
-        samples = as_samples(samples)
-        judge = as_judge(judge)
-        check_samples(judge, enumerate(samples))
         pack = self._pickled_judge
         if pack is None or pack.judge is not judge:
             pack = self._pickled_judge = pickle_judge(judge, dumps=ray.cloudpickle.dumps)
         if pack.is_panel:
-            panel_batch(
-                samples, cast(Panel, judge), model=self.model
-            )  # says now what it would say over there
+            panel_batch(samples, cast(Panel, judge), model=self.model)  # says now what it would say there
         batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline, job=job)
         client = self._client_at_work()
         if samples:
@@ -171,12 +158,6 @@ class SharedEngine(BaseEngine):
             client = self._client
         if client is not None:
             client.close()
-
-    def __enter__(self) -> SharedEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _client_at_work(self) -> EngineClient:
         """The client, begun when it is first needed: a copy starts nothing by being unpickled."""
