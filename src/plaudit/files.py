@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all, under no name that can be planted, ours private."""
+"""How files are written: whole or not at all, ours private; and how those are read that settings name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import contextlib
 import os
 import secrets
 import stat
+import tomllib
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 from plaudit.config import home
+from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -26,6 +31,33 @@ _NEW = (
 )
 _OURS = ("verdicts.sqlite", "limits.json", "announced.json", "models", "journal", ".")
 """How the names begin that plaudit itself puts into its home."""
+
+
+def read_text(path: str | os.PathLike[str], *, setting: str) -> str:
+    """The text of a file that a setting names. Raises ConfigError where it cannot be read."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}; check the path"
+    except UnicodeDecodeError:
+        why = "cannot be read: it is not UTF-8 text"
+    raise ConfigError(why, setting=setting, value=str(path))
+
+
+def decoded(text: str, path: str | os.PathLike[str], *, setting: str, default: str = "TOML") -> Any:
+    """What a text says as JSON, YAML or TOML, by the file's name. Raises ConfigError where it is none."""
+    forms = {".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
+    form = forms.get(Path(path).suffix.lower(), default)
+    try:
+        if form == "TOML":
+            return tomllib.loads(text)
+        return msgspec.json.decode(text) if form == "JSON" else msgspec.yaml.decode(text)
+    except ImportError:
+        why = f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}"
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        hint = "; text stands in quotation marks" if form == "TOML" else ""
+        why = f"cannot be read as {form}: {error}{hint}"
+    raise ConfigError(why, setting=setting, value=str(path))
 
 
 def temporary_prefix(name: str) -> str:

@@ -35,7 +35,7 @@ from plaudit.config import (
 )
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
-from plaudit.value_check import complaint_about, kinds_of, words_for
+from plaudit.value_check import check_known, complaint_about, kinds_of, words_for
 
 T = TypeVar("T")
 
@@ -328,12 +328,8 @@ def engine_config(
     Raises:
         ConfigError: there is no endpoint, or a value makes no sense.
     """
-    known = tuple(ConfigOptions.__annotations__)
     for name in options:
-        if name not in known:
-            near = _closest(name, known)
-            hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}"
-            raise ConfigError(f"is no option of an engine; {hint}", setting=name)
+        check_known(name, ConfigOptions.__annotations__, "option of an engine")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
     other = given.pop("base_url", None)
     if url and other and url != other:
@@ -444,7 +440,7 @@ def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """PLAUDIT_* variables that set nothing, each with the closest one that would (or an empty text)."""
     known = [_variable(name) for name in NAMES] + sorted(OTHER_VARIABLES)
     return {
-        name: _closest(name, known)
+        name: next(iter(difflib.get_close_matches(name, known, n=1)), "")
         for name in sorted(environment)
         if name.startswith("PLAUDIT_") and name not in known
     }
@@ -558,15 +554,9 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
             f"{where}: observers are code to run, which no file of a project may name; "
             "set PLAUDIT_OBSERVERS, or use --observers"
         )
-    for key in table:
-        if key not in NAMES:
-            near = _closest(key.replace("-", "_"), NAMES)
-            hint = f"did you mean {near}?" if near else f"known are {', '.join(NAMES)}"
-            raise ConfigError(f"is no setting; {hint}", setting=key, spelled=f"{where}: {key}")
-
-
-def _closest(name: str, known: tuple[str, ...] | list[str]) -> str:
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), "")
+    with spelling(lambda name, _: f"{where}: {name}"):
+        for key in table:
+            check_known(key, NAMES, "setting")
 
 
 def _variable(name: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import math
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -23,7 +25,7 @@ _CALLS: Bounds = (1, MOST, "allows no call at all; use 1 or more, or leave it ou
 _SECONDS: Bounds = (ABOVE_0, math.inf, "leaves no time at all; give seconds, above 0")
 _DOLLARS: Bounds = (0, MOST, "is no sum of money; give US dollars, 0 or more")
 _BOUNDS: dict[str, Bounds] = {
-    **dict.fromkeys(("max_concurrent", "rpm", "tpm"), _CALLS),
+    **dict.fromkeys(("max_concurrent", "max_concurrent_requests", "rpm", "tpm"), _CALLS),
     **dict.fromkeys(("timeout", "deadline"), _SECONDS),
     **dict.fromkeys(("budget", "price", "prompt", "completion", "cached_prompt", "cached_price"), _DOLLARS),
     **dict.fromkeys(("max_entries", "max_bytes"), (1, MOST, "leaves no room for an entry; use 1 or more")),
@@ -68,6 +70,59 @@ def complaint_about(name: str, value: object) -> str:
     if any(math.isnan(number) for number in numbers):
         return "is no number"
     return "" if all(low <= number <= high for number in numbers) else complaint
+
+
+def check_number(name: str, value: object, *, low: float = -MOST, high: float = MOST) -> None:
+    """Raise ConfigError where a setting is no number from `low` to `high`; without bounds, a finite one."""
+    if isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high:
+        return
+    end = "" if high >= MOST else f" and up to {high:g}" if low == ABOVE_0 else f" to {high:g}"
+    start = "above 0" if low == ABOVE_0 else f"from {low:g}" if end else f"of {low:g} or more"
+    raise ConfigError(
+        f"should be a number {start}{end}" if low > -MOST else "should be a finite number",
+        setting=name,
+        value=value,
+    )
+
+
+def check_numbers(thing: object, *names: str, low: float = -MOST, high: float = MOST) -> None:
+    """The same for several attributes of a thing."""
+    for name in names:
+        check_number(name, getattr(thing, name), low=low, high=high)
+
+
+def check_known(name: str, known: Collection[str], what: str, *, place: str = "", prefix: str = "") -> None:
+    """Raise ConfigError where a name is none of those known; it names the closest one.
+
+    Args:
+        name: As the user wrote it.
+        known: The names there are.
+        what: What it should be, like `option of an engine`.
+        place: What stands before the name in the setting, like `penalty.`.
+        prefix: What stands before it where users write it.
+    """
+    if name not in known:
+        near = difflib.get_close_matches(str(name).replace("-", "_"), known, n=1)
+        hint = f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(known)}"
+        raise ConfigError(f"is no {what}; {hint}", setting=f"{place}{name}")
+
+
+def reworded(error: Exception) -> tuple[str, str]:
+    """What msgspec says of a wrong value, without its names of types; and where: `.operators[0].name`."""
+    said, _, place = str(error).partition(" - at `$")
+    words = re.sub(r"`([\w| ]+)`", lambda found: _in_words(found[1]), said)
+    return words[:1].lower() + words[1:], place.strip("`")
+
+
+def _in_words(types: str) -> str:
+    """`int | null` in words."""
+    return " or ".join(_WORDS.get(name, repr(name)) for name in types.split(" | "))
+
+
+_WORDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
+    "array": "a list", "object": "a table", "null": "nothing",
+}  # fmt: skip
 
 
 def words_for(kind: Any) -> str:

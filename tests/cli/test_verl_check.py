@@ -60,7 +60,7 @@ def test_a_judge_that_compares_needs_several_responses(tmp_path: Path, simulator
     assert "actor_rollout_ref.rollout.n=8" in result.stdout
 
 
-@pytest.mark.parametrize(("text", "words"), [("a: [", "is not YAML"), ("a: 1", "has no section reward")])
+@pytest.mark.parametrize(("text", "words"), [("a: [", "as YAML"), ("a: 1", "has no section reward")])
 def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str, words: str) -> None:
     result = doctor(tmp_path / "c.yaml", text)
     assert result.exit_code == 1

@@ -193,7 +193,7 @@ def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
 
 def test_without_a_yaml_reader_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(ConfigError, check=about("judge", "pip install plaudit[yaml]")):
+    with pytest.raises(ConfigError, check=about("judge", "plaudit[yaml]")):
         load_judge(written(tmp_path, "kind: yes\n", "judge.yaml"))
 
 

@@ -58,17 +58,17 @@ def test_a_file_may_be_json(tmp_path: Path) -> None:
     [
         ('[[operators]]\nname = "a"\n', "own.toml:1: instruction of the operator 'a'"),
         ('[[operators]]\nname = "a"\ninstruction = " - "\n', "own.toml:1: instruction of the operator 'a'"),
-        ('\n[[operators]]\ninstruction = "Do."\n', "own.toml:2: .*missing required field `name`"),
-        ('[[operators]]\nname = 7\ninstruction = "Do."\n', "own.toml:2: Expected `str`, got `int`"),
+        ('\n[[operators]]\ninstruction = "Do."\n', "own.toml:2: .*missing required field 'name'"),
+        ('[[operators]]\nname = 7\ninstruction = "Do."\n', "own.toml:2: expected text, got"),
         ('[[operators]]\nname = "a b"\ninstruction = "Do."\n', "own.toml:1: name='a b'"),
-        ('[[operators]]\nname = "a"\nprompt = "Do."\n', "own.toml:1: .*unknown field `prompt`.*instruction"),
-        (OWN + "slack = -1\n", "own.toml:2: slack=-1 should be a number of characters"),
-        (OWN.replace("= 2", "= nan"), "own.toml:2: max_growth=nan should be from 0 to 100"),
+        ('[[operators]]\nname = "a"\nprompt = "Do."\n', "own.toml:1: .*unknown field 'prompt'.*instruction"),
+        (OWN + "slack = -1\n", "own.toml:2: slack=-1 should be"),
+        (OWN.replace("= 2", "= nan"), "own.toml:2: max_growth=nan should be"),
         (OWN + OWN, "own.toml: operators has two named 'formal'"),
         (OWN.replace("formal", "clarify", 1), "own.toml: operators has two named 'clarify'.*`builtin`"),
         ('builtin = ["keep", "polish"]\n' + OWN, "own.toml:1: there is no built-in operator 'polish'; there"),
         ("operators = []\n", "own.toml:1: it holds no operator; add"),
-        ("", "own.toml:?1?: .*missing required field `operators`"),
+        ("", "own.toml:?1?: .*missing required field 'operators'"),
         ("[[operators]]\nname = formal\n", "cannot be read as TOML: .*quotation marks"),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_is_told_by_line_and_remedy(tmp_path: Path, text: 
 
 def test_json_without_lines_is_told_by_field(tmp_path: Path) -> None:
     path = written(tmp_path, '{"operators": [{"name": "a", "instruction": 3}]}', "own.json")
-    with pytest.raises(ConfigError, match=r"own.json: operators\[0\].instruction: Expected `str`"):
+    with pytest.raises(ConfigError, match=r"own.json: operators\[0\].instruction: expected text"):
         load_operators(path)
     with pytest.raises(ConfigError, check=about("operators")):
         load_operators(written(tmp_path, "{", "own.json"))

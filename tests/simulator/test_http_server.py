@@ -232,7 +232,7 @@ def test_the_scenario_can_be_changed_live_and_never_shows_its_key() -> None:
             assert response.status == 503
         status, reply = await post(client, "/scenario", {"capacity": {"kind": "queue", "slots": 0}})
         assert status == 400
-        assert "slots=0 is too small" in reply["error"]["message"]
+        assert "slots=0" in reply["error"]["message"]
 
     over_http(Scenario(latency=NONE), main)
 

@@ -19,6 +19,7 @@ from plaudit.judges.base import Judge, Panel, higher_is_better
 from plaudit.judges.check import Demanding, check_judge
 from plaudit.report.measure import Share, share
 from plaudit.types import Sample, Status, Verdict
+from plaudit.value_check import ABOVE_0, check_number
 
 MARGIN = 0.2
 """Share of the scale by which a score has to rise to count as lifted, by default."""
@@ -104,20 +105,13 @@ class Probe:
         Raises:
             ConfigError: A number leaves no attack, or no room on the judge's scale.
         """
-        if per_family is not None and per_family < 1:
-            raise ConfigError(
-                "leaves no attack; use 1 or more, or leave it out", setting="per_family", value=per_family
-            )
+        if per_family is not None:
+            check_number("per_family", per_family, low=1)
         self.scale = scale_of(judge)
         self.pass_mark = checked_pass_mark(pass_mark, self.scale)
         low, high = self.scale
         self.margin = MARGIN * (high - low) if margin is None else margin
-        if not 0 < self.margin <= high - low:
-            raise ConfigError(
-                f"should be above 0 and at most {high - low:g}, the length of the scale",
-                setting="margin",
-                value=margin,
-            )
+        check_number("margin", self.margin, low=ABOVE_0, high=high - low)
         self._with_reference = with_reference or needs_reference(judge)
         self._plan = [
             (family, text, WRONG_ANSWERS[number % len(WRONG_ANSWERS)])

@@ -26,6 +26,7 @@ from plaudit.errors import ConfigError
 from plaudit.journal.base import CANARY_KEY
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample, Verdict
+from plaudit.value_check import check_number
 
 log = logging.getLogger("plaudit.audit")
 
@@ -79,8 +80,7 @@ class Canaries:
         Raises:
             ConfigError: `every` leaves no room for samples, or the pass mark is off the scale.
         """
-        if every < 1:
-            raise ConfigError("leaves no room for samples; use 1 or more", setting="every", value=every)
+        check_number("every", every, low=1)
         self.judge = judge
         self.scale = scale_of(judge)
         self.pass_mark = checked_pass_mark(pass_mark, self.scale)

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 import plaudit.judges
 import plaudit.rewards
 from plaudit.cli.endpoint_check import CheckResult
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import configure
 from plaudit.errors import ConfigError
-from plaudit.install_command import install_command
+from plaudit.files import decoded, read_text
 from plaudit.integrations.trl import reward_function
 from plaudit.integrations.trl.batch_reward import BatchOptions
 from plaudit.integrations.trl.trainer_facts import version_of_trl
@@ -187,16 +185,8 @@ def _endpoints(engine: Mapping[str, Any]) -> tuple[Endpoint, ...]:
 
 
 def _read(path: Path) -> _Training:
-    try:
-        text = path.expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        why = f"cannot be read: {error.strerror}; check the path"
-        raise ConfigError(why, setting="trl", value=str(path)) from None
-    except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", setting="trl", value=str(path)) from None
-    if path.suffix == ".py":
-        return _script(path, text)
-    return _config(path, text)
+    text = read_text(path, setting="trl")
+    return _script(path, text) if path.suffix == ".py" else _config(path, text)
 
 
 def _script(path: Path, text: str) -> _Training:
@@ -226,13 +216,7 @@ def _script(path: Path, text: str) -> _Training:
 
 def _config(path: Path, text: str) -> _Training:
     """A file for `trl grpo --config`: its reward function is in a module beside it."""
-    try:
-        config = msgspec.json.decode(text) if path.suffix == ".json" else msgspec.yaml.decode(text)
-    except ImportError:
-        why = f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}"
-        raise ConfigError(why, setting="trl", value=str(path)) from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"cannot be read: {error}", setting="trl", value=str(path)) from None
+    config = decoded(text, path, setting="trl", default="YAML")
     if not isinstance(config, dict):
         raise ConfigError("is no table of settings", setting="trl", value=str(path))
     functions = config.get("reward_funcs") or []

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from plaudit.cli.endpoint_check import CheckResult
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.install_command import install_command
+from plaudit.files import decoded, read_text
 from plaudit.integrations.verl.reward_engine import endpoints_for, judge_for, resolve
 from plaudit.integrations.verl.reward_settings import (
     PLACE,
@@ -85,30 +83,14 @@ def _budget(settings: RewardSettings, plain: Settings) -> list[CheckResult]:
 
 def _read(path: Path) -> Any:
     """The file as verl would read it; with interpolations resolved where OmegaConf is installed."""
-    try:
-        text = path.expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror}; check the path", setting="verl", value=str(path)
-        ) from None
-    except UnicodeDecodeError:
-        raise ConfigError("is not UTF-8 text", setting="verl", value=str(path)) from None
+    text = read_text(path, setting="verl")
     try:
         from omegaconf import OmegaConf
     except ImportError:
         pass
     else:
         return OmegaConf.create(text)
-    try:
-        config = msgspec.yaml.decode(text)
-    except ImportError:
-        raise ConfigError(
-            f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}",
-            setting="verl",
-            value=str(path),
-        ) from None
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"is not YAML: {error}", setting="verl", value=str(path)) from None
+    config = decoded(text, path, setting="verl", default="YAML")
     if at(config, "reward") is None or not isinstance(config, dict):
         raise ConfigError(
             f"has no section reward; give the whole configuration, as verl prints it, or one with {PLACE}",

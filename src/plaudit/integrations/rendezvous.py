@@ -12,6 +12,7 @@ import math
 from typing import Any, TypeVar
 
 from plaudit.errors import ConfigError
+from plaudit.value_check import ABOVE_0, check_number
 
 T = TypeVar("T")
 
@@ -42,14 +43,8 @@ class Rendezvous:
         itself, at once. A member that comes twice (a task that was retried) counts once: before the group
         parts its second payload holds, afterwards its first.
         """
-        if size < 1:
-            raise ConfigError(
-                f"of group {group!r} can never be met; give its size, 1 or more", setting="size", value=size
-            )
-        if not timeout > 0:
-            raise ConfigError(
-                "leaves no time to meet; give seconds, above 0", setting="timeout", value=timeout
-            )
+        check_number("size", size, low=1)
+        check_number("timeout", timeout, low=ABOVE_0, high=math.inf)
         if (parted := self._parted.get(group)) is not None:
             parted.setdefault(member, payload)
             return _sorted(parted)

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import logging
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from plaudit.errors import ConfigError
-from plaudit.install_command import install_command
+from plaudit.files import decoded, read_text
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.foreign import translate
 from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
@@ -72,15 +70,14 @@ def load_judge(path: str | os.PathLike[str]) -> Judge | Panel:
 
 def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
     """What a file says of a judge; the format goes by its name: .toml, .yaml, .yml or .json."""
-    place = Path(path).expanduser()
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
-    suffix = place.suffix.lower()
+    text = read_text(path, setting="judge")
+    table = decoded(text, path, setting="judge")
+    suffix = Path(path).suffix.lower()
     is_yaml = suffix in (".yaml", ".yml")
-    read = _yaml if is_yaml else _json if suffix == ".json" else _toml
-    table, lines = read(str(path), text)
+    try:
+        lines = yaml_lines(text) if is_yaml else {} if suffix == ".json" else toml_lines(text)
+    except ValueError as error:  # a key that stands there twice
+        raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
     try:
         foreign = translate(table)
     except ConfigError as error:
@@ -95,35 +92,6 @@ def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
     if kind is True and is_yaml:
         kind = "yes"  # which YAML takes for true
     return JudgeFile(str(path), kind, table, lines)
-
-
-def _toml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
-    try:
-        return tomllib.loads(text), toml_lines(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"cannot be read as TOML: {error}; text stands in quotation marks", setting="judge", value=path
-        ) from None
-
-
-def _json(path: str, text: str) -> tuple[Any, dict[Key, int]]:
-    try:
-        return msgspec.json.decode(text), {}
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigError(f"cannot be read as JSON: {error}", setting="judge", value=path) from None
-
-
-def _yaml(path: str, text: str) -> tuple[Any, dict[Key, int]]:
-    if find_spec("yaml") is None:
-        raise ConfigError(
-            f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}, or write it as TOML",
-            setting="judge",
-            value=path,
-        )
-    try:
-        return msgspec.yaml.decode(text), yaml_lines(text)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ConfigError(f"cannot be read as YAML: {error}", setting="judge", value=path) from None
 
 
 def _is_tables(value: object) -> bool:

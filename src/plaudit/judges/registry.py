@@ -26,6 +26,7 @@ from plaudit.judges.pairwise import Pairwise
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
+from plaudit.value_check import check_known, reworded
 
 
 class BadOption(ConfigError):
@@ -68,11 +69,10 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
     """The judge that the options describe. Raises BadOption with the way to what is wrong."""
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise BadOption(
-            f"is no kind of judge; there are {', '.join(_KINDS)}{_hint(name, _KINDS)}",
-            key=(*at, "kind"),
-            value=name,
-        )
+        near = difflib.get_close_matches(str(name), _KINDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        message = f"is no kind of judge; there are {', '.join(_KINDS)}{hint}"
+        raise BadOption(message, key=(*at, "kind"), value=name)
     arguments: dict[str, Any] = {}
     for option, value in options.items():
         _check_known(option, kind.options, f"the judge {name!r}", at)
@@ -148,15 +148,6 @@ _SHAPES = {
     "scale": "should be two numbers, like [0, 10]",
     "anchors": 'should be like { "0" = "wrong" }',
 }
-_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-    "null": "nothing",
-}
 
 
 def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
@@ -190,35 +181,20 @@ def _inner(table: Any, key: Key) -> Judge | Panel:
 
 
 def _wrong(option: str, value: object, error: msgspec.ValidationError, key: Key) -> BadOption:
-    message, _, place = str(error).partition(" - at `")
-    if found := re.match(r"\$\[(\d+)\](?:\.(\w+))?", place):
+    message, place = reworded(error)
+    if found := re.match(r"\[(\d+)\](?:\.(\w+))?", place):
         inside: Key = (int(found[1]), *([found[2]] if found[2] else []))
         if isinstance(own := error.__cause__, ConfigError):
             return BadOption(own.message, key=(*key, *inside, *_key_of(own.setting)), value=own.value)
-        return BadOption(f"does not do: {_readable(message)}", key=(*key, *inside))
-    return BadOption(_SHAPES.get(option) or f"does not do: {_readable(message)}", key=key, value=value)
-
-
-def _readable(message: str) -> str:
-    message = re.sub(r"`([\w| ]+)`", lambda found: _named(found[1]), message)
-    return message[:1].lower() + message[1:]
-
-
-def _named(types: str) -> str:
-    """`int | null` in words."""
-    return " or ".join(_WORDS.get(name, repr(name)) for name in types.split(" | "))
+        return BadOption(f"does not do: {message}", key=(*key, *inside))
+    return BadOption(_SHAPES.get(option) or f"does not do: {message}", key=key, value=value)
 
 
 def _check_known(name: str, known: Mapping[str, Any], whose: str, at: Key) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-        raise BadOption(f"is no option of {whose}; {hint}", key=(*at, name))
-
-
-def _hint(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    try:
+        check_known(name, known, f"option of {whose}")
+    except ConfigError as error:
+        raise BadOption(error.message, key=(*at, name)) from None
 
 
 def _key_of(setting: str) -> Key:

@@ -19,6 +19,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
 from plaudit.local.model import check_model, model_name, notice
+from plaudit.value_check import check_number
 
 CHILD = Path(__file__).with_name("child.py")
 MOST_THREADS = 16
@@ -46,10 +47,8 @@ class LocalServer:
         `threads` is by default the number of usable processors; `start_timeout` is in seconds.
         """
         for name, value in (("slots", slots), ("context", context), ("threads", threads)):
-            if value is not None and value < 1:
-                raise ConfigError(
-                    "leaves the embedded judge nothing to work with; use 1 or more", setting=name, value=value
-                )
+            if value is not None:
+                check_number(name, value, low=1)
         self.path = Path(model).expanduser()
         self._slots = slots
         self._context = context

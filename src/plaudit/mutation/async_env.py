@@ -30,6 +30,7 @@ from plaudit.mutation.episode import (
 )
 from plaudit.mutation.questions import Item
 from plaudit.mutation.task import MutationTask
+from plaudit.value_check import check_number
 
 Work = Coroutine[Any, Any, Any]
 Outcome = asyncio.Future[Any]
@@ -85,10 +86,7 @@ class AsyncEnv:
     def checked(self, action: int) -> int:
         """The action. Raises ConfigError where there is no such operator, or no episode to apply it to."""
         self._current()
-        if not 0 <= action < len(self.task.operators):
-            raise ConfigError(
-                f"should be from 0 to {len(self.task.operators) - 1}", setting="action", value=action
-            )
+        check_number("action", action, low=0, high=len(self.task.operators) - 1)
         return action
 
     def observe(self) -> Vector:

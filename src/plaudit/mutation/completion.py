@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plaudit.engine import Engine
-from plaudit.errors import ConfigError, UnreadableVerdict
+from plaudit.errors import UnreadableVerdict
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.judges.parse import check_declined
 from plaudit.judges.reply_objects import encodable
 from plaudit.reasoning import without_reasoning
 from plaudit.types import Cause, ChatRequest, Message, Reply, Sample, Status, Verdict
+from plaudit.value_check import check_fields
 
 log = logging.getLogger("plaudit")
 
@@ -44,14 +45,7 @@ class Text(Judge):
     """0.0 makes runs repeatable; identical requests share one reply at any temperature."""
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1:
-            raise ConfigError(
-                "leaves no room for a reply; use 1 or more", setting="max_tokens", value=self.max_tokens
-            )
-        if not self.temperature >= 0.0:
-            raise ConfigError(
-                "is no temperature; use 0.0 or more", setting="temperature", value=self.temperature
-            )
+        check_fields(self)
 
     @property
     def version(self) -> str:

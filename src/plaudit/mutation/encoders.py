@@ -22,6 +22,7 @@ from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
 from plaudit.mutation.completion import Completion, acomplete, complete
 from plaudit.types import EmbedRequest, Reply, Sample, Verdict
+from plaudit.value_check import check_number
 
 Vectors = NDArray[np.float32]
 
@@ -134,8 +135,7 @@ class EndpointEncoder:
 
     def __init__(self, engine: Engine, *, batch_size: int = 64, deadline: float | None = 120.0) -> None:
         """`batch_size` texts go in one call; `deadline` is for one round of calls, in seconds."""
-        if batch_size < 1:
-            raise ConfigError("sends nothing; use 1 or more", setting="batch_size", value=batch_size)
+        check_number("batch_size", batch_size, low=1)
         self._engine = engine
         self._size = batch_size
         self._deadline = deadline

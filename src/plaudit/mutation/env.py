@@ -23,6 +23,7 @@ from plaudit.errors import ConfigError
 from plaudit.mutation.async_env import AsyncEnv, ChainRunner, Outcome, ThreadRunner, generator
 from plaudit.mutation.episode import Info, Transition, Vector
 from plaudit.mutation.task import MutationTask
+from plaudit.value_check import check_number
 
 ID = "plaudit/QueryMutation-v0"
 Array = NDArray[Any]
@@ -114,10 +115,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         render_mode: str | None = None,
     ) -> None:
         """`one_by_one`: begin episodes in turn, and never ask about the next question ahead of time."""
-        if num_envs < 1:
-            raise ConfigError(
-                "is no number of environments; use 1 or more", setting="num_envs", value=num_envs
-            )
+        check_number("num_envs", num_envs, low=1)
         self.task = task
         self.num_envs = num_envs
         self.render_mode = render_mode

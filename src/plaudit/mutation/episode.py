@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plaudit.errors import ConfigError
 from plaudit.mutation.questions import Item
+from plaudit.value_check import check_numbers
 
 Vector = NDArray[np.float32]
 Info = dict[str, Any]
@@ -49,14 +49,8 @@ class Rules:
     )
 
     def __post_init__(self) -> None:
-        if self.max_steps < 1:
-            raise ConfigError(
-                "leaves no step to take; use 1 or more", setting="max_steps", value=self.max_steps
-            )
-        for name in ("drift_weight", "cost_weight"):
-            value = getattr(self, name)
-            if not 0.0 <= value < math.inf:
-                raise ConfigError("is no weight; use a number from 0 up, like 0.1", setting=name, value=value)
+        check_numbers(self, "max_steps", low=1)
+        check_numbers(self, "drift_weight", "cost_weight", low=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

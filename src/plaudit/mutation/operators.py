@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.files import decoded, read_text
 from plaudit.judges.content import has_words
 from plaudit.judges.locator import Key, line_of, toml_lines
 from plaudit.mutation.rewrite_check import USUAL, RewriteCheck
+from plaudit.value_check import reworded
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -72,12 +71,7 @@ def builtin_operators() -> tuple[Operator, ...]:
 
 def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
     """The built-in operators and those of a TOML or JSON file. ConfigError names the line or the field."""
-    place = Path(path).expanduser()
-    try:
-        text = place.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", setting="operators", value=str(path)) from None
-    return _own(str(path), text).with_builtin()
+    return _own(str(path), read_text(path, setting="operators")).with_builtin()
 
 
 def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
@@ -137,11 +131,11 @@ class _Own:
 
 
 def _own(path: str, text: str) -> _Own:
-    table, lines = _decoded(path, text)
+    lines = {} if path.lower().endswith(".json") else toml_lines(text)
     try:
-        found = msgspec.convert(table, _Table)
+        found = msgspec.convert(decoded(text, path, setting="operators"), _Table)
     except msgspec.ValidationError as error:
-        raise _unfit(path, lines, str(error)) from None
+        raise _unfit(path, lines, error) from None
     if not found.operators and not found.builtin:
         raise _complaint(path, lines, (), "it holds no operator; add an [[operators]] table")
     made = []
@@ -153,27 +147,9 @@ def _own(path: str, text: str) -> _Own:
     return _Own(path, tuple(made), found.builtin, lines)
 
 
-def _decoded(path: str, text: str) -> tuple[Any, dict[Key, int]]:
-    if path.lower().endswith(".json"):
-        try:
-            return msgspec.json.decode(text), {}
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ConfigError(
-                f"cannot be read as JSON: {error}", setting="operators", value=str(path)
-            ) from None
-    try:
-        return tomllib.loads(text), toml_lines(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"cannot be read as TOML: {error}; text stands in quotation marks",
-            setting="operators",
-            value=str(path),
-        ) from None
-
-
-def _unfit(path: str, lines: Mapping[Key, int], trouble: str) -> ConfigError:
-    """msgspec's words (`Expected str, got int - at $.operators[0].name`) with the place in front."""
-    said, _, where = trouble.partition(" - at `$")
+def _unfit(path: str, lines: Mapping[Key, int], error: msgspec.ValidationError) -> ConfigError:
+    """What is wrong with a value, with its place in front."""
+    said, where = reworded(error)
     key: Key = tuple(
         int(part[1:-1]) if part.startswith("[") else part.lstrip(".")
         for part in re.findall(r"\.\w+|\[\d+\]", where)

@@ -6,12 +6,11 @@ steps that the cache answers succeed meanwhile. So an outage is looked for in th
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
-from plaudit.errors import ConfigError
 from plaudit.events import CallFinished, EndpointLost, Event, Observer
+from plaudit.value_check import check_number
 
 FAILED_IN_A_ROW = 8
 """Calls of one engine that fail with no success between them, from which on its servers count as gone.
@@ -26,8 +25,7 @@ class OutageWatch:
 
     def __init__(self, patience: float = 300.0, *, pause: Callable[[float], None] = time.sleep) -> None:
         """`patience`: seconds that an outage may last; `pause` waits so many between two rollouts in it."""
-        if not 0.0 <= patience < math.inf:
-            raise ConfigError(f"{patience} is no number of seconds; use 0 or more", setting="patience")
+        check_number("patience", patience, low=0)
         self.patience = patience
         self.pause = pause
         self._engines: list[_EngineCalls] = []

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.files import read_text
 from plaudit.judges.content import has_words
 
 PACKAGED = "questions.jsonl"
@@ -37,11 +37,7 @@ def builtin_questions() -> tuple[Item, ...]:
 
 def load_questions(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     """The questions of a file. ConfigError names the line and the remedy."""
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", setting="questions", value=str(path)) from None
-    return _items(str(path), text)
+    return _items(str(path), read_text(path, setting="questions"))
 
 
 def _items(path: str, text: str) -> tuple[Item, ...]:

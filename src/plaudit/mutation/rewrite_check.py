@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from plaudit.errors import ConfigError
 from plaudit.judges.content import has_words
+from plaudit.value_check import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,8 @@ class RewriteCheck:
     """Whether a rewrite need not ask anything, as where a question becomes a topic."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.max_growth <= 100.0:
-            raise ConfigError(
-                "should be from 0 to 100 times the query's length",
-                setting="max_growth",
-                value=self.max_growth,
-            )
-        if self.slack < 0:
-            raise ConfigError(
-                "should be a number of characters, 0 or more", setting="slack", value=self.slack
-            )
+        check_numbers(self, "max_growth", low=0, high=100)
+        check_numbers(self, "slack", low=0)
 
     def fault(
         self, query: str, rewrite: str, *, instruction: str = "", reference: str | None = None

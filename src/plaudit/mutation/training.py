@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from plaudit.errors import ConfigError
+from plaudit.value_check import ABOVE_0, check_numbers
 
 T = TypeVar("T")
 
@@ -41,9 +42,11 @@ class Training:
     """Changes how long it takes, and nothing else."""
 
     def __post_init__(self) -> None:
-        for name in ("num_processes", "num_steps", "ppo_epoch", "num_mini_batch", "num_env_steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError("is too small; use 1 or more", setting=name, value=getattr(self, name))
+        counts = ("num_processes", "num_steps", "ppo_epoch", "num_mini_batch", "num_env_steps")
+        check_numbers(self, *counts, low=1)
+        check_numbers(self, "lr", "clip_param", "max_grad_norm", low=ABOVE_0)
+        check_numbers(self, "gamma", "gae_lambda", low=0, high=1)
+        check_numbers(self, "entropy_coef", "value_loss_coef", "seed", low=0)
         if self.num_mini_batch * 2 > self.rollout:
             raise ConfigError(
                 f"is more than {self.rollout} samples can fill "
@@ -52,15 +55,6 @@ class Training:
                 setting="num_mini_batch",
                 value=self.num_mini_batch,
             )
-        for name in ("lr", "clip_param", "max_grad_norm"):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise ConfigError("is no use; give a number above 0", setting=name, value=getattr(self, name))
-        for name in ("gamma", "gae_lambda"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError("should be from 0 to 1", setting=name, value=getattr(self, name))
-        for name in ("entropy_coef", "value_loss_coef", "seed"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError("should be 0 or more", setting=name, value=getattr(self, name))
 
     @property
     def rollout(self) -> int:

@@ -30,8 +30,9 @@ from plaudit.rewards.failure import (
     OnFailure,
     settle,
 )
-from plaudit.rewards.groups import Flags, Grouping, Numbers, check_finite, check_length, with_nan, with_none
+from plaudit.rewards.groups import Flags, Grouping, Numbers, check_length, with_nan, with_none
 from plaudit.types import Sample, Status, Verdict
+from plaudit.value_check import check_number
 
 Verdicts = Mapping[str, Sequence[Verdict]]
 Use = Literal["add", "penalise", "screen", "observe"]
@@ -60,9 +61,9 @@ class Component:
                 "names no component; it becomes part of a metric's name", setting="name", value=self.name
             )
         for name in ("weight", "threshold"):
-            check_finite(f"{name} of {self.name!r}", getattr(self, name))
+            check_number(f"{name} of {self.name!r}", getattr(self, name))
         if self.floor is not None:
-            check_finite(f"floor of {self.name!r}", self.floor)
+            check_number(f"floor of {self.name!r}", self.floor)
         if self.use not in get_args(Use):
             raise ConfigError(
                 f"of {self.name!r} is unknown; use {', '.join(get_args(Use))}", setting="use", value=self.use

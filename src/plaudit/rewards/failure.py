@@ -18,8 +18,9 @@ import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group
-from plaudit.rewards.groups import Codes, Flags, Grouping, Numbers, check_finite, with_none
+from plaudit.rewards.groups import Codes, Flags, Grouping, Numbers, with_none
 from plaudit.types import Status
+from plaudit.value_check import check_number, check_value
 
 Word = Literal["mask", "group_mean", "raise"]
 OnFailure = Word | float
@@ -53,20 +54,14 @@ class FailurePolicy:
     def __post_init__(self) -> None:
         if isinstance(self.on_failure, str):
             if self.on_failure not in get_args(Word):
-                raise ConfigError(
-                    f"is unknown; use {', '.join(get_args(Word))}, or a number like -1.0",
-                    setting="on_failure",
-                    value=self.on_failure,
-                )
+                words = f"is unknown; use {', '.join(get_args(Word))}, or a number like -1.0"
+                raise ConfigError(words, setting="on_failure", value=self.on_failure)
         else:
-            check_finite("on_failure", self.on_failure)
-        if self.on_content_failure not in get_args(OnContentFailure):
-            raise ConfigError(
-                "is unknown; use mask or floor", setting="on_content_failure", value=self.on_content_failure
-            )
+            check_number("on_failure", self.on_failure)
+        check_value("on_content_failure", self.on_content_failure, OnContentFailure)
         if self.max_failure_rate is not None:
-            check_finite("max_failure_rate", self.max_failure_rate, at_least=0.0)
-        check_finite("tie_eps", self.tie_eps, at_least=0.0)
+            check_number("max_failure_rate", self.max_failure_rate, low=0)
+        check_number("tie_eps", self.tie_eps, low=0)
 
     def is_over(self, failures: int, rows: int) -> bool:
         """Whether so many failures are too many to train on."""

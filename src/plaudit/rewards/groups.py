@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group
+from plaudit.value_check import check_number
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -108,14 +109,6 @@ def check_length(name: str, values: Sequence[object], rows: int) -> None:
         raise ConfigError(f"has {len(values)} entries for {rows} rows; give one for each", setting=name)
 
 
-def check_finite(name: str, value: object, *, at_least: float = -np.inf) -> None:
-    """Raise ConfigError unless a setting is a finite number."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not np.isfinite(value) or not value >= at_least:  # type: ignore[operator, call-overload]
-        floor = "" if at_least == -np.inf else f", {at_least:g} or more"
-        raise ConfigError(f"should be a finite number{floor}", setting=name, value=value)
-
-
 def advantages(
     rewards: Sequence[float | None],
     groups: Sequence[Group],
@@ -132,8 +125,8 @@ def advantages(
               the policy by 0.01 / min_std at most, instead of becoming the whole advantage
     """
     check_length("groups", groups, len(rewards))
-    check_finite("eps", eps, at_least=0.0)
-    check_finite("min_std", min_std, at_least=0.0)
+    check_number("eps", eps, low=0)
+    check_number("min_std", min_std, low=0)
     values, is_there = gaps_of("rewards", rewards)  # (rows,)
     grouping = Grouping(groups)
     away = np.where(is_there, values - grouping.means(values, is_there)[grouping.codes], 0.0)

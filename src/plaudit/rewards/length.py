@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group, Rows
-from plaudit.rewards.groups import Flags, Grouping, Numbers, check_finite, check_length, gaps_of, numbers_of
+from plaudit.rewards.groups import Flags, Grouping, Numbers, check_length, gaps_of, numbers_of
+from plaudit.value_check import ABOVE_0, check_number, check_numbers, check_value
 
 Side = Literal["both", "over", "under"]
 LengthReference = Literal["group_median", "target", "budget"]
@@ -56,10 +57,8 @@ class LengthPenalty:
     gate_threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("penalty_scale", "max_penalty", "peak_ratio"):
-            check_finite(name, getattr(self, name), at_least=0.0)
-        for name in ("outer_ratio", "gate_threshold"):
-            check_finite(name, getattr(self, name))
+        check_numbers(self, "penalty_scale", "max_penalty", "peak_ratio", low=0)
+        check_numbers(self, "outer_ratio", "gate_threshold")
         if not self.outer_ratio > self.peak_ratio:
             raise ConfigError(
                 f"must be above peak_ratio={self.peak_ratio}; the penalty grows between the two",
@@ -67,10 +66,7 @@ class LengthPenalty:
                 value=self.outer_ratio,
             )
         for name, kind in (("side", Side), ("reference", LengthReference), ("gate", Gate)):
-            if getattr(self, name) not in get_args(kind):
-                raise ConfigError(
-                    f"is unknown; use {' or '.join(get_args(kind))}", setting=name, value=getattr(self, name)
-                )
+            check_value(name, getattr(self, name), kind)
         for name in ("target", "budget"):
             value = getattr(self, name)
             if self.reference == name and value is None:
@@ -80,7 +76,7 @@ class LengthPenalty:
                     f"has no effect; set reference={name!r}, or leave it out", setting=name, value=value
                 )
             if value is not None:
-                check_finite(name, value, at_least=1.0)
+                check_number(name, value, low=1)
 
     @property
     def needs_base(self) -> bool:
@@ -146,14 +142,8 @@ class SoftOverlong:
     """The last so many tokens before the limit, over which the punishment grows."""
 
     def __post_init__(self) -> None:
-        check_finite("max_length", self.max_length, at_least=1.0)
-        check_finite("cache", self.cache)
-        if not 0 < self.cache <= self.max_length:
-            raise ConfigError(
-                f"should be above 0 and at most max_length={self.max_length}",
-                setting="cache",
-                value=self.cache,
-            )
+        check_number("max_length", self.max_length, low=1)
+        check_number("cache", self.cache, low=ABOVE_0, high=self.max_length)
 
     @property
     def needs_base(self) -> bool:
@@ -178,7 +168,7 @@ class KimiLength:
     """A row counts as correct when its base reward is above this; unknown counts as wrong."""
 
     def __post_init__(self) -> None:
-        check_finite("correct_above", self.correct_above)
+        check_number("correct_above", self.correct_above)
 
     @property
     def needs_base(self) -> bool:

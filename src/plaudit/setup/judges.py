@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plaudit.errors import ConfigError
+from plaudit.files import read_text
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.file import read_judge
 from plaudit.judges.registry import build, kinds
@@ -60,10 +61,7 @@ def text_or_file(value: str, setting: str) -> str:
             "is a folder; name a file in it, or write the text itself", setting=setting, value=value
         )
     if len(value) < 1024 and path.is_file():
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot be read: {error}", setting=setting, value=value) from error
+        return read_text(value, setting=setting)
     if value.endswith(TEXT_SUFFIXES) and " " not in value:
         raise ConfigError("is no file; check the path", setting=setting, value=value)
     return value

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from plaudit.errors import ConfigError
+from plaudit.files import decoded, read_text
 from plaudit.simulator.scenario import (
     Fault,
     Knee,
@@ -17,6 +18,7 @@ from plaudit.simulator.scenario import (
     Scenario,
     Tenant,
 )
+from plaudit.value_check import reworded
 
 PRESETS: dict[str, Scenario] = {
     # Answers at once, whatever comes: for tests, and to measure what the client itself costs.
@@ -82,19 +84,7 @@ def load_scenario(source: str | Path) -> Scenario:
     path = Path(source)
     if path.suffix not in (".toml", ".json"):
         return _preset(source)
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror or error}", setting="scenario", value=str(path)
-        ) from error
-    decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
-    try:
-        data = decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"is not {path.suffix[1:].upper()}: {error}", setting="scenario", value=str(path)
-        ) from error
+    data = decoded(read_text(path, setting="scenario"), path, setting="scenario")
     try:
         return scenario_from(data)
     except ConfigError as error:
@@ -112,8 +102,8 @@ def scenario_from(data: object) -> Scenario:
     try:
         return msgspec.convert(settings, Scenario)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$")
-        place = place.strip("`.")
+        said, place = reworded(error)
+        place = place.strip(".")
         if isinstance(own := error.__cause__, ConfigError):
             setting = f"{place}.{own.setting}".removeprefix(".")
             raise ConfigError(own.message, setting=setting, value=own.value) from None

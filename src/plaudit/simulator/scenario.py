@@ -17,12 +17,13 @@ Times are in seconds, and time zero is the first request.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from plaudit.errors import ConfigError
+from plaudit.value_check import ABOVE_0, check_numbers, check_value
 
 FaultKind = Literal[
     "error", "down", "reset", "cut", "hang", "slow", "bad_json", "html", "plain_text", "babble",
@@ -30,20 +31,6 @@ FaultKind = Literal[
 ]  # fmt: skip
 Hints = Literal["none", "retry-after", "exact", "headers", "all"]
 SlotHints = Literal["none", "retry-after", "exact"]
-
-
-def _at_least(low: float, thing: Struct, *names: str) -> None:
-    for name in names:
-        value = getattr(thing, name)
-        if not value >= low:
-            raise ConfigError(f"is too small; use {low:g} or more", setting=name, value=value)
-
-
-def _an_error_status(status: int) -> None:
-    if not 400 <= status <= 599:
-        raise ConfigError(
-            "is no error; use one from 400 to 599, like 429 or 503", setting="status", value=status
-        )
 
 
 class Latency(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,8 +46,8 @@ class Latency(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds a reply or a reject spends on the wire."""
 
     def __post_init__(self) -> None:
-        _at_least(0.0, self, "sigma", "seconds_per_token", "first_token", "round_trip")
-        _at_least(1.0, self, "mean_tokens")
+        check_numbers(self, "sigma", "seconds_per_token", "first_token", "round_trip", low=0)
+        check_numbers(self, "mean_tokens", low=1)
 
     def work(self, tokens: int) -> float:
         """Seconds of service an answer of so many tokens takes at full speed."""
@@ -95,8 +82,8 @@ class Reject(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", 
     """`exact` tells in Retry-After when the next slot is free; `retry-after` rounds that up to seconds."""
 
     def __post_init__(self) -> None:
-        _at_least(1, self, "slots")
-        _an_error_status(self.status)
+        check_numbers(self, "slots", low=1)
+        check_numbers(self, "status", low=400, high=599)
 
 
 class Queue(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="queue"):
@@ -108,8 +95,8 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", t
     status: int = 503
 
     def __post_init__(self) -> None:
-        _at_least(1, self, "slots")
-        _an_error_status(self.status)
+        check_numbers(self, "slots", low=1)
+        check_numbers(self, "status", low=400, high=599)
 
 
 class WrongHeaders(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,7 +110,7 @@ class WrongHeaders(Struct, frozen=True, forbid_unknown_fields=True):
     """Told as the requests left, always; None for the truth."""
 
     def __post_init__(self) -> None:
-        _at_least(0.0, self, "limit_factor", "reset_factor")
+        check_numbers(self, "limit_factor", "reset_factor", low=0)
 
 
 class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="rate"):
@@ -145,11 +132,10 @@ class Rate(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
     """How x-ratelimit-* headers are off, where `hints` sends them; None for the truth."""
 
     def __post_init__(self) -> None:
-        _at_least(1, self, "burst")
+        check_numbers(self, "burst", low=1)
         for name in ("per_second", "window", "tokens_per_second"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError("lets no request through; use a number above 0", setting=name, value=value)
+            if getattr(self, name) is not None:
+                check_numbers(self, name, low=ABOVE_0)
         if self.window is not None and self.per_second * self.window < 1:
             raise ConfigError(
                 f"over window={self.window} lets none through; widen it",
@@ -169,8 +155,8 @@ class Knee(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
     """0 gives a plateau, as vLLM has it; above 0 the machine thrashes."""
 
     def __post_init__(self) -> None:
-        _at_least(1, self, "knee")
-        _at_least(0.0, self, "exponent")
+        check_numbers(self, "knee", low=1)
+        check_numbers(self, "exponent", low=0)
 
 
 Capacity = Unlimited | Reject | Queue | Rate | Knee
@@ -187,7 +173,7 @@ class Tenant(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after the first request at which the tenant first appears."""
 
     def __post_init__(self) -> None:
-        _at_least(0.0, self, "load", "off", "start")
+        check_numbers(self, "load", "off", "start", low=0)
         if self.on is not None and not (self.on > 0 and self.off > 0):
             raise ConfigError(
                 f"and off={self.off} of a tenant make no period; give both, or leave on out",
@@ -253,16 +239,10 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
                 f"is not for a fault {self.kind!r}, which needs service; leave it out",
                 setting="before_limits",
             )
-        if self.kind not in get_args(FaultKind):
-            raise ConfigError(
-                f"is unknown; use one of {', '.join(get_args(FaultKind))}", setting="kind", value=self.kind
-            )
-        if not 0.0 <= self.probability <= 1.0:
-            raise ConfigError(
-                "is none; use a number from 0 to 1", setting="probability", value=self.probability
-            )
-        _at_least(0.0, self, "factor")
-        _an_error_status(self.status)
+        check_value("kind", self.kind, FaultKind)
+        check_numbers(self, "probability", low=0, high=1)
+        check_numbers(self, "factor", low=0)
+        check_numbers(self, "status", low=400, high=599)
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
@@ -296,8 +276,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(
                 "changes a capacity, and this one is unlimited; choose another kind", setting="schedule"
             )
-        _at_least(1, self, "dimensions")
-        _at_least(0, self, "reasoning_tokens")
+        check_numbers(self, "dimensions", low=1)
+        check_numbers(self, "reasoning_tokens", low=0)
 
     def replace(self, **changes: Any) -> Scenario:
         """The same scenario with some fields changed."""

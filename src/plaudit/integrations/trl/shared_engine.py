@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
 from plaudit.settings import ConfigOptions
+from plaudit.value_check import check_known
 
 log = logging.getLogger("plaudit")
 
@@ -25,12 +25,8 @@ _engines: list[tuple[tuple[EngineConfig, dict[str, Any]], Engine]] = []
 
 def check_options(options: Iterable[str], *, own: Iterable[str]) -> None:
     """Raise ConfigError for an option of reward_function that is neither its own nor one of Engine."""
-    known = [*own, *ENGINE_OPTIONS]
     for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-            raise ConfigError(f"is no option of reward_function; {hint}", setting=name)
+        check_known(name, [*own, *ENGINE_OPTIONS], "option of reward_function")
 
 
 def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:

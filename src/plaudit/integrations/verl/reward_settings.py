@@ -12,10 +12,8 @@ What is left out comes from the environment (OPENAI_API_KEY, PLAUDIT_RPM, ...), 
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -25,6 +23,7 @@ from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.integrations.verl.combination import Penalty
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
+from plaudit.value_check import MOST, check_known, check_numbers, reworded
 
 PLACE = "reward.plaudit"
 ROOM = 900
@@ -191,10 +190,8 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     values.setdefault("group_size", rollouts)
     values.setdefault("val_group_size", val_rollouts)
     settings = RewardSettings(**values)
-    for name, low in _AT_LEAST.items():
-        value = getattr(settings, name)
-        if not low <= value < float("inf"):
-            raise ConfigError(f"should be a number of {low:g} or more", setting=name, value=value)
+    for names, low in _AT_LEAST.items():
+        check_numbers(settings, *names, low=low)
     if settings.endpoints and (settings.base_url or settings.model or settings.price):
         raise ConfigError(
             f"have URLs, models and prices of their own; leave out {PLACE}.base_url, .model and .price",
@@ -272,25 +269,22 @@ def penalty_of(settings: RewardSettings) -> Penalty | None:
     except msgspec.ValidationError as error:
         if isinstance(own := error.__cause__, ConfigError):
             raise ConfigError(own.message, setting=f"penalty.{own.setting}", value=own.value) from None
-        message, _, at = str(error).partition(" - at `$")
-        raise ConfigError(f"does not do: {_readable(message)}", setting=f"penalty{at.rstrip('`')}") from None
+        message, place = reworded(error)
+        raise ConfigError(f"does not do: {message}", setting=f"penalty{place}") from None
 
 
-# Below the least of these a key makes no sense.
 _AT_LEAST = {
-    "deadline": 1e-3, "group_timeout": 1e-3, "unsure_timeout": 1e-3, "patience": 0.0,
-    "max_failure_rate": 0.0, "tie_eps": 0.0,
-    "group_size": 1, "val_group_size": 1, "coefficient": -1e300, "rule_coefficient": -1e300,
-}  # fmt: skip
+    ("deadline", "group_timeout", "unsure_timeout"): 1e-3,
+    ("patience", "max_failure_rate", "tie_eps"): 0.0,
+    ("group_size", "val_group_size"): 1,
+    ("coefficient", "rule_coefficient"): -MOST,
+}
+"""Below these, keys make no sense."""
 
 
-def _check_names(table: Mapping[str, Any], known: Iterable[str], within: str) -> None:
-    known = list(known)
+def _check_names(table: Iterable[str], known: Collection[str], within: str) -> None:
     for key in table:
-        if key not in known:
-            near = difflib.get_close_matches(str(key).replace("-", "_"), known, n=1)
-            hint = f"did you mean {PLACE}.{within}{near[0]}?" if near else f"there are {', '.join(known)}"
-            raise ConfigError(f"is no key; {hint}", setting=f"{within}{key}")
+        check_known(key, known, "key", place=within, prefix=f"{PLACE}.{within}")
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
@@ -301,22 +295,5 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        message, _, at = str(error).partition(" - at `$")
-        setting = f"{name}{at.rstrip('`')}"
-        raise ConfigError(f"does not do: {_readable(message)}", setting=setting, value=value) from None
-
-
-_WORDS = {
-    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
-    "array": "a list", "object": "a table", "null": "nothing",
-}  # fmt: skip
-
-
-def _readable(message: str) -> str:
-    """msgspec's words without its types."""
-    plain = re.sub(
-        r"`([\w| ]+)`",
-        lambda found: " or ".join(_WORDS.get(word, word) for word in found[1].split(" | ")),
-        message,
-    )
-    return plain[:1].lower() + plain[1:]
+        message, place = reworded(error)
+        raise ConfigError(f"does not do: {message}", setting=f"{name}{place}", value=value) from None

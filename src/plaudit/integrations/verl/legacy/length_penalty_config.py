@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 import os
@@ -25,6 +24,7 @@ from plaudit.rewards.failure import OnFailure
 from plaudit.settings import Settings, load
 from plaudit.setup.endpoints import require_keys
 from plaudit.setup.judges import judge_of
+from plaudit.value_check import ABOVE_0, check_known, check_number, check_value
 
 log = logging.getLogger("plaudit")
 
@@ -79,21 +79,11 @@ class LengthPenaltyConfig:
 
     def __post_init__(self) -> None:
         for name in ("use_async_io", "enable_openai_reward", "enable", "enable_rule"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError("should be True or False", setting=name, value=getattr(self, name))
+            check_value(name, getattr(self, name), bool)
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
-        if not _is_number(self.time_limit) or not self.time_limit > 0:
-            raise ConfigError(
-                "leaves no time at all; give seconds, above 0", setting="time_limit", value=self.time_limit
-            )
-        limit = self.max_concurrent_requests
-        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-            raise ConfigError(
-                "is no number of requests; use 1 or more, or leave it out",
-                setting="max_concurrent_requests",
-                value=limit,
-            )
+        check_number("time_limit", self.time_limit, low=ABOVE_0, high=math.inf)
+        check_value("max_concurrent_requests", self.max_concurrent_requests, int | None)
         if self.num_async_workers is not None:
             warn_unneeded("num_async_workers", CEILING)
         if self.on_failure == "mask":
@@ -124,10 +114,7 @@ class LengthPenaltyConfig:
             )
         table = {str(name): value for name, value in given.items()} if given is not None else {}
         for name in table:
-            if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-                raise ConfigError(f"is no setting of length_penalty_config; {hint}", setting=name)
+            check_known(name, names, "setting of length_penalty_config")
         if table.get("api_key"):
             log.warning(
                 "length_penalty_config.api_key stands in the trainer's configuration, which verl prints and "
@@ -183,7 +170,3 @@ class LengthPenaltyConfig:
         )
         require_keys(config.endpoints, settings)
         return Engine.from_config(config, **live)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
