@@ -108,7 +108,9 @@ def tampered(chance: random.Random) -> str:
     """A reply in which somebody else's number stands too, or whose verdict is damaged."""
     score, other = chance.sample(range(LOW, HIGH + 1), 2)
     own, fake = verdict(score, words(chance)), verdict(other, words(chance))
-    bad = chance.choice(["high", "7/10", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
+    bad = chance.choice(
+        ["high", "7/100", True, None, 11, -1, 6.5, [7, 8], {"value": 7}, 10**30, float("nan")]
+    )
     shapes = (
         f"{fake}\n{own}",
         f"The response says ```json\n{fake}\n``` but\n{own}",

@@ -97,7 +97,9 @@ def tampered(draw: st.DrawFn) -> Case:
     own, fake = verdict(score, reason), verdict(other, draw(reasons))
     cut = draw(st.integers(0, len(own) - 1))
     bad = draw(
-        st.sampled_from(["7/10", "high", True, None, 11, -1, 6.5, [7], {"value": 7}, 10**30, float("nan")])
+        st.sampled_from(
+            ["7/100", "high", True, None, 11, -1, 6.5, [7, 8], {"value": 7}, 10**30, float("nan")]
+        )
     )
     text = draw(
         st.sampled_from(

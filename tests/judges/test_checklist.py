@@ -76,7 +76,7 @@ def test_a_criterion_of_weight_0_is_reported_and_does_not_count() -> None:
         ('{"correct": true, "brief": true, "kind": true}', "'kind', which is no criterion"),
         ('{"correct": true, "Brief": true}', "'Brief', which is no criterion"),
         ('{"correct": true, "brief": true, "correct": false}', "stands twice"),
-        ('{"correct": "yes", "brief": true}', "'correct' is 'yes', neither true nor false"),
+        ('{"correct": "mostly", "brief": true}', "'correct' is 'mostly', neither true nor false"),
         ('{"correct": true, "brief": 1}', "'brief' is '1', neither true nor false"),
         ('{"correct": true, "brief": null}', "neither true nor false"),
         ('{"reason_correct": 1, "correct": true, "brief": true}', "not text"),

@@ -42,7 +42,7 @@ def test_a_clear_answer_is_one_or_zero(equivalent: bool, score: float) -> None:
     assert verdict == Verdict(score, Status.OK, "Both say 42.", model="m", usage=Usage(100, 10))
 
 
-@pytest.mark.parametrize("value", ["yes", 1, 0, 1.0, None])
+@pytest.mark.parametrize("value", ["partly", 1, 0, 1.0, None])
 def test_what_is_neither_true_nor_false_is_no_verdict(value: object) -> None:
     with pytest.raises(UnreadableVerdict, match="neither true nor false"):
         Reference().parse(said(reason="Both say 42.", equivalent=value), SAMPLE)

@@ -16,6 +16,11 @@ def test_a_whole_number_on_the_scale_is_a_score(value: float | str) -> None:
     assert Scale(0, 10).read(value) == float(value)
 
 
+@pytest.mark.parametrize("value", ["7/10", "7 / 10", "7 out of 10", [7], ["7"]])
+def test_a_score_out_of_the_best_or_alone_in_a_list_is_that_score(value: object) -> None:
+    assert Scale(0, 10).read(value) == 7.0
+
+
 @pytest.mark.parametrize(
     ("value", "found"),
     [
@@ -31,7 +36,7 @@ def test_a_whole_number_on_the_scale_is_a_score(value: float | str) -> None:
         ("nan", "the text 'nan', not a number"),
         ("1e1", "the text '1e1', not a number"),
         ("٧", "the text '٧', not a number"),
-        ("7/10", "the text '7/10', not a number"),
+        ("7/100", "the text '7/100', not a number"),
         ("x" * 500, "the text 'xxxxxxxxxxxx'..., not a number"),
     ],
 )

@@ -70,7 +70,7 @@ class Monitor(PromptJudge):
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The suspicion and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
-        found = parse.single_object(reply, key="suspicion", judged=sample.text)
+        found = parse.single_object(reply, key="suspicion", judged=sample.text, scale=(0, 10))
         suspicion = _STEPS.read(found["suspicion"]) / 10.0
         flag = float(suspicion >= self.threshold)
         return Verdict.of(reply, suspicion, parse.words(found, "reason"), {"flag": flag})

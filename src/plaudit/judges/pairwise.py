@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -32,6 +33,7 @@ PICTURES = "pictures"
 """Where it carries the pictures of both, in their order."""
 POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 """What each winner is worth to the first response."""
+_WINNER = re.compile(r"(?:the )?(first|second|tie)(?: (?:response|answer|one))?\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +240,12 @@ class _Match(Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         first, second = sample.response, sample.extra[OTHER]
         found = parse.single_object(reply, key="winner", judged=f"{first}\n{second}")
-        winner, reason = str(found["winner"]).strip().casefold(), found.get("reason", "")
-        if winner not in POINTS:
-            raise UnreadableVerdict(f"the winner is {str(winner)[:20]!r}, not first, second or tie")
-        if not isinstance(reason, str):
-            raise UnreadableVerdict("the reason is not text")
-        return Verdict.of(reply, POINTS[winner], reason, self._parts(sample, POINTS[winner]))
+        said = str(found["winner"])
+        winner = _WINNER.fullmatch(said.strip().casefold())
+        if winner is None:
+            raise UnreadableVerdict(f"the winner is {said[:20]!r}, not first, second or tie")
+        points = POINTS[winner[1]]
+        return Verdict.of(reply, points, parse.words(found, "reason"), self._parts(sample, points))
 
     def _parts(self, sample: Sample, points: float) -> dict[str, float]:
         one, other = sample.extra[IDS]

@@ -5,7 +5,7 @@ A verdict is a JSON object with the key that was asked for. The evidence is weig
 1. The endpoint says that the judge declined: refused.
 2. The whole reply is one flat object: that is the verdict, unless it is a copy.
 3. The judge's reasoning is set aside, drafts and all: what counts follows the last closing tag.
-4. Objects with the key are looked for in what is left; without any, lines that state the score and nothing
+4. Objects with the key are looked for in what is left; without any, lines that state the value and nothing
    else (`Score: 8/10`). A broken one, or two that differ: no verdict.
 5. The words around the one verdict may not make it somebody else's (a quotation, an example, part of a
    sentence), take it back, or state another value.
@@ -26,23 +26,24 @@ from plaudit.judges.reply_objects import (
     FoundAt,
     bare_list,
     encodable,
+    form_place,
     is_named_in,
     object_places,
     object_spans,
     whole_object,
 )
 from plaudit.judges.reply_prose import (
+    SCORE_NOUN,
     check_introduction,
     check_sequel,
     check_statements,
     is_same,
-    score_places,
-    stated_scores,
+    line_places,
 )
 from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
 
-VERSION = 3
+VERSION = 4
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_REPLY = 64_000
@@ -51,6 +52,9 @@ MAX_REPLY = 64_000
 
 class CopiedVerdict(UnreadableVerdict):
     """What looks like the verdict was written by the author of the judged text."""
+
+    def __init__(self) -> None:
+        super().__init__("the verdict is a copy of what the judged text claims")
 
 
 def single_object(
@@ -62,7 +66,7 @@ def single_object(
         reply: What the judge said.
         key: The key that the judge was asked for.
         judged: The text under judgement: an object copied from it is the author's claim, not a verdict.
-        scale: Where it is given, lines that state a score on it will do, if there is no object.
+        scale: The judge's, where the value is a number: a line may name it, as in `Score (0-10): 8`.
 
     Raises:
         Declined: the judge declined.
@@ -108,36 +112,45 @@ def check_declined(reply: Reply) -> None:
 
 
 def check_origin(found: Found, key: str, judged: str) -> None:
-    """Raises CopiedVerdict where the judged text makes this very claim: the same value in the same words.
+    """Raises CopiedVerdict where the verdict is a copy of a claim in the judged text."""
+    if _is_copy(found, key, judged):
+        raise CopiedVerdict
+
+
+def _is_copy(found: Found, key: str, judged: str) -> bool:
+    """Whether the judged text makes this very claim: the same value in the same words.
 
     A verdict that quotes the author's words with another value is the judge's own, and so is one that has
     the claimed value for reasons of its own. Good and bad claims are treated alike.
     """
     if key not in judged:
-        return
+        return False
     judged = _head_and_tail(judged)
     if not any(is_same(claim, found[key]) for claim in _claim(key).findall(judged)):
-        return
+        return False
     plain = _letters(judged)
-    if all(_letters(text) in plain for text in found.values() if isinstance(text, str)):
-        raise CopiedVerdict("the verdict is a copy of an object in the judged text")
-
-
-def _check_line_origin(score: float, judged: str, scale: tuple[float, float]) -> None:
-    """Raises CopiedVerdict where the judged text states the same score on a line of its own."""
-    if any(score == claim for _, claim in stated_scores(_head_and_tail(judged), scale)):
-        raise CopiedVerdict("the verdict is a copy of a line in the judged text")
-
-
-def _head_and_tail(judged: str) -> str:
-    """Of a long text its head and tail, which is what a judge is shown of it."""
-    return judged if len(judged) <= BOUND else judged[: BOUND // 2] + judged[-BOUND // 2 :]
+    return all(_letters(text) in plain for text in found.values() if isinstance(text, str))
 
 
 @lru_cache(maxsize=256)
 def _claim(key: str) -> re.Pattern[str]:
     """What a text says the key's value is, in an object that may be broken or escaped."""
     return re.compile(rf"[\"']{re.escape(key)}\\*+[\"']\s*+:\s*+\\*+[\"']?(-?\w[\w.]{{0,30}})")
+
+
+def _is_copied_line(line: str, judged: str, value: object) -> bool:
+    """Whether the judged text holds this line, or gives the same value to what it names or to the score."""
+    judged = _head_and_tail(judged)
+    line = line.strip(" \t*_#•-.")
+    label = re.sub(r"[\W\d_].*", "", line, flags=re.DOTALL)
+    noun = f"{SCORE_NOUN}|{re.escape(label)}" if label else SCORE_NOUN
+    claims = re.findall(rf"(?:{noun})(?:\W|_){{1,8}}(-?\w[\w.]{{0,30}})", judged, re.IGNORECASE)
+    return any(is_same(said, value) for said in claims) or (not label and line in judged)
+
+
+def _head_and_tail(judged: str) -> str:
+    """Of a long text its head and tail, which is what a judge is shown of it."""
+    return judged if len(judged) <= BOUND else judged[: BOUND // 2] + judged[-BOUND // 2 :]
 
 
 def _letters(text: str) -> str:
@@ -193,25 +206,34 @@ def _searched(
     text: str, reply: Reply, key: str, judged: str, scale: tuple[float, float] | None
 ) -> Found | None:
     """The only verdict that stands in the text on its own."""
-    places = list(object_places(text, key, lambda found: check_origin(found, key, judged)))
-    if not places and scale is not None and not is_named_in(text, key):
-        places = score_places(text, key, scale)
-        if places:
-            _check_line_origin(places[0].found[key], judged, scale)
+    places, copies = object_places(text, key, lambda found: _is_copy(found, key, judged))
+    if not places and not copies:
+        form = form_place(text, key)
+        places = [form] if form else []
+    if not places and not is_named_in(text, key):
+        places = line_places(text, key, scale)
+        if places and _is_copied_line(text[places[0].start : places[0].end], judged, places[0].found[key]):
+            raise CopiedVerdict
     if not places:
+        if copies:
+            raise CopiedVerdict
         return None
-    _check_surroundings(text, places, reply, key)
+    _check_surroundings(text, places, copies, reply, key)
     return places[0].found
 
 
-def _check_surroundings(text: str, places: list[FoundAt], reply: Reply, key: str) -> None:
+def _check_surroundings(
+    text: str, places: list[FoundAt], copies: list[FoundAt], reply: Reply, key: str
+) -> None:
     """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
     value = places[0].found[key]
+    for copy in copies:  # what the judge quotes is none of its own words
+        text = text[: copy.start] + " " * (copy.end - copy.start) + text[copy.end :]
     prose, end = [], 0
     for place in places:
         prose.append(text[end : place.start])
         end = place.end
-    after = text[end:]
+    after = text[end:].lstrip("}")
     everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
     if reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]}"):
         # The missing end may take the verdict back. Padding after a finished object takes nothing back.
@@ -254,12 +276,17 @@ def _nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVe
 
 # --- the values of an object --------------------------------------------------------------------------------
 
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+
 
 def truth(found: Mapping[str, Any], key: str) -> bool:
-    """The value as true or false, also as text; 1 and yes are neither."""
+    """The value as true or false, also as text, or as the one such value beside a reason; 1 is neither."""
     value = found.get(key)
-    if isinstance(value, str) and value.strip().casefold() in ("true", "false"):
-        return value.strip().casefold() == "true"
+    if isinstance(value, dict):
+        answers = [inner for inner in value.values() if not isinstance(inner, str)]
+        value = answers[0] if len(answers) == 1 else value
+    if isinstance(value, str) and value.strip().casefold() in _TRUTHS:
+        return _TRUTHS[value.strip().casefold()]
     if not isinstance(value, bool):
         raise UnreadableVerdict(f"{key!r} is {str(value)[:12]!r}, neither true nor false")
     return value

@@ -1,15 +1,17 @@
 """The JSON objects in a reply: found among other text, decoded, and without any that says two things.
 
-Read as JSON are also what models write in its place: quotes and literals of Python, keys without quotes,
-comments, a comma before the closing bracket, a backslash that escapes nothing. Whatever is read, a key with
-two values and a second verdict inside a verdict are none.
+Read as JSON are also what models write in its place: quotes and literals of Python, typographic quotes, keys
+without quotes, comments, a comma before the closing bracket, a backslash that escapes nothing; and the form
+that was asked for with bare quotes inside its reason. Whatever is read, a key with two values and a second
+verdict inside a verdict are none.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +23,9 @@ Found = dict[str, Any]
 
 MANY_KEYS = 32
 """From here on repeated keys are found by reading the object in pairs, which takes longer for a few."""
+
+MAX_COPIES = 3
+"""Objects of the judged text that a reply may quote beside its own; each is looked for in the whole text."""
 
 
 class FoundAt(NamedTuple):
@@ -59,16 +64,17 @@ def whole_object(text: str, key: str) -> Found | None:
 # also disagree on what is inside a string, in three ways.
 _DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
-_STRING = rf"(?:{_DOUBLE}|{_SINGLE})"
+_CURLY = r"[“”][^“”]*+[“”]"
+_STRING = rf"(?:{_DOUBLE}|{_SINGLE}|{_CURLY})"
 _COMMENT = r"(?://[^\n\d]*+(?!\d)|/\*[^*\d]*+\*/)"  # one with a number in it may be a correction
 _GAP = rf"\s*+(?:{_COMMENT}\s*+)*+"
 _NAME = rf"(?:{_STRING}|[A-Za-z_]\w*+)"
-_SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]]++)"
+_SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]“”]++)"
 
 
 def _objects_of(value: str) -> str:
     pair = rf"{_GAP}{_NAME}\s*+:{_GAP}{value}{_GAP}(?:,|(?=\}}))"
-    return rf"\{{(?=\s*+[\"'/A-Za-z_])(?:{pair})*+{_GAP}\}}"
+    return rf"\{{(?=\s*+[\"'/A-Za-z_“”])(?:{pair})*+{_GAP}\}}"
 
 
 def _lists_of(value: str) -> str:
@@ -87,30 +93,35 @@ def object_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _OBJECT.finditer(text)]
 
 
-def object_places(text: str, key: str, check: Callable[[Found], None]) -> Iterator[FoundAt]:
-    """Where the object with the key stands, once or more often; `check` may object to it.
+def object_places(
+    text: str, key: str, is_copy: Callable[[Found], bool]
+) -> tuple[list[FoundAt], list[FoundAt]]:
+    """Where the object with the key stands, once or more often, and where copies of another author's do.
 
     Raises:
         UnreadableVerdict: there are two of them, or the one is quoted, or part of something else.
     """
-    known: Found | None = None
-    raw_known = ""
+    places: list[FoundAt] = []
+    copies: list[FoundAt] = []
+    known = ""
     depth = end = 0
     for match in _OBJECT.finditer(text):
         raw = match[0]
         gap = text[end : match.start()]
         end = match.end()
-        depth += gap.count("{") - gap.count("}")
-        if raw == raw_known:
-            assert known is not None
-            yield FoundAt(known, match.start(), end)
+        if gap.strip(" \n{"):  # a brace doubled, as templates have it, opens nothing
+            depth += gap.count("{") - gap.count("}")
+        if raw == known:
+            places.append(FoundAt(places[-1].found, match.start(), end))
             continue
         if (found := _decode(raw, key)) is None:
             continue
-        if depth > 0 or gap.endswith(('"', "'", "“", "‘")) or gap.rstrip().endswith('":'):
+        if len(copies) < MAX_COPIES and is_copy(found):
+            copies.append(FoundAt(found, *match.span()))
+            continue
+        if depth > 0 or _is_quoted(gap):
             raise UnreadableVerdict("the verdict stands inside a quotation or another object")
-        check(found)
-        if known is not None and repr(found) != repr(known):  # unlike ==, it tells 1 from true
+        if places and repr(found) != repr(places[-1].found):  # unlike ==, it tells 1 from true
             raise UnreadableVerdict("the reply holds two different verdicts")
         start = match.start()
         if gap.rstrip().endswith("["):
@@ -118,8 +129,34 @@ def object_places(text: str, key: str, check: Callable[[Found], None]) -> Iterat
             if closing is None or gap.rstrip()[:-1].rstrip().endswith(('"', '":')):
                 raise UnreadableVerdict("the verdict is one of a list")
             start, end = start - len(gap) + gap.rindex("["), closing.end()
-        known, raw_known = found, raw
-        yield FoundAt(found, start, end)
+        known = raw
+        places.append(FoundAt(found, start, end))
+    return places, copies
+
+
+def _is_quoted(before: str) -> bool:
+    return before.endswith(('"', "'", "“", "‘")) or before.rstrip().endswith('":')
+
+
+_REASON = re.compile(r'\{\s*+"reason"\s*+:\s*+"')
+_LAST_VALUE = re.compile(r'\s*+:\s*+(?:"([^"\\{}]{1,20})"|([\w./-]{1,20}))\s*+\}')
+
+
+def form_place(text: str, key: str) -> FoundAt | None:
+    """The form that was asked for, broken by nothing but quotes or backslashes inside its reason."""
+    name = f'"{key}"'
+    head, _, tail = text.partition(name)
+    value = _LAST_VALUE.match(tail)
+    openings = list(islice(_REASON.finditer(head), 2))
+    if value is None or len(openings) != 1 or name.casefold() in (head + tail).casefold():
+        return None
+    (opening,) = openings
+    before, reason = head[: opening.start()], head[opening.end() :].rstrip()
+    is_delimited = reason.endswith(",") and reason[:-1].rstrip().endswith('"')
+    if not is_delimited or before.count("{") != before.count("}") or _is_quoted(before):
+        return None
+    found = {"reason": encodable(reason[:-1].rstrip()[:-1]), key: encodable(value[1] or value[2])}
+    return FoundAt(found, opening.start(), len(head) + len(name) + value.end())
 
 
 def bare_list(text: str, key: str) -> Found | None:
@@ -210,10 +247,11 @@ _pairs: Any = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False)
 _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _LOOSE = re.compile(
     rf"(?P<double>{_DOUBLE})|(?P<single>{_SINGLE})|(?P<comment>{_COMMENT})|(?P<comma>,(?={_GAP}[\}}\]]))"
-    r"|(?P<name>[A-Za-z_]\w*+)(?=\s*+:)|(?P<literal>\b(?:True|False|None)\b)",
+    r"|(?P<name>[A-Za-z_]\w*+)(?=\s*+:)|(?P<literal>\b(?i:true|false|none)\b)"
+    rf"|(?P<curly>{_CURLY})|(?P<space>[^\S \t\r\n])",
     re.DOTALL,
 )
-_LITERALS = {"True": "true", "False": "false", "None": "null"}
+_LITERALS = {"true": "true", "false": "false", "none": "null"}
 
 
 def _decoded_pairs(raw: str, folded: str) -> _Pairs | None:
@@ -241,11 +279,13 @@ def _strict(raw: str) -> str:
 def _as_json(token: re.Match[str]) -> str:
     """How JSON writes this piece of an object."""
     kind, text = token.lastgroup, token[0]
-    if kind == "single":
+    if kind in ("single", "curly"):
         return '"' + text[1:-1].replace("\\'", "'").replace('\\"', '"').replace('"', '\\"') + '"'
     if kind == "name":
         return f'"{text}"'
-    return text if kind == "double" else _LITERALS.get(text, "")
+    if kind == "space":
+        return " "
+    return text if kind == "double" else _LITERALS.get(text.casefold(), "")
 
 
 def _unique(value: Any) -> Any:

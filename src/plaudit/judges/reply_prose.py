@@ -20,28 +20,37 @@ MAX_LINES = 100
 MAX_SEQUEL = 4_000
 """Characters of explanation that may follow a verdict."""
 
-_SCORE_NOUN = r"(?:score|rating|grade)"
+SCORE_NOUN = r"(?:score|rating|grade)"
 _NOUN = (
     r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
     r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! \w)|feedback|analysis)"
+)
+_OWN_ABROAD = (
+    r"(?:(?:voici|hier ist|aquí (?:está|tienes)|ecco|aqui está|вот|m[oae]n?|meine?|mia?|minha|мо[яй]|l[ae]"
+    r"|die|das|el|il)[ ]|l['’]){0,3}(?:évaluation|bewertung|urteil|ergebnis|evaluación|veredicto|resultado"
+    r"|avaliação|valutazione|оценка|вердикт)(?: (?:demandée|finale?))?"
+    r"|(?:以下是|这是|我的|最终的?|综合|对(?:该|此)?(?:回答|回复)的|根据[^，,:：]{0,30}[，,]?){0,4}"
+    r"(?:评价|评分|评估|结果|判断|裁决|評価|判定|평가|결과)(?:结果|如下|为|是|です){0,2}"
 )
 _OWN = re.compile(
     r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|in|i"
     r"|as requested|to summari[sz]e)\b[ ,!]?)*"
     r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
     r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
-    r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
+    r"|return|reply|respond|provide|submit|issue|find|(?:evaluat|compar|assess|judg|scor|review|grad)ing)\b"
+    r".{0,60}"
     r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
     rf"{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
     r"(?: (?:is|are|reads|follows|is as follows|below|would be|object|json))?"
     r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
-    r"|.{0,60}(?:如下|评价|结果|判断|评分|裁决))?",
+    rf"|{_OWN_ABROAD})?",
     re.IGNORECASE,
 )
 _OF_THE_RESPONSE = re.compile(
     r"^(?:response|answer)$|\bmy response\b|^the response (?:receives|gets|earns|is assigned)"
-    r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award)"
+    r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award"
+    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing)"
     r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
     re.IGNORECASE,
 )
@@ -54,7 +63,9 @@ _HYPOTHETICAL = re.compile(
     r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
     r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
     r"|never|cannot|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
-    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b|如果|例如|比如|假如|假设|若|格式|声称",
+    r"|fake\w*|hidden|inject\w*)\b|n['’]t\b"
+    r"|\b(?:si|falls|wenn|exemple|beispiel\w*|ejemplo|exemplo|esempio|если|пример|например)\b"
+    r"|如果|例|예시|예를|比如|假如|假设|若|格式|声称",
     re.IGNORECASE,
 )
 _LEADS_ON = re.compile(
@@ -64,14 +75,16 @@ _LEADS_ON = re.compile(
 )
 """In a line without an end, it goes on with what is not the judge's own."""
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：", ")", '"', "”", "`", "-")
-_TAG = r"(?:</?[\w:-]{1,40}>|<[|｜][\w▁]{1,40}[|｜]>|\[/?(?:INST|THINK|TOOL_\w{1,16})\])"
+_CONTROL = r"<[|｜][\w▁]{1,40}[|｜]>(?:[\w.:-]{1,60}(?=<[|｜]))?"
+_TAG = rf"(?:</?[\w:-]{{1,40}}>|{_CONTROL}|\[/?(?:INST|THINK|TOOL_\w{{1,16}})\])"
+"""Markup, and the name of a function between two control tokens."""
 _MARKUP_TAG = re.compile(_TAG)
 _FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
 
 
 def check_introduction(before: str) -> None:
     """The words that lead up to the object, if there are any: they must make it the judge's own."""
-    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[*_")
+    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[{*_")
     line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
     if line.startswith(">"):
         raise UnreadableVerdict("the verdict stands inside a quotation")
@@ -97,6 +110,8 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
     r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
+    r"|deserv\w+|worth|less|half|zero|three|four|five|six|seven|eight|nine|ten|wrong (?:response|answer) was"
+    r"|marks?|judges?|lower\w*|higher|rais\w+|reduc\w+|opposite|reverse"
     r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
     r"|gets?|got|receives?|an? (?:zero|one|two|three|four|five|six|seven|eight|nine|ten))\b|\?",
     re.IGNORECASE,
@@ -119,13 +134,16 @@ _ABOUT_THE_RESPONSE = re.compile(
     r"(?:(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
     r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
     r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
-    r"|reference|claims?|first|second|two)|both|it (?!was\b)(?:\w+s|does))\b.*)?",
+    r"|reference|claims?|first|second|two|paragraphs?|sentences?|steps?|point|method|conclusion|wording|tone)"
+    r"|both|it (?!was\b)(?:\w+s|does))\b.*)?",
     re.IGNORECASE | re.DOTALL,
 )
-_FOREIGN = re.compile(r"[\u0370-\u1fff\u2c00-\ud7ff\uf900-\ufaff]")  # letters of other scripts than the Latin
+_ABOUT_THE_RESPONSE_IN_CHINESE = re.compile(
+    r"(?:(?:满分(?:为|是)?\s?\d+\s?分|(?:该|此|这个)?(?:回答|答案|回复)[^我分应误更修重打抱等其0-9]{1,80})[。，,；]?\s?)+"
+)
 _MARKUP = re.compile(rf"{_TAG}|~{{3,6}}|[`*_#>]")
-_BRACED = re.compile(r"\{[^{}]{0,80}\}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s(?![a-z]|\d+\.\d)|\n")
+_BRACED = re.compile(r"\{[^{}]{0,80}\}")
 _AMOUNT = re.compile(
     r"\b(?:deserves?|worth|warrants?|merits?|earns?)\b[^\d]{0,20}?(-?\d+(?:\.\d+)?)\b"
     r"|(?<!answer is )(?<!solution is )(?<!step )(?<!out of )(?<![\w./])"
@@ -149,8 +167,10 @@ def check_sequel(after: str, key: str, value: object) -> None:
         is_explained = _EXPLANATION.fullmatch(point) is not None or (
             is_explained and sentence.lstrip().startswith(("•", "-"))
         )
+        if _ABOUT_THE_RESPONSE_IN_CHINESE.fullmatch(point):
+            continue
         is_about_response = is_explained or _ABOUT_THE_RESPONSE.fullmatch(point)
-        is_about_verdict = _ABOUT_THE_VERDICT.search(rest) or _FOREIGN.search(rest)
+        is_about_verdict = _ABOUT_THE_VERDICT.search(rest)
         if not is_about_response or is_about_verdict or _is_contrary(sentence, rest, key, value):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
 
@@ -184,7 +204,7 @@ def _limit(value: object) -> float:
 @lru_cache(maxsize=256)
 def _statement(key: str) -> re.Pattern[str]:
     """A line that states the value of the key."""
-    noun = _SCORE_NOUN if key == "score" else re.escape(key)
+    noun = SCORE_NOUN if key == "score" else re.escape(key)
     return re.compile(
         r"^(?:[^\w\n]|_){0,8}+(?:(?:my|the|final|overall|total|actual|revised|updated|correct|new)\s){0,3}"
         rf"{noun}(?:[\s*_]{{0,4}}\([^()\n]{{1,30}}\))?+(?:[^\w(\n]|_){{1,6}}(?:(?:is|of)\s)?"
@@ -220,23 +240,34 @@ def is_same(said: str, value: object) -> bool:
 
 _NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
 _LABEL = (
-    rf"(?:(?:my|the|final|overall|total)[ ]){{0,2}}{_SCORE_NOUN}"
-    r"|(?P<foreign>note(?: finale| globale)?|nota(?: final)?|puntuación|puntaje|calificación|pontuação"
-    r"|(?:gesamt)?(?:bewertung|punktzahl|note)|voto|punteggio|оценка"
-    r"|(?:最终|综合|总)?(?:评分|得分|分数|打分)|점수|スコア|点数|評価)"
+    rf"(?:(?:my|the|final|overall|total)[ ]){{0,2}}{SCORE_NOUN}"
+    r"|(?:最终|综合|总)?(?:评分|得分|分数|打分)|점수|スコア|点数|評価|puntuación|puntaje|calificación|pontuação"
+    r"|(?:gesamt)?(?:bewertung|punktzahl)|punteggio|оценка"
+    r"|(?P<grade>note(?: finale| globale)?|nota(?: final)?|gesamtnote|voto)"
 )
+"""`grade` is a word that also means a remark, or counts down from 1."""
 _SPACE = r"[ \t*_]{0,6}"
-_LINE = re.compile(
-    rf"^(?:(?!<score>){_TAG})?[ \t*_#•-]{{0,12}}(?:<score>\s{{0,4}}(?P<tagged>{_NUMBER})\s{{0,4}}</score>"
-    rf"|(?:(?P<label>{_LABEL}){_SPACE}"
-    rf"(?:\({_SPACE}(?P<low>{_NUMBER})\s?(?:-|–|to)\s?(?P<high>{_NUMBER}){_SPACE}\))?{_SPACE}"
-    rf"(?:[:=：]|(?=\n))[\s*_]{{0,8}})?"
-    rf"(?P<score>{_NUMBER})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A line that states a score, and nothing else."""
+
+
+@lru_cache(maxsize=256)
+def _line(key: str) -> re.Pattern[str]:
+    """A line that states the value of the key, and nothing else."""
+    name = re.escape(key)
+    label = _LABEL if key == "score" else rf"(?:(?:my|the|final)[ ]){{0,2}}{name}(?P<grade>(?!))?"
+    value = _NUMBER if key == "score" else rf"(?:{_NUMBER}|true|false|yes|no|first|second|tie)"
+    return re.compile(
+        rf"^(?:(?!<{name}>){_TAG})?[ \t*_#•-]{{0,12}}"
+        rf"(?:<{name}>\s{{0,4}}(?P<tagged>{value})\s{{0,4}}</{name}>"
+        rf"|(?:(?P<label>{label}){_SPACE}"
+        rf"(?:\({_SPACE}(?P<low>{_NUMBER})\s?(?:-|–|to)\s?(?P<high>{_NUMBER}){_SPACE}\))?{_SPACE}"
+        rf"(?:[:=：]|(?=\n))[\s*_]{{0,8}})?"
+        rf"(?P<value>{value})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
 _CRITERION = re.compile(
-    rf"^[ \t*_#•\d.-]{{0,12}}(?!(?:\w+ ){{0,2}}{_SCORE_NOUN}\b)[A-Za-z][\w ()&/-]{{0,40}}[*_]{{0,3}}:"
+    rf"^[ \t*_#•\d.-]{{0,12}}(?!(?:\w+ ){{0,2}}{SCORE_NOUN}\b)[A-Za-z][\w ()&/-]{{0,40}}[*_]{{0,3}}:"
     rf"{_SPACE}{_NUMBER}\s?(?:/|out of)\s?\d+[ \t*_.]{{0,6}}$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -249,34 +280,35 @@ _GIVEN = re.compile(
 """A number in prose that somebody gave."""
 
 
-def stated_scores(text: str, scale: tuple[float, float]) -> list[tuple[FoundAt, float]]:
-    """The lines that state a score on the scale that was asked for, and nothing else, with their scores."""
+_FENCE_LINE = re.compile(r"^[ \t]{0,9}`{3,6}(?:ya?ml|text|markdown|md)?[ \t]{0,9}$", re.MULTILINE)
+
+
+def line_places(text: str, key: str, scale: tuple[float, float] | None) -> list[FoundAt]:
+    """Where a line states the value of the key, on the scale that was asked for, and nothing else.
+
+    Raises:
+        UnreadableVerdict: the words beside it may mean another.
+    """
+    text = _FENCE_LINE.sub(lambda fence: " " * len(fence[0]), text)
     stated = []
-    for line in islice(_LINE.finditer(text), MAX_LINES):
-        score = float(line["tagged"] or line["score"])
+    for line in islice(_line(key).finditer(text), MAX_LINES):
         low, high, of = (None if line[name] is None else float(line[name]) for name in ("low", "high", "of"))
-        has_scale = (low, high, of) in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}
-        is_bare = low is None and of is None and line["foreign"] is None
+        has_scale = scale and (low, high, of) in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}
+        is_bare = low is None and of is None and line["grade"] is None
         if has_scale or (is_bare and (line["label"] or line["tagged"])):
-            stated.append((FoundAt({}, *line.span()), score))
-    return stated
-
-
-def score_places(text: str, key: str, scale: tuple[float, float]) -> list[FoundAt]:
-    """Where a line states the score. Raises UnreadableVerdict where the words beside it may mean another."""
-    stated = stated_scores(text, scale)
+            stated.append((line["tagged"] or line["value"], *line.span()))
     if not stated or len(stated) == MAX_LINES or "`" in text:
         return []
-    score = stated[0][1]
+    value = stated[0][0]
     rest, end = [], 0
-    for place, other in stated:
-        if other != score:
-            raise UnreadableVerdict("the reply states two different scores")
-        rest.append(text[end : place.start])
-        end = place.end
+    for other, *place in stated:
+        if not is_same(other, value):
+            raise UnreadableVerdict(f"the reply states two different values of {key!r}")
+        rest.append(text[end : place[0]])
+        end = place[1]
     prose = _CRITERION.sub("", "\n".join((*rest, text[end:])))
     for one, two in _GIVEN.findall(prose):
-        if not is_same(one or two, score):
-            raise UnreadableVerdict(f"the reply states {one or two} and {score:g}")
-    found = {key: score, "reason": " ".join(_MARKUP.sub("", prose).split())}
-    return [FoundAt(found, place.start, place.end) for place, _ in stated]
+        if not is_same(one or two, value):
+            raise UnreadableVerdict(f"the reply states {one or two} and {value}")
+    found = {key: value, "reason": " ".join(_MARKUP.sub("", prose).split())}
+    return [FoundAt(found, *place) for _, *place in stated]

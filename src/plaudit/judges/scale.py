@@ -47,13 +47,16 @@ class Scale:
         return self.low <= number <= self.high and (not self.integer or float(number).is_integer())
 
     def read(self, value: object) -> float:
-        """The score that a judge gave, as a number or as the text of one. Never clamps.
+        """The score that a judge gave: a number, its text, alone in a list or out of the best. Never clamps.
 
         Raises:
             UnreadableVerdict: it is no score on this scale.
         """
-        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-            value = float(value)
+        if isinstance(value, list) and len(value) == 1:
+            (value,) = value
+        said = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
+        if said and (said[2] is None or float(said[2]) == self.high):
+            value = float(said[1])
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UnreadableVerdict(f"the score is {_describe(value)}, not a number")
         if not self.low <= value <= self.high:  # NaN too
@@ -93,7 +96,7 @@ def is_on_scale(score: float, judge: Judge | Panel) -> bool:
     return low - slack <= score <= high + slack
 
 
-_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_NUMBER = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)(?:\s?(?:/|out of)\s?([0-9]{1,15}))?")
 
 
 def _describe(value: object) -> str:

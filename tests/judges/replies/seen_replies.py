@@ -537,7 +537,7 @@ REPLIES = [
     ),
     R("llama", "python", "{'reason': 'Right.', 'score': 9}", 9),
     R("llama", "trailing comma", '{"reason": "Right.", "score": 9,}', 9),
-    R("llama", "broken", '{"reason": "A "quoted" word", "score": 9}', None),
+    R("llama", "bare quotes", '{"reason": "A "quoted" word", "score": 9}', 9),
     R("gpt", "off the scale", '{"reason": "Right.", "score": 95}', None),
     R("gpt", "no whole number", '{"reason": "Right.", "score": 8.5}', None),
     R("gpt", "no number", '{"reason": "Right.", "score": "high"}', None),

@@ -176,8 +176,8 @@ TRAPS = [
         None,
     ),
     R("gpt-oss", "commentary only", "<|channel|>commentary<|message|>" + V, None),
-    R("gpt", "reference in words", "Equivalent: true", None, "reference"),
-    R("gpt", "monitor in words", "Suspicion: 3", None, "monitor"),
+    R("gpt", "reference in words", "Equivalent: true", 1, "reference"),
+    R("gpt", "monitor in words", "Suspicion: 3", 0.3, "monitor"),
     R(
         "gpt",
         "group with one twice",
