@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from plaudit.audit.attack_probe import CONTROL_NAME, Family, ProbeResult
 from plaudit.audit.calibration import Bias, Calibration
 from plaudit.audit.comparison import AnswerComparison, Comparison
-from plaudit.report.document import Bars, Report, Scatter, Table
+from plaudit.report.document import LEGEND, Bars, Part, Report, Scatter, Table
 from plaudit.report.measure import Share
 
 Facts = tuple[tuple[str, str], ...]
@@ -140,23 +140,7 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
         f"{_missing(result.missing)}.",
         facts=facts,
         parts=(
-            Bars("Agreement", tuple(shares)),
-            _shares("Agreement in numbers", "", shares),
-            Table(
-                "Scores",
-                ("", "value"),
-                (
-                    ("rank correlation of the scores", _number(result.correlation)),
-                    ("mean distance, as a share of the scale", _percent(result.mean_difference)),
-                ),
-            ),
-            Scatter(
-                "One judge over the other",
-                f"{first} (0 to 1)",
-                f"{second} (0 to 1)",
-                result.points,
-                y_range=(0.0, 1.0),
-            ),
+            *_two_judges(result, shares),
             Table(
                 "Disagreements",
                 ("task", "pair", first, second, "with the label"),
@@ -185,24 +169,10 @@ def view_answers(result: AnswerComparison, facts: Facts) -> Report:
         f"answers{_missing(result.missing)}.",
         facts=facts,
         parts=(
-            Bars("Agreement", tuple(shares)),
-            _shares("Agreement in numbers", "", shares),
-            Table(
-                "Scores",
-                ("", "value"),
-                (
-                    (f"mean of {first}", _number(means[0])),
-                    (f"mean of {second}", _number(means[1])),
-                    ("rank correlation of the scores", _number(result.correlation)),
-                    ("mean distance, as a share of the scale", _percent(result.mean_difference)),
-                ),
-            ),
-            Scatter(
-                "One judge over the other",
-                f"{first} (0 to 1)",
-                f"{second} (0 to 1)",
-                result.points,
-                y_range=(0.0, 1.0),
+            *_two_judges(
+                result,
+                shares,
+                ((f"mean of {first}", _number(means[0])), (f"mean of {second}", _number(means[1]))),
                 legend=("within a tenth of the scale", "further apart"),
             ),
             Table(
@@ -213,6 +183,27 @@ def view_answers(result: AnswerComparison, facts: Facts) -> Report:
             ),
         ),
         footer=FOOTER,
+    )
+
+
+def _two_judges(
+    result: Comparison | AnswerComparison,
+    shares: Sequence[tuple[str, Share]],
+    means: Facts = (),
+    legend: tuple[str, str] = LEGEND,
+) -> tuple[Part, ...]:
+    """What is shown of any two judges: where they agree, and the scores of one over those of the other."""
+    first, second = (f"{name} (0 to 1)" for name in result.names)
+    scores = (
+        *means,
+        ("rank correlation of the scores", _number(result.correlation)),
+        ("mean distance, as a share of the scale", _percent(result.mean_difference)),
+    )
+    return (
+        Bars("Agreement", tuple(shares)),
+        _shares("Agreement in numbers", "", shares),
+        Table("Scores", ("", "value"), scores),
+        Scatter("One judge over the other", first, second, result.points, (0.0, 1.0), legend=legend),
     )
 
 

@@ -28,6 +28,9 @@ class Bars:
     with_intervals: bool = True
 
 
+LEGEND = ("the better response", "the worse response")
+
+
 @dataclass(frozen=True, slots=True)
 class Scatter:
     """A point for each response, in one of two colours."""
@@ -38,7 +41,7 @@ class Scatter:
     points: tuple[tuple[float, float, bool], ...]
     y_range: tuple[float, float]
     note: str = ""
-    legend: tuple[str, str] = ("the better response", "the worse response")
+    legend: tuple[str, str] = LEGEND
     """What the colours mean: that of points marked True, and the other."""
 
 
