@@ -422,7 +422,7 @@ def resolve(
         for value, origin, called, is_text in _sources(name, arguments, environment, table, path):
             origins[name], names[name] = origin, called
             try:
-                values[name] = _checked(name, value, is_text=is_text)
+                values[name] = checked(name, value, is_text=is_text)
             except ConfigError as error:
                 error.spelled = called and as_argument(called, error.value)
                 raise
@@ -482,7 +482,12 @@ def _sources(
         yield table[name], place, f"{place}: {name}", False
 
 
-def _checked(name: str, value: Any, *, is_text: bool) -> Any:
+def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
+    """The value of a setting in its own type. `is_text`: what stands for a number or a list may be text.
+
+    Raises:
+        ConfigError: it has another type, or makes no sense.
+    """
     kind = _TYPES[name]
     form = get_origin(kinds_of(kind)[0])
     shown = without_password(value) if isinstance(value, str) and name == "base_url" else value

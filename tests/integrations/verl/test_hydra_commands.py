@@ -67,10 +67,11 @@ def test_hydra_takes_every_command_of_the_page_and_prints_no_key(overrides: list
 
 def test_the_commands_say_what_the_page_says() -> None:
     first, second = (settings_of(composed(overrides)) for overrides in commands("verl.md"))
-    assert first.rubric == "Is the reasoning sound, and not a word too long?"
-    assert (first.base_url, first.coefficient, first.group_size) == ("http://judge:8000/v1", 0.5, 8)
-    assert second.base_url == ("http://judge-1:8000/v1", "http://judge-2:8000/v1")
-    assert second.scale == (0.0, 10.0)
+    assert first.general["rubric"] == "Is the reasoning sound, and not a word too long?"
+    assert first.general["base_url"] == ("http://judge:8000/v1",)
+    assert (first.coefficient, first.group_size) == (0.5, 8)
+    assert second.general["base_url"] == ("http://judge-1:8000/v1", "http://judge-2:8000/v1")
+    assert second.general["scale"] == (0.0, 10.0)
     assert second.judge == {"kind": "group", "criteria": "Which answers are right, and which are brief?"}
     assert second.penalty == {"kind": "length", "side": "over", "gate": "positive"}
 
@@ -80,8 +81,8 @@ def test_the_page_s_own_yaml_is_read_as_the_command_is() -> None:
     config = OmegaConf.merge(composed([]), OmegaConf.create({}))
     OmegaConf.set_struct(config, False)
     settings = settings_of(OmegaConf.merge(config, OmegaConf.create(own)))
-    assert settings.rubric == "Is the reasoning sound, and not a word too long?"
-    assert settings.rpm == 600
+    assert settings.general["rubric"] == "Is the reasoning sound, and not a word too long?"
+    assert settings.general["rpm"] == 600
 
 
 def test_the_legacy_command_configures_the_legacy_manager() -> None:

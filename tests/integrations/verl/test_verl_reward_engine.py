@@ -87,7 +87,7 @@ def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.Monkey
         ({"base_url": URL, "judge": "rubrik"}, "judge", "reward.plaudit.judge='rubrik'"),
         ({"base_url": URL, "judge": {"kind": "rubrik"}}, "kind", "reward.plaudit.judge.kind='rubrik'"),
         ({"base_url": URL, "judge": {"criterion": "x"}}, "criterion", "reward.plaudit.judge.criterion"),
-        ({"base_url": URL, "judge": "group", "scale": [5, 1]}, "scale", "reward.plaudit.scale=(5.0, 1.0)"),
+        ({"base_url": URL, "judge": "group", "scale": [5, 1]}, "scale", "reward.plaudit.scale=[5"),
     ],
 )
 def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], setting: str, words: str) -> None:

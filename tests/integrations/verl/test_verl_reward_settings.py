@@ -23,7 +23,7 @@ def test_the_group_sizes_come_from_the_rollouts_unless_they_are_given() -> None:
 
 def test_values_that_came_as_text_are_read() -> None:
     settings = read_settings({"rpm": "60", "coefficient": "0.5", "scale": ["0", "10"]})
-    assert (settings.rpm, settings.coefficient, settings.scale) == (60, 0.5, (0.0, 10.0))
+    assert (settings.general, settings.coefficient) == ({"rpm": 60, "scale": (0.0, 10.0)}, 0.5)
 
 
 @pytest.mark.parametrize(("given", "meant"), [(True, "auto"), (False, "off"), ("require", "require")])
@@ -36,7 +36,7 @@ def test_a_rule_may_be_on_or_off_as_yaml_reads_it(given: str | bool, meant: str)
     [
         ({"rubrik": "x"}, "rubrik", "reward.plaudit.rubric?"),
         ({"max-concurrent": 3}, "max-concurrent", "reward.plaudit.max_concurrent?"),
-        ({"zzz": 1}, "zzz", "judge, rubric"),
+        ({"zzz": 1}, "zzz", "rubric, scale"),
         ({"api_key": "sk-secret"}, "api_key", "reward.plaudit.api_key_env"),
         ({"rpm": "many"}, "rpm", "reward.plaudit.rpm='many'"),
         ({"deadline": 0}, "deadline", "0.001"),

@@ -24,7 +24,7 @@ from plaudit.integrations.verl.reward_settings import (
 from plaudit.integrations.verl.row_reward import RewardEngine
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build
-from plaudit.settings import SAMPLING, Settings, endpoints_of, engine_config, load
+from plaudit.settings import Settings, endpoints_of, engine_config, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
@@ -33,27 +33,13 @@ from plaudit.types import Cause, Sample, Verdict
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
 
-SHARED = (
-    "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
-    "cached_price", "timeout", "hedge", "client", "observers", "journal_max_mb", "journal_text", "run",
-    "headers", "identity", *SAMPLING,
-)  # fmt: skip
-"""Keys that are settings of plaudit's own; what is left out, the environment may say."""
-
 
 @spelling(as_key)
 def resolve(settings: RewardSettings) -> Settings:
     """Plaudit's settings, as the configuration and this process's environment say."""
-    given: dict[str, Any] = {name: getattr(settings, name) for name in SHARED}
-    for name in ("base_url", "observers"):
-        if isinstance(given[name], str):
-            given[name] = (given[name],)
+    given = dict(settings.general)
     if isinstance(settings.judge, str):
         given["judge"] = settings.judge
-    if settings.cache is not None and settings.cache is not True:
-        given["cache"] = settings.cache or "off"  # YAML reads off as false
-    if settings.journal is not None and settings.journal is not True:
-        given["journal"] = settings.journal or "off"
     return load(given)
 
 

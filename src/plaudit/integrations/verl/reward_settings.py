@@ -23,6 +23,7 @@ from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.integrations.verl.combination import Penalty
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
+from plaudit.settings import SAMPLING, checked
 from plaudit.value_check import MOST, check_known, check_numbers, reworded
 
 PLACE = "reward.plaudit"
@@ -60,64 +61,12 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     judge: str | dict[str, Any] | None = None
     """Name of a judge, a file that describes one, or a table with its `kind` and options."""
-    rubric: str | None = None
-    """What to judge by, in words, or a file that holds them."""
-    scale: tuple[float, float] | None = None
-    """Lowest and highest score the judge may give; the reward is scaled to 0 to 1."""
-    base_url: str | tuple[str, ...] | None = None
-    """URL of the judge's server, or a list of them."""
+    general: Mapping[str, Any] = {}
+    """Those that are settings of plaudit everywhere, as far as they are given; see GENERAL."""
     endpoints: tuple[EndpointTable, ...] = ()
     """Servers with settings of their own, in place of base_url, model and price."""
-    model: str | None = None
-    """Model to ask; left out: the endpoint's only one."""
-    api_key_env: str | None = None
-    """Variable that holds the key; left out: PLAUDIT_API_KEY, else OPENAI_API_KEY."""
-    max_concurrent: int | None = None
-    """Calls at once over all workers, never exceeded; left out: adaptive concurrency."""
-    rpm: int | None = None
-    """Requests a minute over all workers, never crossed."""
-    tpm: int | None = None
-    """Tokens a minute over all workers, never crossed."""
-    budget: float | None = None
-    """What the run may spend; needs a price."""
-    price: tuple[float, float] | None = None
-    """For a million prompt tokens and a million completion tokens."""
-    cached_price: float | None = None
-    """For a million prompt tokens that the endpoint had in its cache; left out: as the others."""
-    max_tokens: int | None = None
-    """Tokens that a reply may have, reasoning included; left out: the judge's own limit."""
-    temperature: float | None = None
-    """Sampling temperature; left out: the judge's own."""
-    top_p: float | None = None
-    seed: int | None = None
-    reasoning_effort: str | None = None
-    """`none`, `low`, `medium`, `high`, or what else the model takes."""
-    extra: dict[str, Any] | None = None
-    """More fields of each request's body, like {chat_template_kwargs: {enable_thinking: false}}."""
-    headers: dict[str, str] | None = None
-    """More headers of each request; keys belong into api_key_env. They are no part of cache keys."""
-    identity: str | None = None
-    """Which model this is, in cache keys, where its name does not say: another quantisation, a fine-tune."""
-    timeout: float | None = None
-    """For one attempt of one call; left out: 120."""
     deadline: float = 600.0
     """For the verdict on one row, from when it is handed over; past it the row fails as `deadline`."""
-    hedge: bool | None = None
-    """Whether a call that takes far too long is sent a second time; left out: yes."""
-    cache: str | bool | None = None
-    """A file, `memory`, or `off`; left out: the user's own verdict file, where the engine runs."""
-    client: Literal["httptools", "aiohttp", "pyreqwest"] | None = None
-    """HTTP client."""
-    observers: str | tuple[str, ...] | None = None
-    """Import paths of what is called with every event, like package.module:name, where the engine runs."""
-    journal: str | bool | None = None
-    """A file that gets every verdict with its request and its reply; left out: none."""
-    journal_max_mb: float | None = None
-    """Megabytes that the journal may take; left out: 2048."""
-    journal_text: bool | None = None
-    """Whether the journal keeps texts; left out: yes."""
-    run: str | None = None
-    """What the journal calls this run; left out: a name made of the time."""
     share: str | None = None
     """Name of an engine to share with other trainings of the cluster; left out: this training's own."""
 
@@ -163,7 +112,13 @@ class RewardSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.rule
 
 
-NAMES = RewardSettings.__struct_fields__
+GENERAL = (
+    "rubric", "scale", "base_url", "model", "api_key_env", "max_concurrent", "rpm", "tpm", "budget", "price",
+    "cached_price", "timeout", "hedge", "cache", "client", "observers", "journal", "journal_max_mb",
+    "journal_text", "run", "headers", "identity", *SAMPLING,
+)  # fmt: skip
+"""Keys that are settings of plaudit's own (`plaudit.settings`); what is left out, the environment may say."""
+NAMES = (*GENERAL, *(name for name in RewardSettings.__struct_fields__ if name != "general"))
 
 
 def as_key(setting: str, value: object) -> str:
@@ -185,14 +140,15 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
         )
     _check_names(table, NAMES, "")
     types = get_type_hints(RewardSettings)
-    values = {name: _typed(name, value, types[name]) for name, value in table.items()}
-    values = {name: value for name, value in values.items() if value is not None}
+    given = {name: value for name, value in table.items() if value is not None}
+    values = {name: _typed(name, value, types[name]) for name, value in given.items() if name in types}
+    values["general"] = {name: _general(name, given[name]) for name in GENERAL if name in given}
     values.setdefault("group_size", rollouts)
     values.setdefault("val_group_size", val_rollouts)
     settings = RewardSettings(**values)
     for names, low in _AT_LEAST.items():
         check_numbers(settings, *names, low=low)
-    if settings.endpoints and (settings.base_url or settings.model or settings.price):
+    if settings.endpoints and not settings.general.keys().isdisjoint(("base_url", "model", "price")):
         raise ConfigError(
             f"have URLs, models and prices of their own; leave out {PLACE}.base_url, .model and .price",
             setting="endpoints",
@@ -285,6 +241,12 @@ _AT_LEAST = {
 def _check_names(table: Iterable[str], known: Collection[str], within: str) -> None:
     for key in table:
         check_known(key, known, "key", place=within, prefix=f"{PLACE}.{within}")
+
+
+def _general(name: str, value: Any) -> Any:
+    """A setting of plaudit's own; YAML reads `off` as false."""
+    is_switch = name in ("cache", "journal") and isinstance(value, bool)
+    return checked(name, ("" if value else "off") if is_switch else value, is_text=True)
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
