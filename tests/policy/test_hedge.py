@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
+from plaudit.policy.hedge import MIN_CALLS, Overtaken, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
 
 
@@ -68,3 +68,54 @@ def test_the_first_replies_of_calls_sent_together_make_no_outliers_of_the_others
     assert hedge_age(first, under_way=44) is None
     while_open, all_back = hung_age(first, under_way=44), hung_age(first)
     assert while_open is not None and all_back is not None and while_open > 2.0 * all_back
+
+
+def in_order(*, count: int, service: float, queue: float) -> tuple[Overtaken, LatencyHistogram, float]:
+    """Calls 1 to `count`, sent at once, that come back one after another; 0 is still under way."""
+    overtaken, known, now = Overtaken(), LatencyHistogram(), 0.0
+    for number in range(count + 1):
+        overtaken.on_send(number)
+    for number in range(1, count + 1):
+        now = service + queue * number / count
+        known.add(now)
+        overtaken.on_back(number, now=now, is_reply=True)
+    overtaken.learn(known)
+    return overtaken, known, now
+
+
+def test_where_calls_queue_the_one_that_was_overtaken_is_the_outlier_at_any_age() -> None:
+    overtaken, known, now = in_order(count=200, service=2.0, queue=60.0)
+    by_age = hedge_age(known)
+    assert overtaken.outlier_age is not None and overtaken.hung_age is not None and by_age is not None
+    assert list(overtaken.since) == [0]
+    assert overtaken.since[0] + overtaken.outlier_age < overtaken.since[0] + overtaken.hung_age < now < by_age
+
+
+def test_calls_that_often_come_back_out_of_order_are_late_only_beyond_that() -> None:
+    overtaken, known = Overtaken(), LatencyHistogram()
+    for number in range(0, 200, 2):  # every other call is overtaken, and comes back 3 s later
+        overtaken.on_send(number)
+        overtaken.on_send(number + 1)
+        for one, at in ((number + 1, 5.0 * number + 1.0), (number, 5.0 * number + 4.0)):
+            known.add(at - 5.0 * number)
+            overtaken.on_back(one, now=at, is_reply=True)
+    overtaken.learn(known)
+    assert overtaken.outlier_age is not None and overtaken.hung_age is not None
+    assert 1.2 * 3.0 < overtaken.outlier_age < overtaken.hung_age
+
+
+def test_a_call_that_was_cut_off_overtakes_nobody_and_is_forgotten() -> None:
+    overtaken = Overtaken()
+    for number in (1, 2, 3):
+        overtaken.on_send(number)
+    overtaken.on_back(3, now=1.0, is_reply=False)
+    assert not overtaken.since
+    overtaken.on_back(2, now=2.0, is_reply=True)
+    assert overtaken.since == {1: 2.0}
+    overtaken.on_back(1, now=3.0, is_reply=False)
+    assert not overtaken.since
+
+
+def test_nothing_is_late_while_too_little_is_known() -> None:
+    overtaken, _, _ = in_order(count=MIN_CALLS - 1, service=1.0, queue=1.0)
+    assert overtaken.outlier_age is None and overtaken.hung_age is None

@@ -253,6 +253,44 @@ def test_a_call_that_hangs_does_not_wait_for_its_timeout() -> None:
     run(main())
 
 
+def queueing(slots: int, *, slow: str, seconds: float) -> FakeServer:
+    """Takes any number of calls, works on so many at a time for a second each, and on one for longer."""
+    return FakeServer(
+        lambda asked: (
+            seconds if asked.text == slow and asked.nth == 1 else 1.0 + asked.arrival // slots,
+            GOOD,
+        )
+    )
+
+
+def test_a_straggler_in_a_deep_queue_is_known_by_those_that_overtook_it() -> None:
+    async def main() -> None:
+        server = queueing(4, slow="q30", seconds=500.0)
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(240))) == 240
+            # All of them took up to 60 s, so that by its age alone it would be one after 90 s.
+            again = next(asked.at for asked in server.asked if asked.text == "q30" and asked.nth == 2)
+            assert again < 70.0
+            assert len(server.asked) <= 1.05 * 240
+
+    run(main())
+
+
+def test_the_last_calls_of_a_slow_endpoint_that_are_nearly_done_get_no_twins() -> None:
+    async def main() -> None:
+        slow, fast = FakeServer(GOOD, latency=4.0), FakeServer(GOOD, latency=2.0)
+        async with Bench(slow, fast) as bench:
+            assert good(await bench.ask_all(*numbered(400))) == 400
+            for event in bench.seen(CallStarted):
+                if event.is_hedge:
+                    assert event.endpoint == bench.lanes[1].name
+            sent = {asked.text: asked.at for asked in slow.asked}
+            twins = [asked for asked in fast.asked if asked.text in sent]
+            assert all(asked.at - sent[asked.text] < 2.0 for asked in twins)
+
+    run(main())
+
+
 def test_a_twin_cut_off_in_the_moment_it_was_sent_gives_its_slot_back() -> None:
     """The reply and the twin fall on the same instant: the twin's task is cancelled before its first step."""
 

@@ -50,6 +50,7 @@ def test_a_deadline_holds_while_everything_waits_for_the_endpoint() -> None:
             verdicts = await desk.score(samples(5000), deadline=30.0)
             assert {verdict.status for verdict in verdicts} == {Status.DEADLINE}
             assert asyncio.get_running_loop().time() == pytest.approx(30.0, abs=1.0)
+            assert {verdict.error for verdict in verdicts} == {"deadline, while slow down"}
 
     run(main())
 

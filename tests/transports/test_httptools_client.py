@@ -162,6 +162,7 @@ def test_a_body_of_one_byte_chunks_is_not_long() -> None:
         ("identity", b"{}", b"{}"),
         ("gzip, gzip", gzip.compress(gzip.compress(b"{}")), b"{}"),
         ("gzip", gzip.compress(b"{}")[:-3], "damaged"),
+        ("gzip", gzip.compress(b"") * 100_000 + gzip.compress(b"{}"), "parts"),
         ("gzip", b"{}", "damaged"),
         ("br", b"{}", "did not ask for (br)"),
         ("gzip", gzip.compress(b" " * MAX_BODY) + gzip.compress(b" "), "16 MiB"),

@@ -47,6 +47,6 @@ def is_worth_it(here: Load, others: Sequence[Load], *, backlog: int) -> bool:
     return True
 
 
-def is_much_faster(here: Load, *, than: Load) -> bool:
-    """Whether a call begun here now would likely end before one begun there a while ago."""
-    return here.slow is not None and than.slow is not None and here.slow * MUCH < than.slow
+def is_much_faster(here: Load, *, than: Load, age: float = 0.0) -> bool:
+    """Whether a call begun here now would likely end before one begun there `age` seconds ago."""
+    return here.slow is not None and than.slow is not None and here.slow * MUCH < than.slow - age

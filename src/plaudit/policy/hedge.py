@@ -3,6 +3,10 @@
 The twin asks the same question of the same model, so either answer is honest; but "first finished wins"
 favours short answers where lengths differ. Twins are therefore sent only to calls that are clear outliers. A
 call far past all others hangs: it gets its twin whatever else waits, or the batch would wait for its timeout.
+
+Where calls queue at the server, all of them take long, and their age shows no outlier. But then they come
+back in the order in which they were sent, more or less: one that was overtaken, and is later than nearly all
+that were, is an outlier at any age.
 """
 
 from __future__ import annotations
@@ -40,6 +44,49 @@ def hung_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None
         return max(HUNG * nearly_all, YOUNGEST_HUNG)
     longest = latencies.quantile(1.0)
     return None if longest is None else max(HUNG_OF_FEW * longest, YOUNGEST_HUNG)
+
+
+class Overtaken:
+    """The calls under way that one sent later has overtaken, and how late such calls come back."""
+
+    __slots__ = ("_in_order", "_lateness", "hung_age", "outlier_age", "since")
+
+    def __init__(self) -> None:
+        self.since: dict[int, float] = {}
+        """When each was overtaken, by number, in the order of sending."""
+        self.outlier_age: float | None = None
+        """Seconds since it was overtaken after which a call is an outlier; None while too little is known."""
+        self.hung_age: float | None = None
+        """The same for one that hangs."""
+        self._in_order: dict[int, None] = {}
+        self._lateness = LatencyHistogram()
+
+    def on_send(self, number: int) -> None:
+        """A call leaves; numbers rise."""
+        self._in_order[number] = None
+
+    def on_back(self, number: int, *, now: float, is_reply: bool) -> bool:
+        """A call is over; a reply has overtaken those under way that left before it. Is `learn` due?"""
+        since = self.since.pop(number, now)
+        self._in_order.pop(number, None)
+        if not is_reply:
+            return False
+        self._lateness.add(now - since)
+        while self._in_order and (oldest := next(iter(self._in_order))) < number:
+            del self._in_order[oldest]
+            self.since[oldest] = now
+        return len(self._lateness) % 16 == 0
+
+    def learn(self, latencies: LatencyHistogram) -> None:
+        """Say anew what is late. Calls alike differ, so the fastest ones, too, count for what is usual."""
+        count = len(self._lateness)
+        late = _nearly_all(self._lateness, len(self.since)) if count >= MIN_CALLS else None
+        if late is None:
+            self.outlier_age = self.hung_age = None
+            return
+        fastest = latencies.quantile(1.0 - NEARLY_ALL) or 0.0
+        self.outlier_age = max(OUTLIER * late, (OUTLIER - 1.0) * fastest, YOUNGEST)
+        self.hung_age = max(HUNG * late, (HUNG - 1.0) * fastest, YOUNGEST_HUNG)
 
 
 def _nearly_all(latencies: LatencyHistogram, under_way: int) -> float | None:

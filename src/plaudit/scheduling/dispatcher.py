@@ -98,6 +98,7 @@ class Dispatcher:
         self._is_pump_due = False
         self._states: dict[Lane, BreakerState] = {}
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
+        self._last_trouble: str | None = None
 
     @property
     def backlog(self) -> int:
@@ -108,6 +109,12 @@ class Dispatcher:
     def spent(self) -> float:
         """US dollars, of calls that have a price."""
         return self._admission.spent
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the endpoints let nothing in, in the words of the last; None where one of them does."""
+        is_shut = not any(lane.breaker.is_closed for lane in self.lanes)
+        return self._last_trouble if is_shut else None
 
     @property
     def _are_all_lost(self) -> bool:
@@ -229,6 +236,7 @@ class Dispatcher:
             call.first_sent = now
             self._retries.on_call()
         lane.on_send(flight, now=now)
+        self._hedging.on_send(flight)
         self._admission.on_send(call, lane, now=now)
         self._under_way[call.job] += 1
         self._listening.on_send(lane, room=self._admission.room)
@@ -286,6 +294,7 @@ class Dispatcher:
         """Take a flight off the books and pass on what it brought. None: it was cancelled."""
         lane, call, now = flight.lane, flight.call, self._loop.time()
         del lane.flights[flight.id]
+        self._hedging.on_back(flight, is_reply=isinstance(outcome, Reply), now=now)
         self._under_way[call.job] -= 1
         if not self._under_way[call.job]:
             del self._under_way[call.job]
@@ -311,6 +320,7 @@ class Dispatcher:
         lane, call = flight.lane, flight.call
         if call.streamed_by is not None:
             self._finish(call, outcome)
+        self._last_trouble = str(outcome)
         if isinstance(outcome, RateLimited):
             lane.rate_limited += 1
         else:

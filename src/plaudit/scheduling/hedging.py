@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from plaudit.policy.balance import is_much_faster
-from plaudit.policy.hedge import MOST_TWINS
+from plaudit.policy.hedge import MOST_TWINS, Overtaken
 from plaudit.policy.retry import RetryBudget
 from plaudit.scheduling.admission import Admission
 from plaudit.scheduling.call import Call
@@ -28,46 +28,53 @@ class Hedging:
         self._admission = admission
         self._budget = budget
         self._send = send
+        self._overtaken = {lane: Overtaken() for lane in admission.lanes}
+
+    def on_send(self, flight: Flight) -> None:
+        """A call has left."""
+        self._overtaken[flight.lane].on_send(flight.id)
+
+    def on_back(self, flight: Flight, *, is_reply: bool, now: float) -> None:
+        """A call has come back, or was cut off."""
+        overtaken = self._overtaken[flight.lane]
+        if overtaken.on_back(flight.id, now=now, is_reply=is_reply):
+            overtaken.learn(flight.lane.latencies)
 
     def look(self, now: float) -> float:
         """Send the twins that are due; the answer is the time to look again."""
         wake = NEVER
         lanes = self._admission.lanes
         for lane in lanes:
-            age = lane.hedge_age
-            if age is None:
-                continue
-            oldest = next(iter(lane.flights.values()), None)
-            if oldest is None or oldest.sent_at + age > now:  # most of the time: the rest are younger
-                wake = wake if oldest is None else min(wake, oldest.sent_at + age)
-                continue
-            for flight in list(lane.flights.values()):
-                due = flight.sent_at + age
-                if due > now:
-                    wake = min(wake, due)
-                    break  # flights stand in the order of sending: the rest are younger
-                if not _may_have_twin(flight.call):
-                    continue
-                if not self._twin(flight, self._others(lane), now):
-                    wake = min(wake, now + AGAIN)
-                    break
+            wake = min(wake, self._look_at(lane, now))
         if len(lanes) > 1:
             self._relieve(now)
         return min(wake, self.rescue(now))
+
+    def _look_at(self, lane: Lane, now: float) -> float:
+        age, overtaken = lane.hedge_age, self._overtaken[lane]
+        overtaken.learn(lane.latencies)
+        for flight in list(lane.flights.values()):
+            due = _due(flight, age, overtaken.since.get(flight.id), overtaken.outlier_age)
+            if due > now:
+                return (
+                    due  # flights stand in the order of sending, and of being overtaken: the rest are later
+                )
+            if _may_have_twin(flight.call) and not self._twin(flight, self._others(lane), now):
+                return now + AGAIN
+        return NEVER
 
     def rescue(self, now: float) -> float:
         """Send twins of calls that hang, whatever else waits; the answer is the time to look again."""
         wake = NEVER
         for lane in self._admission.lanes:
-            age = lane.hung_age
-            if age is None:
-                continue
+            overtaken = self._overtaken[lane]
             for flight in lane.flights.values():
-                if flight.sent_at + age > now:
-                    wake = min(wake, flight.sent_at + age)
+                hung = _due(flight, lane.hung_age, overtaken.since.get(flight.id), overtaken.hung_age)
+                if hung > now:
+                    wake = min(wake, hung)
                     break
                 call = flight.call
-                due = call.last_sent + age * max(1, call.twins)
+                due = call.last_sent + (hung - flight.sent_at) * max(1, call.twins)
                 if due > now or call.twins >= MOST_TWINS or not _is_wanted(call):
                     wake = min(wake, max(due, now + AGAIN))
                     continue
@@ -87,8 +94,10 @@ class Hedging:
         """Give the last calls of a slow endpoint to a much faster one that has nothing left to do."""
         lanes = self._admission.lanes
         for lane in lanes:
-            faster = [other for other in lanes if is_much_faster(other.load, than=lane.load)]
+            here = lane.load
             for flight in [f for f in reversed(lane.flights.values()) if _may_have_twin(f.call)]:
+                age = now - flight.sent_at
+                faster = [other for other in lanes if is_much_faster(other.load, than=here, age=age)]
                 if not faster or not self._twin(flight, faster, now):
                     break
 
@@ -105,6 +114,12 @@ class Hedging:
         self._budget.take(now=now)
         call.twins += 1
         self._send(call, lane, now)
+
+
+def _due(flight: Flight, age: float | None, overtaken_at: float | None, late: float | None) -> float:
+    """When a flight reaches this age, or has been overtaken for so long."""
+    by_age = NEVER if age is None else flight.sent_at + age
+    return by_age if overtaken_at is None or late is None else min(by_age, overtaken_at + late)
 
 
 def _may_have_twin(call: Call) -> bool:

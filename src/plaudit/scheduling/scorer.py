@@ -98,7 +98,8 @@ class Scorer:
 
     def expire(self, batch: Batch) -> None:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
-        self._expire(batch, Cause.DEADLINE, "deadline")
+        trouble = self._dispatcher.trouble
+        self._expire(batch, Cause.DEADLINE, "deadline" if trouble is None else f"deadline, while {trouble}")
 
     def cancel(self, batch: Batch, *, abort: bool = False) -> None:
         """Send nothing more for this batch. What is under way still fills the cache, unless it is aborted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import logging
 import time
 
@@ -106,7 +107,8 @@ class HttpTransport:
     def _read(self, dialect: Dialect, request: Request, answer: Answer) -> Reply:
         failure: PlauditError
         try:
-            return dialect.decode(request, answer.body, rate_headers(answer.headers, now=time.time()))
+            body = answer.body.removeprefix(codecs.BOM_UTF8)
+            return dialect.decode(request, body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
             if not isinstance(request, RawRequest):
                 self._learn(dialect, error.complaint, answer.status)

@@ -8,6 +8,8 @@ from plaudit.config import Endpoint
 from plaudit.transports.client import MAX_BODY, Answer
 from plaudit.transports.http_errors import broken, too_large
 
+MOST_PARTS = 64
+"""Compressed parts that a body may consist of: each takes a copy of the rest."""
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
@@ -40,7 +42,9 @@ def _inflated(endpoint: Endpoint, body: bytes) -> bytes:
 def _parts(body: bytes, window: int) -> bytes | None:
     """All the parts of a compressed body, one after another; None: more than MAX_BODY. Raises zlib.error."""
     unpacked = b""
-    while body:
+    for _ in range(MOST_PARTS):
+        if not body:
+            return unpacked
         part = zlib.decompressobj(window)
         unpacked += part.decompress(body, MAX_BODY + 1 - len(unpacked))
         if len(unpacked) > MAX_BODY:
@@ -48,4 +52,4 @@ def _parts(body: bytes, window: int) -> bytes | None:
         if not part.eof:
             raise zlib.error("it breaks off")
         body = part.unused_data
-    return unpacked
+    raise zlib.error(f"it has more than {MOST_PARTS} parts")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 
-from wire_server import Exchange, WireServer, answer, chunked, hang_up, reply, stall, zipped
+from wire_server import Exchange, WireServer, answer, chunked, good_body, hang_up, reply, stall, zipped
 
 from plaudit.errors import RequestRefused, TransportFailed
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Usage
@@ -75,6 +76,15 @@ async def rate_headers_come_with_the_reply(subject: Subject) -> None:
     plain = await subject.outcome(reply())
     assert isinstance(plain, Reply)
     assert plain.rate is None
+
+
+async def a_reply_with_a_byte_order_mark_is_read(subject: Subject) -> None:
+    async def marked(exchange: Exchange) -> None:
+        body = codecs.BOM_UTF8 + good_body(exchange.request, "7")
+        await exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    found = await subject.outcome(marked)
+    assert isinstance(found, Reply) and found.text == "7"
 
 
 async def what_is_not_a_reply_is_a_failed_transport(subject: Subject) -> None:
