@@ -54,7 +54,7 @@ def test_what_a_failure_does() -> None:
         return reward.combine(samples, verdicts={"judge": failed}).values
 
     ours: list[list[float | None]] = [[*truth], after(0.0), after("mask"), after("group_mean")]
-    rows = table("what the failure becomes")
+    rows = table("the failed row gets")
     for row, rewards in zip(rows, ours, strict=True):
         shown = [
             f"{advantage + 0.0:.2f}".replace("-0.00", "0.00") for advantage in advantages(rewards, "g" * 8)
