@@ -264,7 +264,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineConfig:
+class EngineConfig(Sampling):
     """Everything an engine is configured with, in full. It can be pickled and compared; its repr has no key.
 
     An engine that is opened with one reads no setting from the environment or from a file: None means that
@@ -301,17 +301,9 @@ class EngineConfig:
     """Whether the journal keeps texts; without, it has numbers and hashes only."""
     run: str = ""
     """What the journal calls this run; empty: a name made of the time."""
-    max_tokens: int | None = None
-    """Options of every request to a judge, in place of the judge's own; see `Sampling`."""
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    reasoning_effort: str | None = None
-    extra: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        _check_extra(self.extra or {})
+        Sampling.__post_init__(self)
         for name, kind in (("endpoints", Endpoint), ("observers", str)):
             object.__setattr__(self, name, _tuple_of(kind, name, getattr(self, name)))
         for endpoint in self.endpoints:
@@ -331,9 +323,7 @@ class EngineConfig:
     @property
     def sampling(self) -> Sampling:
         """What it says of how replies are generated."""
-        return Sampling(
-            self.max_tokens, self.temperature, self.top_p, self.seed, self.reasoning_effort, self.extra
-        )
+        return Sampling(*(getattr(self, item.name) for item in fields(Sampling)))
 
     @property
     def has_rates(self) -> bool:

@@ -33,6 +33,11 @@ from plaudit.events import EndpointSummary, Summary
 from plaudit.report.score_digest import ScoreDigest
 from plaudit.types import Cause, Usage
 
+AS_THEY_ARE = (
+    "calls", "retries", "hedges", "rate_limited", "latency_p50_s", "latency_p95_s", "prompt_tokens",
+    "completion_tokens", "cached_tokens", "reasoning_tokens", "cost", "score_mean", "score_std",
+)  # fmt: skip
+"""Keys that an engine's own summary has, too."""
 FEW = 10
 """Lines below which the summary shows no histogram and no examples."""
 BAR = 32
@@ -97,19 +102,7 @@ class RunSummary:
             "errors": [
                 {"cause": one.cause, "message": one.error, "count": one.count} for one in summary.causes
             ],
-            "calls": summary.calls,
-            "retries": summary.retries,
-            "hedges": summary.hedges,
-            "rate_limited": summary.rate_limited,
-            "latency_p50_s": summary.latency_p50_s,
-            "latency_p95_s": summary.latency_p95_s,
-            "prompt_tokens": summary.prompt_tokens,
-            "completion_tokens": summary.completion_tokens,
-            "cached_tokens": summary.cached_tokens,
-            "reasoning_tokens": summary.reasoning_tokens,
-            "cost": summary.cost,
-            "score_mean": summary.score_mean,
-            "score_std": summary.score_std,
+            **{name: getattr(summary, name) for name in AS_THEY_ARE},
             "histogram": self.digest.histogram(),
             "saved": asdict(self.saved),
             "model": ", ".join(self.models),

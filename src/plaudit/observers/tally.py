@@ -22,7 +22,7 @@ from plaudit.events import (
 )
 from plaudit.observers.endpoint_tally import EndpointTally
 from plaudit.policy.histogram import LatencyHistogram
-from plaudit.types import Source, Status, Verdict
+from plaudit.types import Source, Status, Usage, Verdict
 
 OF_ENDPOINTS = (CallFinished, BreakerChanged, EndpointLost, LimitChanged)
 
@@ -37,8 +37,7 @@ class Tally:
         self._causes = CauseCounter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rate_limited = self._rereads = 0
-        self._prompt_tokens = self._completion_tokens = self._cached_tokens = self._reasoning_tokens = 0
-        self._cost: float | None = None
+        self._usage = Usage()
         self._endpoints: dict[str, EndpointTally] = {}
         self._scores = 0
         self._mean = self._squares = 0.0  # Welford's running mean and sum of squared differences
@@ -79,11 +78,11 @@ class Tally:
                 rereads=self._rereads,
                 latency_p50_s=self._latencies.quantile(0.5),
                 latency_p95_s=self._latencies.quantile(0.95),
-                prompt_tokens=self._prompt_tokens,
-                completion_tokens=self._completion_tokens,
-                cached_tokens=self._cached_tokens,
-                reasoning_tokens=self._reasoning_tokens,
-                cost=self._cost,
+                prompt_tokens=self._usage.prompt_tokens,
+                completion_tokens=self._usage.completion_tokens,
+                cached_tokens=self._usage.cached_tokens,
+                reasoning_tokens=self._usage.reasoning_tokens,
+                cost=self._usage.cost,
                 score_mean=self._mean if self._scores else None,
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
                 endpoints=tuple(endpoint.summary() for endpoint in self._endpoints.values()),
@@ -112,9 +111,4 @@ class Tally:
         self._rate_limited += event.outcome == "rate_limited"
         if event.outcome == "ok":
             self._latencies.add(event.latency_s)
-        self._prompt_tokens += event.usage.prompt_tokens
-        self._completion_tokens += event.usage.completion_tokens
-        self._cached_tokens += event.usage.cached_tokens
-        self._reasoning_tokens += event.usage.reasoning_tokens
-        if event.usage.cost is not None:
-            self._cost = (self._cost or 0.0) + event.usage.cost
+        self._usage += event.usage

@@ -21,7 +21,7 @@ from plaudit.judges.registry import describe
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
-from plaudit.types import Cause, Failure, Sample, Source, Status, Usage, Verdict
+from plaudit.types import Cause, Sample, Verdict
 
 MOST_SAMPLES = 2_000
 """Samples in one request; those of a judge that compares responses stay together."""
@@ -194,7 +194,7 @@ class _RemoteWork:
                 left = max(batch.deadline - (asyncio.get_running_loop().time() - began), 0.001)
             try:
                 refusal = await self._post(batch, indices, part.body(indices, left))
-            except (aiohttp.ClientError, OSError, msgspec.DecodeError) as error:
+            except (aiohttp.ClientError, OSError, msgspec.DecodeError, LookupError) as error:
                 trouble = type(error).__name__
                 continue
             if refusal is None:
@@ -225,8 +225,8 @@ class _RemoteWork:
             if response.status != 200:
                 return _refusal(response.status, await response.content.read(4096))
             async for line in _lines(response.content):
-                found = _decoder.decode(line)
-                batch.deliver([(indices[found.index], found.verdict())])
+                index, verdict = _verdict(line)
+                batch.deliver([(indices[index], verdict)])
         return None
 
     def _fail(self, batch: Batch, indices: Sequence[int], cause: Cause, why: str) -> None:
@@ -242,46 +242,12 @@ async def _lines(content: aiohttp.StreamReader) -> Any:
             yield line
 
 
-class _ServiceUsage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-
-class _Line(msgspec.Struct):
-    """A verdict as /score gives it."""
-
-    index: int
-    score: float | None
-    status: Status
-    reason: str = ""
-    error: str | None = None
-    cause: Cause | None = None
-    model: str = ""
-    source: Source = Source.CALL
-    attempts: int = 0
-    latency_s: float = 0.0
-    usage: _ServiceUsage = msgspec.field(default_factory=_ServiceUsage)
-    parts: dict[str, float] = {}
-
-    def verdict(self) -> Verdict:
-        used = self.usage
-        return Verdict(
-            self.score,
-            self.status,
-            self.reason,
-            self.error,
-            self.model,
-            self.attempts,
-            self.latency_s,
-            self.source,
-            Usage(used.prompt_tokens, used.completion_tokens, used.cost),
-            self.parts,
-            None if self.cause is None else Failure(self.cause),
-        )
-
-
-_decoder = msgspec.json.Decoder(_Line)
+def _verdict(line: bytes) -> tuple[int, Verdict]:
+    """A verdict as /score gives it, and the place of its sample in the request."""
+    fields = msgspec.json.decode(line, type=dict[str, Any])
+    cause = fields.pop("cause", None)
+    fields["failure"] = None if cause is None else {"cause": cause}
+    return int(fields.pop("index")), msgspec.convert(fields, Verdict)
 
 
 def _row(sample: Sample, index: int) -> msgspec.Raw:

@@ -23,6 +23,26 @@ class CapacityLevel:
         return max(0.0, self.capacity - self.load)
 
 
+class LevelWalk:
+    """The level of the moment, for one who moves along the time line."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._rest = levels(scenario)
+        self.now = next(self._rest)
+        self._next = next(self._rest, None)
+
+    @property
+    def change_at(self) -> float:
+        """When the next level begins; infinity for never."""
+        return self._next.at if self._next is not None else float("inf")
+
+    def step(self) -> CapacityLevel:
+        """Go on to the next level, which there is."""
+        assert self._next is not None
+        self.now, self._next = self._next, next(self._rest, None)
+        return self.now
+
+
 def levels(scenario: Scenario) -> Iterator[CapacityLevel]:
     """Every level in order of time, the first at 0. Endless where a tenant comes and goes."""
     capacity, load = _capacity(scenario), 0.0

@@ -14,13 +14,13 @@ and that requests already waiting in a queue are served during an outage.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from plaudit.simulator.ask import Ask, ask_of
 from plaudit.simulator.bucket import Bucket, Window
-from plaudit.simulator.capacity_level import CapacityLevel, levels
+from plaudit.simulator.capacity_level import LevelWalk
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.scenario import Fault, Queue, Rate, Reject, Scenario
 from plaudit.types import Request
@@ -132,9 +132,7 @@ class _Slots:
     """Reject, queue and knee alike: so many at once at full speed, as the level of the moment has it."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._levels: Iterator[CapacityLevel] = levels(scenario)
-        self._level = next(self._levels)
-        self._next_level = next(self._levels, None)
+        self._level = LevelWalk(scenario)
         self._outages = _Outages(scenario)
         self._now = 0.0
         self._ends: list[float] = []
@@ -142,9 +140,9 @@ class _Slots:
 
     def next_start(self, cost: Cost) -> float:  # noqa: ARG002
         while not math.isinf(self._now):
-            change = self._next_level.at if self._next_level is not None else math.inf
-            if self._next_level is not None and change <= self._now:
-                self._level, self._next_level = self._next_level, next(self._levels, None)
+            change = self._level.change_at
+            if change <= self._now:
+                self._level.step()
             elif len(self._ends) < self._slots():
                 if (over := self._outages.over_at(self._now)) == self._now:
                     break
@@ -156,9 +154,10 @@ class _Slots:
         return self._now
 
     def _slots(self) -> float:
+        free = self._level.now.free
         if not self._has_slots:
-            return math.inf if math.isinf(self._level.free) else max(1, math.floor(self._level.free))
-        return math.floor(self._level.free)
+            return math.inf if math.isinf(free) else max(1, math.floor(free))
+        return math.floor(free)
 
     def start(self, cost: Cost) -> None:
         heappush(self._ends, self.next_start(cost) + cost.work)
@@ -168,12 +167,10 @@ class _Metered:
     """So many a second, and any number at once."""
 
     def __init__(self, scenario: Scenario, capacity: Rate) -> None:
-        self._levels = levels(scenario)
-        self._level = next(self._levels)
-        self._next_level = next(self._levels, None)
+        self._level = LevelWalk(scenario)
         self._outages = _Outages(scenario)
         self._now = 0.0
-        rate = self._level.free
+        rate = self._level.now.free
         self._allowance: Bucket | Window = (
             Bucket(rate=rate, burst=capacity.burst)
             if capacity.window is None
@@ -187,14 +184,13 @@ class _Metered:
             ready = self._now + wait if wait else self._outages.over_at(self._now)
             if ready == self._now:
                 break
-            change = self._next_level.at if self._next_level is not None else math.inf
+            change = self._level.change_at
             self._now = min(ready, max(change, self._now))
             if math.isinf(self._now):
                 break
             self._allowance.refill(self._now)
-            if self._next_level is not None and self._now >= change:
-                self._level, self._next_level = self._next_level, next(self._levels, None)
-                self._allowance.rate = self._level.free
+            if self._now >= change:
+                self._allowance.rate = self._level.step().free
         return self._now
 
     def start(self, cost: Cost) -> None:

@@ -20,24 +20,17 @@ from plaudit.simulator.scenario import (
 )
 from plaudit.value_check import reworded
 
-PRESETS: dict[str, Scenario] = {
-    # Answers at once, whatever comes: for tests, and to measure what the client itself costs.
+PRESETS: dict[str, Scenario] = {  # what each does: DESCRIPTIONS
     "instant": Scenario(latency=Latency(seconds_per_token=0.0, first_token=0.0, round_trip=0.0)),
-    # An API with a limit on requests at once.
     "rejecting": Scenario(capacity=Reject(slots=64)),
-    # A server that queues in silence.
     "queue": Scenario(capacity=Queue(slots=16)),
-    # An API with a rate limit, which says so in its headers, or does not.
     "rate-headers": Scenario(capacity=Rate(per_second=20.0, burst=40)),
     "rate-bare": Scenario(capacity=Rate(per_second=20.0, burst=40, hints="none")),
     "rpm": Scenario(capacity=Rate(per_second=10.0, window=60.0, hints="retry-after")),
-    # A machine that thrashes when it is given too much at once; and one that only stops gaining.
     "knee": Scenario(capacity=Knee(knee=128)),
     "vllm": Scenario(capacity=Knee(knee=256, exponent=0.0)),
-    # Capacity that changes while the batch is on its way.
     "falling": Scenario(capacity=Reject(slots=128), schedule=((8.0, 48.0),)),
     "shared": Scenario(capacity=Reject(slots=128), tenants=(Tenant(load=64.0, on=10.0, off=10.0),)),
-    # One call in seventy takes 25 times as long.
     "straggler": Scenario(capacity=Queue(slots=64), faults=(Fault("slow", probability=0.015, factor=25.0),)),
     "outage": Scenario(capacity=Queue(slots=64), faults=(Fault("error", status=503, during=(5.0, 10.0)),)),
     "flaky": Scenario(
@@ -52,9 +45,7 @@ PRESETS: dict[str, Scenario] = {
             Fault("slow", probability=0.01, factor=8.0),
         ),
     ),
-    # A model that thinks before it answers.
     "reasoning": Scenario(reasoning_tokens=900),
-    # Ollama as it is installed: one request at a time, and room for 512 to wait.
     "ollama": Scenario(capacity=Queue(slots=1, max_queue=512)),
 }
 

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask
-from plaudit.simulator.capacity_level import levels
+from plaudit.simulator.capacity_level import LevelWalk
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.gate import Gate, gate_for
 from plaudit.simulator.outcome import Outcome
@@ -68,9 +68,7 @@ class SimulatedServer:
     def _follow(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._origin: float | None = None
-        self._levels = levels(scenario)
-        self._level = next(self._levels)
-        self._next_level = next(self._levels, None)
+        self._level = LevelWalk(scenario)
         self._gate: Gate = gate_for(scenario)
         self._arrivals = 0
         self._attempts: Counter[bytes] = Counter()
@@ -178,9 +176,8 @@ class SimulatedServer:
             if at > now:
                 break
             self._running.move(at)
-            if self._next_level is not None and change <= end:  # first, or an end would start one too many
-                self._level, self._next_level = self._next_level, next(self._levels, None)
-                self._gate.change(self._level)
+            if change <= end:  # first, or an end would start one too many
+                self._gate.change(self._level.step())
             else:
                 self._complete(self._running.finish(), at)
             self._start_waiting()
@@ -189,9 +186,7 @@ class SimulatedServer:
         return now
 
     def _next_change(self) -> float:
-        if self._origin is None or self._next_level is None:
-            return math.inf
-        return self._origin + self._next_level.at
+        return math.inf if self._origin is None else self._origin + self._level.change_at
 
     def _start_waiting(self) -> None:
         while self._waiting and len(self._running) < self._gate.slots:
@@ -201,10 +196,11 @@ class SimulatedServer:
 
     def _speed(self, running: int) -> float:
         capacity = self._scenario.capacity
-        total = running + self._level.load
-        if not isinstance(capacity, Knee) or total <= self._level.capacity:
+        level = self._level.now
+        total = running + level.load
+        if not isinstance(capacity, Knee) or total <= level.capacity:
             return 1.0
-        return float((self._level.capacity / total) ** (1.0 + capacity.exponent))
+        return float((level.capacity / total) ** (1.0 + capacity.exponent))
 
     def _complete(self, job: Job, at: float) -> None:
         reply = answer(self._scenario, job.ask, tokens=job.tokens, fault=job.fault, rate=job.rate)
