@@ -82,6 +82,12 @@ FACTS: dict[str, str] = {
 """One verdict in numbers, in the codes of `struct`. NaN is no score, no cost, no canary; step -1 is no step;
 panel 0 is no panel's question."""
 ROW = struct.Struct("<" + "".join(FACTS.values()))
+_HASHES = ("sample", "prompt", "group")
+_NUMBERS = struct.Struct(
+    "<" + "".join("8s" if name in _HASHES else code for name, code in FACTS.items() if name not in WORDS)
+)
+"""A row as it is packed: hashes are bytes already, and its words follow, which many rows have in common."""
+_WORDS = struct.Struct(f"<{len(WORDS)}H")
 _RANGES = {
     "Q": (0, (1 << 64) - 1),
     "I": (0, (1 << 32) - 1),
@@ -194,6 +200,7 @@ class VerdictBlock:
         self._writer = self._names[session], self._names[run]
         self._judges: list[Any] = []
         self._units: dict[tuple[int, float], tuple[int, float]] = {}
+        self._words: dict[tuple[Any, ...], bytes] = {}
         self._instructions: dict[str, int] = {}
         self._rows: list[bytes] = []
         self._texts: list[bytes] = []
@@ -221,24 +228,23 @@ class VerdictBlock:
         return block(VERDICTS, facts, texts, records=len(self))
 
     def _row(self, one: Judged, at: float, seq: int) -> bytes:
-        verdict, sample, exchanges, names = one.verdict, one.sample, one.exchanges, self._names
-        response = sample.text
-        usage, last = verdict.usage, exchanges[-1] if exchanges else None
+        verdict, sample, exchanges = one.verdict, one.sample, one.exchanges
+        response = sample.response if isinstance(sample.response, str) else sample.text
+        usage, last, failure = verdict.usage, exchanges[-1] if exchanges else None, verdict.failure
         step, gold, canary, extra = -1, math.nan, math.nan, sample.extra
         if extra:
             step, gold = _step(extra.get(STEP_KEY)), _number(extra.get(GOLD_KEY))
             canary = _number(extra.get(CANARY_KEY))
-        task = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
-        prompt = int.from_bytes(task, "little")
+        prompt = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
         score = math.nan if verdict.score is None else verdict.score
         key = id(one.judge), score
         judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
         row = (
             at,
             score,
-            _digest(task + response.encode(errors="replace")),
+            _digest(prompt + _bytes(response)),
             prompt,
-            _group_digest(task, sample.group) if sample.group else prompt,
+            _group_digest(prompt, sample.group) if sample.group else prompt,
             seq,
             one.batch,
             one.position,
@@ -256,18 +262,30 @@ class VerdictBlock:
             last.sends if last and len(exchanges) == 1 else sum(exchange.sends for exchange in exchanges),
             verdict.attempts,
             one.is_late,
-            *self._writer,
+        )
+        words = (
             judge,
-            names[verdict.status],
-            names[verdict.source],
-            names[verdict.failure.cause if verdict.failure else ""],
-            names[verdict.model],
-            names[last.endpoint if last else ""],
+            verdict.status,
+            verdict.source,
+            failure.cause if failure else "",
+            verdict.model,
+            last.endpoint if last else "",
         )
         try:
-            return ROW.pack(*row)
+            return _NUMBERS.pack(*row) + (self._words.get(words) or self._packed(words))
         except (struct.error, OverflowError):  # an endpoint that counts 10^20 tokens
-            return ROW.pack(*map(_within, row, FACTS.values()))
+            fitting = (
+                value if isinstance(value, bytes) else _within(value, code)
+                for value, code in zip(row, FACTS.values(), strict=False)
+            )
+            return _NUMBERS.pack(*fitting) + self._packed(words)
+
+    def _packed(self, words: tuple[Any, ...]) -> bytes:
+        """The last columns of a row: the writer's names, and these."""
+        judge, *others = words
+        numbers = (*self._writer, judge, *(self._names[word] for word in others))
+        packed = self._words[words] = _WORDS.pack(*numbers)
+        return packed
 
     def _judge(self, verdict: Verdict, judge: Any, key: tuple[int, float]) -> tuple[int, float]:
         """The number of a judge's name, and what its score is worth from 0 to 1."""
@@ -414,14 +432,21 @@ def _as_text(turns: Sequence[Message]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _prompt_digest(prompt: str) -> bytes:
-    return hashlib.blake2b(prompt.encode(errors="replace"), digest_size=8).digest()
+    return _digest(_bytes(prompt))
 
 
 @functools.lru_cache(maxsize=1024)
-def _group_digest(task: bytes, group: str) -> int:
-    return _digest(task + b"group" + group.encode(errors="replace"))
+def _group_digest(prompt: bytes, group: str) -> bytes:
+    return _digest(prompt + b"group" + _bytes(group))
 
 
-def _digest(text: bytes) -> int:
-    """64 bits that are the same for the same texts, in every process."""
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.encode(errors="replace")
+
+
+def _digest(text: bytes) -> bytes:
+    """64 bits that are the same for the same texts, in every process; little-endian."""
+    return hashlib.blake2b(text, digest_size=8).digest()
