@@ -175,6 +175,7 @@ class _EngineWork:
                 lane.name: EndpointActivity(
                     in_flight=len(lane.flights),
                     limit=int(lane.limit.limit),
+                    pace=lane.pace.rate,
                     ok=lane.answered,
                     rate_limited=lane.rate_limited,
                     failed=lane.failed,

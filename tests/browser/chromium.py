@@ -104,6 +104,11 @@ class Tab:
         await self.call("Input.dispatchKeyEvent", type="keyDown", **facts)
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
+    async def click(self, x: float, y: float) -> None:
+        """Click with the mouse, as a user does."""
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
     async def size(self, width: int, height: int, *, is_dark: bool = False) -> None:
         """Give the window a size and a colour scheme."""
         await self.call(

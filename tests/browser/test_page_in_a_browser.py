@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from chromium import Tab, browser
-from journals import judged, write
+from journals import GOOD, JUDGE, judged, write
 from msgspec import structs
 
+from plaudit import Endpoint, Engine, Reply, Rubric, Sample
 from plaudit.cli.view import page_app
 from plaudit.journal.index import JournalIndex
 
@@ -119,8 +121,12 @@ def test_open_a_record_by_keys_compare_its_group_and_close_it(tmp_path: Path) ->
         assert await tab.js("document.querySelectorAll('#record .side button').length") == 8
         text = await tab.js("document.getElementById('record').innerText")
         assert "judge answer 2" in text and '{"reason": "because", "score": 7}' in text
-        await tab.js("document.querySelectorAll('#record .side button')[5].click()")
+        scores = "[...document.querySelectorAll('#record .side b')].map((b) => b.textContent).join()"
+        assert await tab.js(scores) == "0.70,0.60,0.50,0.40,0.30,0.20,0.10,0.00"
+        await tab.js("document.querySelectorAll('#record .side button')[2].click()")
         await tab.until("document.querySelector('#record h2').textContent.startsWith('Score 0.50')")
+        await tab.press("k")
+        await tab.until("document.querySelector('#record h2').textContent.startsWith('Score 0.10')")
         await tab.press("Escape")
         await tab.until(
             "document.getElementById('record').hidden && document.activeElement.id === 'scroller'"
@@ -186,27 +192,165 @@ def test_numbers_move_while_a_run_is_under_way(tmp_path: Path) -> None:
         await tab.until("document.getElementById('state').textContent.includes('51 records')")
         await asyncio.to_thread(write, path, [judged(n) for n in range(20)])
         await tab.until("document.getElementById('state').textContent.includes('71 records')")
-        await tab.until("document.getElementById('count').textContent === '71 of 71'")
+        await tab.until("document.getElementById('count').textContent === '71'")
 
     visit(path, look)
 
 
-@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (390, False)])
-def test_axe_finds_nothing_serious(tmp_path: Path, width: int, is_dark: bool) -> None:
+class SlowTransport:
+    """Answers when the test lets it."""
+
+    def __init__(self) -> None:
+        self._calls = asyncio.Semaphore(0)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def send(self, request: object) -> Reply:
+        self._loop = asyncio.get_running_loop()
+        await self._calls.acquire()
+        return GOOD
+
+    def let_go(self) -> None:
+        """Answer one call, from another thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._calls.release)
+
+    async def close(self) -> None:
+        pass
+
+
+def test_the_panels_follow_a_run_that_is_under_way(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged()])
+    transport = SlowTransport()
+    figure = "document.querySelector('#waiting .figures b').textContent"
+    endpoint = "document.querySelector('#endpoints').innerText"
+
+    async def look(tab: Tab) -> None:
+        with Engine(
+            endpoints=[Endpoint("http://host/v1", "m")],
+            cache=None,
+            transport=lambda _: transport,
+            journal=path,
+        ) as engine:
+            samples = [Sample(f"question {n}", f"answer {n}") for n in range(30)]
+            pending = engine.submit(samples, JUDGE)
+            await tab.until(
+                f"document.getElementById('state').classList.contains('live') && {figure} === '30'"
+            )
+            for done in (10, 20, 30):
+                for _ in range(10):
+                    transport.let_go()
+                await tab.until(f"{figure} === '{30 - done}' && {endpoint}.includes('{done} answered')")
+            assert len(await asyncio.to_thread(pending.result)) == 30
+        await tab.until("document.getElementById('count').textContent === '31'")
+
+    visit(path, look)
+
+
+def test_a_click_on_a_step_lists_its_verdicts_the_best_first(tmp_path: Path) -> None:
+    async def look(tab: Tab) -> None:
+        place = await tab.js(
+            "(() => { const box = document.querySelector('#alive svg').getBoundingClientRect();"
+            " return [box.right - 12, box.top + 50]; })()"
+        )
+        await tab.click(*place)
+        await tab.until("document.getElementById('count').textContent === '81 of 401'")
+        assert await tab.js("document.getElementById('clear').textContent") == "step 4 ✕"
+        assert await first_cells(tab, 0) == ["1.00"] * 5
+        assert await tab.js("location.search") == "?sort=unit%3Adesc&only-steps=4"
+        await tab.js("document.getElementById('clear').click()")
+        await tab.until("document.getElementById('count').textContent === '401'")
+
+    visit(training(tmp_path / "j"), look)
+
+
+def test_a_click_on_a_column_sorts_by_it_one_way_and_the_other(tmp_path: Path) -> None:
+    score = "document.querySelector('th[data-sort=unit]')"
+
+    async def look(tab: Tab) -> None:
+        for way, first in (("descending", "1.00"), ("ascending", "0.00")):
+            await tab.js(f"{score}.querySelector('button').click()")
+            await tab.until(f"document.querySelector('tr.row[data-id] .score').textContent === '{first}'")
+            assert await tab.js(f"{score}.getAttribute('aria-sort')") == way
+
+    visit(training(tmp_path / "j"), look)
+
+
+def test_the_address_keeps_what_was_chosen(tmp_path: Path) -> None:
+    async def look(tab: Tab) -> None:
+        await tab.until("document.getElementById('count').textContent === '1 of 401'")
+        assert await first_cells(tab, 1) == ["unreadable"]
+
+    visit(training(tmp_path / "j"), look, hash_="?status=missing&steps=4")
+
+
+def test_a_million_rows_can_be_reached_with_the_scroll_bar(tmp_path: Path) -> None:
+    """No browser scrolls over 30,000 kilopixels: a row takes less of the bar than it is tall."""
+
+    async def look(tab: Tab) -> None:
+        await tab.js(
+            "window.fetch = ((real) => async (url, ...more) => { const answer = await real(url, ...more);"
+            " if (!String(url).includes('api/records')) return answer; const body = await answer.json();"
+            " const offset = +new URLSearchParams(String(url).split('?')[1]).get('offset');"
+            " const rows = Array.from({length: 100}, (_, n) => ({...body.rows[0] ?? window.row,"
+            " id: `a.${offset + n}`, response: `row ${offset + n}`}));"
+            " window.row ??= rows[0]; return {ok: true, json: async () => ({total: 1e6, all: 1e6, rows})}; })"
+            "(window.fetch)"
+        )
+        await choose(tab, "sort", "time:asc")
+        await tab.until("document.getElementById('count').textContent === '1M'")
+        await tab.js("document.getElementById('scroller').focus()")
+        await tab.press("End")
+        await tab.until(f"{ROWS}.pop()?.children[3].textContent === 'row 999999'")
+        box = "document.getElementById('scroller')"
+        assert await tab.js(f"{box}.scrollHeight < 16e6")
+        await tab.js(f"{box}.scrollTop = {box}.scrollHeight / 2")
+        await tab.until(f"{ROWS}.some((r) => /^row (499|500)/.test(r.children[3].textContent))")
+        seen = await tab.js(
+            f"{ROWS}.some((r) => {{ const top = r.getBoundingClientRect().top - "
+            f"{box}.getBoundingClientRect().top; return top > 0 && top < {box}.clientHeight; }})"
+        )
+        assert seen
+
+    visit(training(tmp_path / "j"), look)
+
+
+def odd(path: Path) -> Path:
+    """A journal with something in every panel: two judges, gold, canaries, what is lost, turns, parts."""
+    turns = ({"role": "assistant", "content": "look it up"}, {"role": "tool", "content": "42"})
+    extra = {"training_step": 1, "gold": 0.0}
+    several = [
+        *(judged(n, score=n % 11, group="g", extra={**extra, "training_step": n % 5}) for n in range(40)),
+        *(judged(n, score=9.0, extra={**extra, "canary": 5.0}) for n in range(50, 60)),
+        *(judged(n, score=None, extra=extra) for n in range(60, 65)),
+        structs.replace(judged(70, prompt=turns[:1], response=turns), judge=Rubric("Is it brief?")),
+    ]
+    several.append(structs.replace(several[0], judge=Rubric("Is it kind?"), verdict=several[3].verdict))
+    parts = replace(several[0].verdict, parts={"clear": 1.0, "brief": 0.5})
+    write(path, [*several, structs.replace(several[0], verdict=parts)])
+    return path
+
+
+@pytest.mark.parametrize("made", [training, odd])
+@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_axe_finds_nothing_serious(
+    tmp_path: Path, width: int, is_dark: bool, made: Callable[[Path], Path]
+) -> None:
     if not AXE:
         pytest.skip("no axe-core; run: make test-browser")
     source = Path(AXE).read_text(encoding="utf-8")
 
     async def look(tab: Tab) -> None:
         await tab.size(width, 900, is_dark=is_dark)
-        await tab.js("document.querySelector('tr.row[data-id]').click()")
-        await tab.until("document.querySelector('#record pre')")
         await tab.js(source + "; 0")
-        found = await tab.js(
-            "axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))"
-            ".map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`))"
-        )
-        assert found == []
-        assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
+        for _ in ("the list", "a record"):
+            found = await tab.js(
+                "axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))"
+                ".map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`))"
+            )
+            assert found == []
+            assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
+            await tab.js("document.querySelector('tr.row[data-id]').click()")
+            await tab.until("document.querySelector('#record pre')")
 
-    visit(training(tmp_path / "j"), look)
+    visit(made(tmp_path / "j"), look)

@@ -86,6 +86,8 @@ def test_records_are_filtered_sorted_and_paged(journal: Path) -> None:
     )
     assert [row["unit"] for row in best["rows"]] == pytest.approx([1.0, 1.0, 1.0]) and best["total"] == 41
     assert [row["cause"] for row in missing["rows"]] == ["unreadable"]
+    ((_, of_a_cause),) = answers(journal, base + "&cause=unreadable")
+    assert of_a_cause["rows"] == missing["rows"]
     assert step["total"] == 16
     assert [row["response"] for row in text["rows"]] == ["answer 7"]
 

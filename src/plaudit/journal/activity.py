@@ -11,6 +11,8 @@ class EndpointActivity(msgspec.Struct):
     in_flight: int = 0
     limit: int = 0
     """Calls at once that the engine allows."""
+    pace: float | None = None
+    """Calls a second that the engine keeps to, where it has found a rate limit."""
     ok: int = 0
     rate_limited: int = 0
     failed: int = 0

@@ -19,6 +19,12 @@ COLUMNS = 120
 """Points of a curve; where there are more steps, neighbours are taken together."""
 BINS = 10
 """Of a histogram of scores from 0 to 1."""
+MOST_JUDGES = 6
+"""Judges with a histogram of their own for each step: those with the most verdicts."""
+MESSAGES = 3
+"""Messages of a cause that are shown: the commonest."""
+READ_FOR_MESSAGES = 1000
+"""Records without a score whose messages are counted: the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +172,30 @@ _USED = [
     "latency_s",
     "queued_s",
     "sends",
+    "late",
 ]
 _OF_A_JUDGE = ("unit", "gold", "status", "group", "step")
-_OF_A_STEP = ("unit", "gold", "score", "group", "step", "response_chars")
+_OF_A_STEP = (
+    *("unit", "gold", "score", "group", "step", "response_chars", "status"),
+    *("latency_s", "queued_s", "sends", "cost", "source"),
+)
+_UNSOUND = ("unreadable", "refused", "flagged")
+"""What says that a judge could not judge, or found that it was being talked to."""
 
 
 def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
-    """What these records say together, as plain data. Canaries count apart: the policy wrote none."""
+    """What these records say together, as plain data.
+
+    Canaries count apart: the policy wrote none. Of what came after a deadline only the cost counts: the
+    caller got none of it, and was told so, which is a record of its own.
+    """
     everything = _Columns({name: index.facts[name][rows] for name in _USED})
-    is_canary = ~np.isnan(everything["canary"])
-    canaries = everything.take(is_canary, ("score", "canary", "judge"))
-    facts = everything.take(~is_canary) if canaries.size else everything
+    in_time = everything["late"] == 0
+    is_canary = ~np.isnan(everything["canary"]) & in_time
+    is_own = np.isnan(everything["canary"]) & in_time
+    canaries = everything.take(is_canary, ("score", "canary", "judge", "step", "time"))
+    facts = everything if is_own.all() else everything.take(is_own)
+    steps = _Steps(facts)
     return {
         "records": int(facts.size),
         "score": _spread(facts["unit"]),
@@ -184,54 +203,87 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
         "by_status": _counts(index, facts["status"]),
         "by_source": _counts(index, facts["source"]),
         "by_run": _counts(index, facts["run"]),
-        "missing": _missing(index, rows[~is_canary]),
-        "judges": _judges(index, facts, canaries),
+        "missing": _missing(index, rows[is_own]),
+        "judges": _judges(index, facts, canaries, steps),
         "canaries": _passed(canaries),
         "money": _money(index, everything),
         "latency_s": _percentiles(facts["latency_s"][facts["sends"] > 0]),
         "queued_s": _percentiles(facts["queued_s"][facts["sends"] > 0]),
         "length": _length(facts),
-        "trend": _trend(facts),
+        "trend": _trend(index, facts, canaries, steps),
     }
 
 
-def _trend(facts: _Columns) -> dict[str, Any]:
-    """Curves over the training steps; over time, where the records have no step."""
-    if not facts.size:
-        return {"by": "step", "x": [], "columns": []}
-    has_steps = bool((facts["step"] >= 0).any())
-    facts = facts.take(facts["step"] >= 0) if has_steps else facts
-    x = facts["step"].astype(float) if has_steps else facts["time"]
-    low, high = float(x.min()), float(x.max())
-    count = int(min(COLUMNS, high - low + 1)) if has_steps else min(COLUMNS, 60)
-    width = (high - low + (1 if has_steps else 1e-6)) / count
-    place = np.minimum(((x - low) / width).astype(np.int64), count - 1)
-    order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(count + 1))
-    facts = facts.take(order, _OF_A_STEP)
+class _Steps:
+    """Where records stand on the curves: by training step; by time, where none of them has a step."""
+
+    def __init__(self, facts: _Columns) -> None:
+        self.by = "step" if not facts.size or (facts["step"] >= 0).any() else "time"
+        x = facts[self.by][facts["step"] >= 0] if self.by == "step" else facts["time"]
+        self._low, high = (float(x.min()), float(x.max())) if x.size else (0.0, -1.0)
+        self.count = int(min(COLUMNS, high - self._low + 1)) if self.by == "step" else min(COLUMNS, 60)
+        span = high - self._low + (1 if self.by == "step" else 1e-6)
+        self._width = span / self.count if self.count else 1.0
+
+    def x(self, place: int) -> float:
+        """Where a place begins."""
+        return self._low + self._width * place
+
+    def slices(self, facts: _Columns, names: Iterable[str]) -> list[_Columns]:
+        """The records of each place, of some columns; those without a step belong to none."""
+        known = facts["step"] >= 0 if self.by == "step" else np.ones(facts.size, bool)
+        place = ((facts[self.by][known] - self._low) / self._width).astype(np.int64)
+        place = np.clip(place, 0, max(self.count - 1, 0))
+        order = np.argsort(place, kind="stable")
+        bounds = np.searchsorted(place[order], np.arange(self.count + 1))
+        ordered = facts.take(np.flatnonzero(known)[order], names)
+        return [ordered.take(slice(start, stop)) for start, stop in itertools.pairwise(bounds)]
+
+
+def _trend(index: JournalIndex, facts: _Columns, canaries: _Columns, steps: _Steps) -> dict[str, Any]:
+    """Curves over the training steps, or over time."""
+    own = steps.slices(facts, _OF_A_STEP)
+    tests = steps.slices(canaries, ("score", "canary"))
     columns = [
-        _column(facts.take(slice(start, stop)), low + width * number)
-        for number, (start, stop) in enumerate(itertools.pairwise(bounds))
-        if stop > start
+        {"x": steps.x(place), **_column(index, one), "canaries": _passed(test)}
+        for place, (one, test) in enumerate(zip(own, tests, strict=True))
+        if one.size
     ]
-    return {"by": "step" if has_steps else "time", "x": [one["x"] for one in columns], "columns": columns}
+    return {"by": steps.by, "x": [one["x"] for one in columns], "columns": columns}
 
 
-def _column(facts: _Columns, x: float) -> dict[str, Any]:
-    units = facts["unit"][~np.isnan(facts["unit"])]
+def _column(index: JournalIndex, facts: _Columns) -> dict[str, Any]:
     flat, groups = _flat_groups(facts)
+    was_sent = facts["sends"] > 0
+    status = facts["status"]
     return {
-        "x": x,
         "records": int(facts.size),
         "missing": int(np.isnan(facts["score"]).sum()),
+        "unsound": {name: int((status == index.number_of(name)).sum()) for name in _UNSOUND},
         "flat": flat,
         "groups": groups,
         **{name: _or_none(value) for name, value in _spread(facts["unit"]).items()},
         "gold": _or_none(_spread(facts["gold"])["mean"]),
+        "gold_gap": _gold_gap(facts),
         "chars": float(facts["response_chars"].mean()),
         "length_correlation": _correlation(facts["response_chars"], facts["unit"]),
-        "histogram": np.histogram(np.clip(units, 0, 1), BINS, (0, 1))[0].tolist(),
+        "histogram": _histogram(facts["unit"]),
+        "latency_s": _percentiles(facts["latency_s"][was_sent]),
+        "queued_s": _percentiles(facts["queued_s"][was_sent]),
+        "spent": float(costs.sum()) if (costs := _costs(index, facts)).size else None,
     }
+
+
+def _histogram(units: Array) -> list[int]:
+    counts: list[int] = np.histogram(np.clip(units[~np.isnan(units)], 0, 1), BINS, (0, 1))[0].tolist()
+    return counts
+
+
+def _gold_gap(facts: _Columns) -> float | None:
+    """How much more judges give than the samples truly deserve, where that is known."""
+    gaps = facts["unit"] - facts["gold"]
+    known = gaps[~np.isnan(gaps)]
+    return float(known.mean(dtype=float)) if known.size else None
 
 
 def _flat_groups(facts: _Columns) -> tuple[int, int]:
@@ -277,20 +329,21 @@ def _counts(index: JournalIndex, column: Array) -> dict[str, int]:
 
 
 def _missing(index: JournalIndex, rows: Array) -> list[dict[str, Any]]:
-    """Why records have no score, the commonest cause first, each with one of its messages."""
+    """Why records have no score, the commonest cause first, each with its commonest messages."""
     missing = rows[np.isnan(index.facts["score"][rows])]
+    causes = index.facts["cause"][missing]
     found = []
-    for cause, count in _counts(index, index.facts["cause"][missing]).items():
-        first = missing[index.facts["cause"][missing] == index.number_of(cause)][0]
-        text = index.text(int(first))
-        found.append(
-            {
-                "cause": cause,
-                "count": count,
-                "error": (text.error or "")[:300],
-                "id": index.id_of(int(first)),
-            }
-        )
+    for cause, count in _counts(index, causes).items():
+        own = np.sort(missing[causes == index.number_of(cause)])[-READ_FOR_MESSAGES:]
+        messages: dict[str, dict[str, Any]] = {}
+        for row in reversed(own):
+            error = (index.text(int(row)).error or "")[:300]
+            alike = messages.setdefault(
+                re.sub(r"\d+", "#", error), {"error": error, "count": 0, "id": index.id_of(int(row))}
+            )
+            alike["count"] += 1
+        commonest = sorted(messages.values(), key=lambda one: -one["count"])[:MESSAGES]
+        found.append({**commonest[0], "cause": cause, "count": count, "messages": commonest})
     return found
 
 
@@ -300,24 +353,29 @@ def _passed(canaries: _Columns) -> dict[str, int]:
     return {"seen": int((~np.isnan(scores)).sum()), "passed": int((scores >= canaries["canary"]).sum())}
 
 
-def _judges(index: JournalIndex, facts: _Columns, canaries: _Columns) -> list[dict[str, Any]]:
-    found = []
-    for name, count in _counts(index, facts["judge"]).items():
-        own = facts.take(facts["judge"] == index.number_of(name), _OF_A_JUDGE)
-        units = own["unit"][~np.isnan(own["unit"])]
+def _judges(index: JournalIndex, facts: _Columns, canaries: _Columns, steps: _Steps) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    names = _counts(index, facts["judge"])
+    for name, count in names.items():
+        own = facts.take(facts["judge"] == index.number_of(name), (*_OF_A_JUDGE, "time"))
         flat, groups = _flat_groups(own)
-        gold = own.take(~np.isnan(own["gold"]) & ~np.isnan(own["unit"]), ("unit", "gold"))
+        by_step = steps.slices(own, ("unit",)) if len(names) > 1 and len(found) < MOST_JUDGES else []
         found.append(
             {
                 "judge": name,
                 "records": count,
                 **_spread(own["unit"]),
-                "histogram": np.histogram(np.clip(units, 0, 1), BINS, (0, 1))[0].tolist(),
+                "histogram": _histogram(own["unit"]),
+                "histograms": [
+                    {"x": steps.x(n), "counts": _histogram(one["unit"])}
+                    for n, one in enumerate(by_step)
+                    if one.size
+                ],
                 "by_status": _counts(index, own["status"]),
                 "flat": flat,
                 "groups": groups,
                 "canaries": _passed(canaries.take(canaries["judge"] == index.number_of(name))),
-                "gold_gap": float((gold["unit"] - gold["gold"]).mean()) if gold.size else None,
+                "gold_gap": _gold_gap(own),
             }
         )
     return found
@@ -326,7 +384,7 @@ def _judges(index: JournalIndex, facts: _Columns, canaries: _Columns) -> list[di
 def _money(index: JournalIndex, facts: _Columns) -> dict[str, Any]:
     called = facts["source"] == index.number_of("call")
     free = (facts["source"] == index.number_of("cache")) | (facts["source"] == index.number_of("shared"))
-    costs = facts["cost"][called & ~np.isnan(facts["cost"])].astype(float)
+    costs = _costs(index, facts)
     return {
         "spent": float(costs.sum()) if costs.size else None,
         "saved": float(costs.mean() * free.sum()) if costs.size else None,
@@ -335,6 +393,13 @@ def _money(index: JournalIndex, facts: _Columns) -> dict[str, Any]:
         "prompt_tokens": int(facts["prompt_tokens"][called].sum(dtype=np.int64)),
         "completion_tokens": int(facts["completion_tokens"][called].sum(dtype=np.int64)),
     }
+
+
+def _costs(index: JournalIndex, facts: _Columns) -> Array:
+    """What calls cost, each for itself, where they have a price."""
+    is_priced = (facts["source"] == index.number_of("call")) & ~np.isnan(facts["cost"])
+    costs: Array = facts["cost"][is_priced].astype(float)
+    return costs
 
 
 def _length(facts: _Columns) -> dict[str, Any]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from plaudit.journal.activity import Activity
 from plaudit.journal.index import JournalIndex
@@ -15,24 +13,63 @@ MOMENTS = 240
 """Points of a curve."""
 LIVE_WITHIN = 5.0
 """Seconds after its last sign within which an engine counts as running."""
+RECENT = 600.0
+"""Seconds that curves show of a run under way; of one that is over they show all."""
+COUNTS = ("ok", "rate_limited", "failed")
 
 
 def news(index: JournalIndex, *, now: float) -> dict[str, Any]:
     """What the page is told once a second."""
-    moments = index.activity[-4 * MOMENTS :]
-    last = {moment.session: moment for moment in index.activity}
+    moments = sorted(index.activity, key=lambda moment: moment.at)  # of several journals, perhaps
+    last = {moment.session: moment for moment in moments}
     is_live = any(now - moment.at < LIVE_WITHIN for moment in last.values())
+    since = now - RECENT if is_live else 0.0
+    columns = _columns(moments, since=since)
     return {
         "records": len(index),
         "damage": index.damage,
-        "live": {"is_live": is_live, **_waiting(moments, list(last.values()) if is_live else [])},
-        "endpoints": _endpoints(moments),
-        "budget": _budget(index.activity),
+        "live": {
+            "is_live": is_live,
+            "last_at": max((moment.at for moment in last.values()), default=None),
+            **_waiting(moments, list(last.values()) if is_live else []),
+            "series": {
+                "at": [column.at for column in columns],
+                "waiting": [sum(one.waiting for one in column.running) for column in columns],
+            },
+        },
+        "endpoints": _endpoints(columns),
+        "budget": _budget(moments),
         "sessions": [
             {"run": one.run, "started": one.started, "settings": one.settings}
             for one in sorted(index.sessions.values(), key=lambda one: one.started)
         ][-20:],
     }
+
+
+class _Column(NamedTuple):
+    """All engines at one point of the curves."""
+
+    at: float
+    running: list[Activity]
+    """The last moment of each engine that goes on."""
+    ever: list[Activity]
+    """The same, with the end of each that is over: what it did still counts."""
+
+
+def _columns(moments: Sequence[Activity], *, since: float) -> list[_Column]:
+    """Moments of several engines, brought together: each writes one only when something has changed."""
+    ends = {moment.session: moment.at for moment in moments}
+    first = next((moment.at for moment in moments if moment.at >= since), 0.0)
+    width = max((moments[-1].at - first) / MOMENTS, 1e-3) if moments else 1.0
+    known: dict[str, Activity] = {}
+    found: dict[int, _Column] = {}
+    for moment in moments:
+        known[moment.session] = moment
+        if moment.at >= since:
+            ever = list(known.values())
+            running = [one for one in ever if ends[one.session] >= moment.at]
+            found[int((moment.at - first) / width)] = _Column(moment.at, running, ever)
+    return list(found.values())
 
 
 def _budget(moments: Sequence[Activity]) -> dict[str, float] | None:
@@ -48,51 +85,50 @@ def _waiting(moments: Sequence[Activity], last: Sequence[Activity]) -> dict[str,
     current = [moment for moment in last if newest - moment.at < LIVE_WITHIN]
     waiting = sum(moment.waiting for moment in current)
     per_s = sum(_rate(moments, moment) for moment in current)
-    thin = _thinned(moments)
     return {
         "waiting": waiting,
         "oldest_s": max((moment.oldest_s for moment in current), default=0.0),
         "per_s": per_s,
         "eta_s": waiting / per_s if per_s else None,
-        "series": {"at": [one.at for one in thin], "waiting": [one.waiting for one in thin]},
     }
 
 
 def _rate(moments: Sequence[Activity], last: Activity) -> float:
     """Verdicts a second over the last ten seconds of a session."""
-    own = [one for one in moments if one.session == last.session and last.at - one.at <= 10.0]
-    seconds = last.at - own[0].at if own else 0.0
-    return (last.verdicts - own[0].verdicts) / seconds if seconds else 0.0
+    first = last
+    for one in reversed(moments):
+        if last.at - one.at > 10.0:
+            break
+        if one.session == last.session:
+            first = one
+    seconds = last.at - first.at
+    return (last.verdicts - first.verdicts) / seconds if seconds else 0.0
 
 
-def _endpoints(moments: Sequence[Activity]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(name for moment in moments for name in moment.endpoints)
-    return [_endpoint(name, [one for one in moments if name in one.endpoints]) for name in names]
+def _endpoints(columns: Sequence[_Column]) -> list[dict[str, Any]]:
+    names = dict.fromkeys(name for column in columns[-1:] for one in column.ever for name in one.endpoints)
+    return [_endpoint(name, columns) for name in names]
 
 
-def _endpoint(name: str, moments: Sequence[Activity]) -> dict[str, Any]:
-    thin = _thinned(moments)
-    limited = [0.0] + [
-        max(after.endpoints[name].rate_limited - before.endpoints[name].rate_limited, 0)
-        / max(after.at - before.at, 1e-3)
-        if before.session == after.session
-        else 0.0
-        for before, after in pairwise(thin)
-    ]
-    ends = {moment.session: moment.endpoints[name] for moment in moments}
+def _endpoint(name: str, columns: Sequence[_Column]) -> dict[str, Any]:
+    now = [[one.endpoints[name] for one in column.running if name in one.endpoints] for column in columns]
+    ever = [[one.endpoints[name] for one in column.ever if name in one.endpoints] for column in columns]
+    sums = {count: [sum(getattr(one, count) for one in ones) for ones in ever] for count in COUNTS}
+    at = [column.at for column in columns]
     return {
         "name": name,
-        "state": moments[-1].endpoints[name].state,
-        "at": [moment.at for moment in thin],
-        "in_flight": [moment.endpoints[name].in_flight for moment in thin],
-        "limit": [moment.endpoints[name].limit or None for moment in thin],
-        "rate_limited_per_s": limited,
-        **{
-            count: sum(msgspec.structs.asdict(end)[count] for end in ends.values())
-            for count in ("ok", "rate_limited", "failed")
-        },
+        "state": now[-1][-1].state if now[-1] else "closed",
+        "at": at,
+        "in_flight": [sum(one.in_flight for one in ones) for ones in now],
+        "limit": [sum(one.limit for one in ones if one.pace is None) or None for ones in now],
+        "pace": [sum(one.pace or 0.0 for one in ones) or None for ones in now],
+        "answered_per_s": _per_second(at, sums["ok"]),
+        "rate_limited_per_s": _per_second(at, sums["rate_limited"]),
+        **{count: values[-1] for count, values in sums.items()},
     }
 
 
-def _thinned(moments: Sequence[Activity]) -> Sequence[Activity]:
-    return moments[:: max(1, len(moments) // MOMENTS)]
+def _per_second(at: Sequence[float], sums: Sequence[int]) -> list[float]:
+    """How fast a count grew up to each point of its curve."""
+    pairs = zip(pairwise(at), pairwise(sums), strict=True)
+    return [0.0, *(max(b - a, 0) / max(t - s, 1e-3) for (s, t), (a, b) in pairs)]

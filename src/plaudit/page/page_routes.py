@@ -191,7 +191,8 @@ def query_of(request: web.Request) -> Query:
     """The records that a request is about."""
     asked = request.query
     words: dict[str, Any] = {
-        name: asked.get(name, "") for name in ("run", "judge", "status", "steps", "text", "group", "sample")
+        name: asked.get(name, "")
+        for name in ("run", "judge", "status", "cause", "steps", "text", "group", "sample")
     }
     return Query(**words, order=asked.get("order", "time"), is_descending="descending" in asked)
 

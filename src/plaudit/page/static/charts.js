@@ -1,7 +1,8 @@
 // Small charts in SVG: no library, no inline style, a text for those who do not see them.
+// They are drawn as wide as they are shown, so that their words have the size of other words.
 
 const SVG = "http://www.w3.org/2000/svg";
-const NARROW = 420, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 18;
+const LEFT = 40, RIGHT = 10, TOP = 8, BOTTOM = 20;
 
 // An element; text is always text. Properties that start with "on" are listeners.
 export function h(tag, properties = {}, ...children) {
@@ -24,115 +25,203 @@ function s(tag, attributes = {}, ...children) {
 
 const round = (value) => Math.round(value * 10) / 10;
 
+// A number for people: 2,835, 43.2k, 0.0312.
 export function short(value) {
   if (value == null || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
+  if (size >= 1e9) return `${+(value / 1e9).toPrecision(3)}G`;
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
-  if (size >= 1e4) return `${+(value / 1e3).toPrecision(3)}k`;
-  if (size >= 100 || Number.isInteger(value)) return String(Math.round(value));
+  if (size >= 1e5) return `${+(value / 1e3).toPrecision(3)}k`;
+  if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en");
   return String(+value.toPrecision(3));
 }
 
-function frame(width, height, label) {
-  return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+// -- axes ------------------------------------------------------------------------------------------------
+
+const STEPS = [1, 2, 5, 10];
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+
+function stepOf(span, count) {
+  const rough = span / count, size = 10 ** Math.floor(Math.log10(rough));
+  return size * STEPS.find((one) => one * size >= rough * 0.999);
 }
 
-function axes(svg, width, height, low, high, xs, xText) {
+// Round numbers between two others.
+function ticks(low, high, count) {
+  if (!(high > low)) return [low];
+  const step = stepOf(high - low, count), found = [];
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9; n++) found.push(+(n * step).toPrecision(12));
+  return found;
+}
+
+// An axis of training steps.
+export const bySteps = {
+  ticks: (low, high, room) => ticks(low, high, Math.max(2, Math.floor(room / 45))).filter(Number.isInteger),
+  tick: (value, isFirst) => (isFirst ? `step ${value}` : String(value)),
+  text: (value) => `step ${Math.round(value)}`,
+};
+
+// An axis of time, in seconds since 1970.
+export const byTime = {
+  ticks(low, high, room) {
+    const step = SECONDS.find((one) => (high - low) / one <= Math.max(2, room / 80)) ?? Math.ceil((high - low) / 86400 / 6) * 86400;
+    const zone = new Date(low * 1000).getTimezoneOffset() * 60, found = [];
+    for (let at = Math.ceil((low - zone) / step) * step + zone; at <= high; at += step) found.push(at);
+    return found.length ? found : [low];
+  },
+  tick(value, _, all) {
+    const date = new Date(value * 1000), gap = all.length > 1 ? all[1] - all[0] : 1;
+    if (gap >= 86400) return date.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+    return date.toLocaleTimeString(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: gap < 60 ? "2-digit" : undefined });
+  },
+  text: (value) => new Date(value * 1000).toLocaleTimeString(undefined, { hourCycle: "h23" }),
+};
+
+const plain = { ticks: (low, high) => ticks(low, high, 5), tick: short, text: short };
+
+function axes(svg, { width, height, low, high, yTicks, yText = short, axis, from, to, px }) {
   const bottom = height - BOTTOM;
-  for (const part of [0, 0.5, 1]) {
-    const y = TOP + (bottom - TOP) * (1 - part);
+  for (const value of yTicks) {
+    const y = round(TOP + (bottom - TOP) * (1 - (value - low) / (high - low || 1)));
     svg.append(s("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y, y2: y }));
-    svg.append(s("text", { x: LEFT - 4, y: y + 3, "text-anchor": "end" }, short(low + (high - low) * part)));
+    svg.append(s("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, yText(value)));
   }
-  if (xs.length) {
-    const ends = xs.length > 1 ? [[xs[0], LEFT, "start"], [xs[xs.length - 1], width - RIGHT, "end"]] : [[xs[0], LEFT, "start"]];
-    for (const [value, x, anchor] of ends) svg.append(s("text", { x, y: height - 4, "text-anchor": anchor }, xText(value)));
-  }
+  if (from == null) return;
+  const all = axis.ticks(from, to, width - LEFT - RIGHT);
+  all.forEach((value, n) => {
+    const x = px(value), anchor = x < LEFT + 14 ? "start" : x > width - 24 ? "end" : "middle";
+    svg.append(s("line", { class: "tick", x1: x, x2: x, y1: bottom, y2: bottom + 3 }));
+    svg.append(s("text", { x: anchor === "start" ? Math.max(x - 4, 0) : anchor === "end" ? width - 1 : x, y: height - 4, "text-anchor": anchor }, axis.tick(value, n === 0, all)));
+  });
 }
 
-// Curves over a common axis. A gap is a null.
-export function curves({ x, series, band, low = 0, high, width = NARROW, height = 150, label, xText = short }) {
-  const known = series.flatMap((one) => one.values).concat(band ? band.high : []).filter((v) => v != null);
-  const top = high ?? Math.max(1e-9, ...known) * 1.05;
-  const bottom = Math.min(low, ...known);
-  const px = (i) => round(LEFT + (width - LEFT - RIGHT) * (x.length > 1 ? (x[i] - x[0]) / (x[x.length - 1] - x[0]) : 0.5));
-  const py = (value) => round(TOP + (height - BOTTOM - TOP) * (1 - (value - bottom) / (top - bottom || 1)));
-  const svg = frame(width, height, label);
-  axes(svg, width, height, bottom, top, x, xText);
-  if (band) {
-    const there = x.map((_, i) => i).filter((i) => band.low[i] != null);
-    if (there.length > 1) {
-      const up = there.map((i) => `${px(i)},${py(band.high[i])}`);
-      const down = there.reverse().map((i) => `${px(i)},${py(band.low[i])}`);
-      svg.append(s("polygon", { class: "band", points: [...up, ...down].join(" ") }));
-    }
-  }
-  series.forEach((one, n) => {
-    let path = "", isDown = false;
-    one.values.forEach((value, i) => {
-      if (value == null) { isDown = false; return; }
-      path += `${isDown ? "L" : "M"}${px(i)} ${py(value)}`;
-      isDown = true;
-    });
-    const line = s("path", { class: `line l${one.look ?? n}`, d: path });
-    if (one.values.filter((v) => v != null).length === 1) line.setAttribute("stroke-linecap", "round");
-    svg.append(line);
-  });
-  const readout = h("p", { class: "legend" });
-  const say = (i) => readout.replaceChildren(...(i == null ? [] : [h("span", {}, `${xText(x[i])}:`)]),
-    ...series.map((one, n) => h("span", {}, swatch(one.look ?? n), i == null ? one.name : `${one.name} ${short(one.values[i])}`)));
-  say(null);
-  const cursor = s("line", { class: "cursor", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
-  svg.append(cursor);
-  svg.addEventListener("pointermove", (event) => {
-    if (!x.length) return;
-    const box = svg.getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * width;
-    let best = 0;
-    x.forEach((_, i) => { if (Math.abs(px(i) - at) < Math.abs(px(best) - at)) best = i; });
-    cursor.setAttribute("x1", px(best)); cursor.setAttribute("x2", px(best)); cursor.setAttribute("visibility", "visible");
-    say(best);
-  });
-  svg.addEventListener("pointerleave", () => { cursor.setAttribute("visibility", "hidden"); say(null); });
-  return h("figure", {}, svg, readout);
+// -- what all charts share -------------------------------------------------------------------------------
+
+// Where the pointer is, so that a chart that is drawn anew goes on showing the same place.
+let pointed = { label: "", at: 0 };
+
+// A figure that draws itself again when its width changes.
+function figure(label, draw, ...below) {
+  const made = h("figure", {}, ...below);
+  let width = 0;
+  new ResizeObserver(([entry]) => {
+    const room = Math.floor(entry.contentRect.width);
+    if (!room || room === width) return;
+    width = room;
+    made.querySelector(":scope > svg")?.remove();
+    made.prepend(draw(room));
+  }).observe(made);
+  return made;
+}
+
+function frame(width, height, label) {
+  return s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
 }
 
 function swatch(look) {
-  return s("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" }, s("path", { class: `line l${look}`, d: "M0 4H24" }));
+  return look === "band" ? s("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" }, s("rect", { class: "band", width: 24, height: 8 })) :
+    s("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" }, s("path", { class: `line l${look}`, d: "M0 4H24" }));
 }
 
-// A histogram of scores from 0 to 1.
-export function bars({ counts, label, width = NARROW, height = 90 }) {
-  const most = Math.max(1, ...counts);
-  const svg = frame(width, height, label);
-  const step = (width - LEFT - RIGHT) / counts.length;
-  axes(svg, width, height, 0, most, [0, 1], short);
+// A curve in words: where it begins and where it ends.
+function inWords({ name, values }, x, axis) {
+  const there = values.map((value, i) => [value, i]).filter(([value]) => value != null);
+  if (!there.length) return `${name}: no values`;
+  const [first, last] = [there[0], there[there.length - 1]];
+  return there.length === 1 ? `${name} ${short(first[0])}` : `${name} from ${short(first[0])} at ${axis.text(x[first[1]])} to ${short(last[0])} at ${axis.text(x[last[1]])}`;
+}
+
+// -- curves ----------------------------------------------------------------------------------------------
+
+// Curves over a common axis. A gap is a null; what is above the ceiling is drawn there. `onpick` is called with the
+// place that is clicked on.
+export function curves({ x, series, band, low, high, height = 150, label, axis = plain, onpick, unit = short, yText = short, ceiling = Infinity }) {
+  const known = series.flatMap((one) => one.values).concat(band ? [...band.high, ...band.low] : []).filter((v) => v != null);
+  if (!known.length) return h("p", { class: "quiet" }, `${label}: nothing yet`);
+  const least = Math.min(low ?? 0, ...known), most = Math.min(Math.max(high ?? 0, ...known), ceiling);
+  const step = stepOf(most - least || 1, height > 150 ? 5 : 3);
+  const bottom = Math.floor(least / step + 1e-9) * step, top = Math.max(Math.ceil(most / step - 1e-9) * step, bottom + step);
+  const legend = h("p", { class: "legend" });
+  const say = (i) => legend.replaceChildren(...(i == null ? [] : [h("b", {}, `${axis.text(x[i])}`)]),
+    ...series.map((one, n) => h("span", {}, swatch(one.look ?? n), i == null ? one.name : `${one.name} ${one.values[i] == null ? "–" : (one.unit ?? unit)(one.values[i])}`)),
+    ...(band ? [h("span", {}, swatch("band"), i == null || band.low[i] == null ? band.name : `${band.name} ${short(band.low[i])} to ${short(band.high[i])}`)] : []));
+  say(null);
+  const words = `${label}. ${series.map((one) => inWords(one, x, axis)).join("; ")}.`;
+
+  const draw = (width) => {
+    const from = x[0], to = x[x.length - 1];
+    const px = (value) => round(LEFT + (width - LEFT - RIGHT) * (to > from ? (value - from) / (to - from) : 0.5));
+    const py = (value) => round(TOP + (height - BOTTOM - TOP) * (1 - (Math.min(value, top) - bottom) / (top - bottom)));
+    const svg = frame(width, height, words);
+    axes(svg, { width, height, low: bottom, high: top, yTicks: ticks(bottom, top, (top - bottom) / step), yText, axis, from, to, px });
+    if (band) {
+      const there = x.map((_, i) => i).filter((i) => band.low[i] != null);
+      const up = there.map((i) => `${px(x[i])},${py(band.high[i])}`), down = there.reverse().map((i) => `${px(x[i])},${py(band.low[i])}`);
+      if (there.length > 1) svg.append(s("polygon", { class: "band", points: [...up, ...down].join(" ") }));
+    }
+    series.forEach((one, n) => {
+      const look = one.look ?? n;
+      let path = "";
+      one.values.forEach((value, i) => {
+        if (value == null) return;
+        const isAlone = one.values[i - 1] == null && one.values[i + 1] == null;
+        path += `${i && one.values[i - 1] != null ? "L" : "M"}${px(x[i])} ${py(value)}`;
+        if (isAlone) svg.append(s("circle", { class: `dot l${look}`, cx: px(x[i]), cy: py(value), r: 2.2 }));
+      });
+      svg.append(s("path", { class: `line l${look}`, d: path }));
+    });
+    const cursor = s("line", { class: "cursor", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
+    svg.append(cursor);
+    const nearest = (at) => x.reduce((best, one, i) => (Math.abs(px(one) - at) < Math.abs(px(x[best]) - at) ? i : best), 0);
+    const point = (at) => {
+      const best = nearest(at), place = px(x[best]);
+      cursor.setAttribute("x1", place); cursor.setAttribute("x2", place); cursor.setAttribute("visibility", "visible");
+      say(best);
+    };
+    svg.addEventListener("pointermove", (event) => { pointed = { label, at: event.clientX - svg.getBoundingClientRect().left }; point(pointed.at); });
+    svg.addEventListener("pointerleave", () => { pointed = { label: "", at: 0 }; cursor.setAttribute("visibility", "hidden"); say(null); });
+    if (onpick) { svg.classList.add("pick"); svg.addEventListener("click", (event) => onpick(nearest(event.clientX - svg.getBoundingClientRect().left))); }
+    if (pointed.label === label) point(pointed.at);
+    return svg;
+  };
+  return figure(label, draw, legend);
+}
+
+// -- histograms ------------------------------------------------------------------------------------------
+
+// A histogram of scores from 0 to 1, small enough for a cell of a table.
+export function spark(counts, label) {
+  const most = Math.max(1, ...counts), svg = frame(90, 22, label);
   counts.forEach((count, i) => {
-    const tall = (height - BOTTOM - TOP) * (count / most);
-    const bar = s("rect", { class: "bar", x: round(LEFT + i * step + 1), width: round(step - 2), y: round(height - BOTTOM - tall), height: round(tall) });
-    bar.append(s("title", {}, `${i / counts.length} to ${(i + 1) / counts.length}: ${count}`));
+    const tall = count ? Math.max(1, 20 * (count / most)) : 0;
+    const bar = s("rect", { class: "bar", x: round(i * (90 / counts.length) + 0.5), width: round(90 / counts.length - 1), y: round(21 - tall), height: round(tall) });
     svg.append(bar);
   });
-  return h("figure", {}, svg);
+  svg.append(s("line", { class: "axis", x1: 0, x2: 90, y1: 21.5, y2: 21.5 }), s("title", {}, label));
+  return svg;
 }
 
-// Columns of cells; the more, the darker. Each column is compared with itself.
-export function heat({ columns, label, width = NARROW, height = 150, ends = [], xText = short }) {
-  const svg = frame(width, height, label);
-  axes(svg, width, height, 0, 1, ends, xText);
-  const wide = (width - LEFT - RIGHT) / Math.max(columns.length, 1);
-  columns.forEach((cells, i) => {
-    const all = cells.reduce((a, b) => a + b, 0) || 1;
-    const tall = (height - BOTTOM - TOP) / cells.length;
-    cells.forEach((count, j) => {
-      if (!count) return;
-      const cell = s("rect", {
-        class: "cell", x: round(LEFT + i * wide), width: round(wide + 0.3), y: round(height - BOTTOM - (j + 1) * tall),
-        height: round(tall), "fill-opacity": Math.min(1, 0.06 + (1.6 * count) / all).toFixed(2),
+// Histograms side by side; the more, the darker. Each column is compared with itself.
+export function heat({ x, columns, label, height = 150, axis = plain, onpick }) {
+  if (!columns.length) return h("p", { class: "quiet" }, `${label}: nothing yet`);
+  const draw = (width) => {
+    const svg = frame(width, height, label);
+    const wide = (width - LEFT - RIGHT) / columns.length;
+    const from = x[0], to = x[x.length - 1];
+    const px = (value) => round(LEFT + wide / 2 + (width - LEFT - RIGHT - wide) * (to > from ? (value - from) / (to - from) : 0.5));
+    axes(svg, { width, height, low: 0, high: 1, yTicks: [0, 0.25, 0.5, 0.75, 1], axis, from, to, px });
+    columns.forEach((cells, i) => {
+      const all = cells.reduce((a, b) => a + b, 0) || 1, tall = (height - BOTTOM - TOP) / cells.length;
+      cells.forEach((count, j) => {
+        if (!count) return;
+        const cell = s("rect", { class: "cell", x: round(px(x[i]) - wide / 2), width: round(wide + 0.3), y: round(height - BOTTOM - (j + 1) * tall),
+          height: round(tall), "fill-opacity": Math.min(1, 0.12 + (0.88 * count) / all).toFixed(2) },
+          s("title", {}, `${axis.text(x[i])}: ${count} of ${all} scores from ${j / cells.length} to ${(j + 1) / cells.length}`));
+        if (onpick) { cell.classList.add("pick"); cell.addEventListener("click", () => onpick(i)); }
+        svg.append(cell);
       });
-      cell.append(s("title", {}, `${count} of ${all}`));
-      svg.append(cell);
     });
-  });
-  return h("figure", {}, svg);
+    return svg;
+  };
+  return figure(label, draw);
 }
