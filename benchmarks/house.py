@@ -1,7 +1,11 @@
 """How the source tree is built, in numbers: sizes, names, wiring. With a commit, before and after.
 
 python benchmarks/house.py                     the tree as it stands
-python benchmarks/house.py --against COMMIT    beside how it stood at that commit
+python benchmarks/house.py --against COMMIT    beside how it stood at that commit, as a whole and by package
+
+"Behind" a module lies everything that it imports, directly or through others, also within functions; what is
+imported for type checkers alone does not count. So these rows compare the same capability in both trees,
+whatever else either can do.
 """
 
 from __future__ import annotations
@@ -27,6 +31,13 @@ ROOT = Path(__file__).parent.parent
 SMALL = 80
 """Lines; a module below this with a single importer is a splinter of that importer."""
 MOST_PARAMETERS = 8
+WAYS_IN = {
+    "plaudit score": "plaudit.cli.score",
+    "verl's reward loop": "plaudit.integrations.verl.reward_loop",
+    "TRL's reward function": "plaudit.integrations.trl.reward",
+}
+FORMERLY = {"core": "policy", "scheduler": "scheduling"}
+"""Packages that have another name now."""
 SHARED_STEMS = {"__init__", "__main__", "base"}
 """Module names that say their place, not their subject."""
 EMPTY_TOKENS = {
@@ -158,6 +169,26 @@ class House:
                 return virtual
             virtual |= lent | users
 
+    def behind(self, start: str) -> list[Module]:
+        """A module and everything that it imports, directly or through others."""
+        known = {module.name.removesuffix(".__init__"): module for module in self.modules}
+        found: dict[str, Module] = {}
+        names = [start]
+        while names:
+            name = names.pop()
+            if name in known and name not in found:
+                found[name] = known[name]
+                names += [name.rpartition(".")[0], *_imported(_at_run_time(known[name].tree), set())]
+        return list(found.values())
+
+    def packages(self) -> Counter[str]:
+        """Source lines by package, and of the modules that are in none."""
+        lines: Counter[str] = Counter()
+        for module in self.modules:
+            _, first, *rest = module.name.split(".")
+            lines[FORMERLY.get(first, first) if rest else "(modules)"] += module.lines
+        return lines
+
     def code_lines(self) -> int:
         """Lines with code on them."""
         return sum(len(_code_lines(module)) for module in self.modules)
@@ -190,6 +221,11 @@ class House:
             "source files": str(len(self.modules)),
             "source lines": f"{sum(lines):,}",
             "of these, code (no docstring, comment or blank line)": f"{self.code_lines():,}",
+            **{
+                f"modules / lines behind {way}": f"{len(found)} / {sum(module.lines for module in found):,}"
+                for way, start in WAYS_IN.items()
+                for found in [self.behind(start)]
+            },
             "lines of a file, median / p95 / max": _spread(lines),
             "lines of a function, median / p95 / max": _spread(lengths),
             "module names used more than once": str(len(self.shared_module_names())),
@@ -227,6 +263,18 @@ def _code_lines(module: Module) -> set[int]:
         ):
             found -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return found
+
+
+def _at_run_time(tree: ast.Module) -> ast.Module:
+    """A module without what only type checkers read."""
+    body = [
+        node
+        for node in tree.body
+        if not (
+            isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        )
+    ]
+    return ast.Module(body, [])
 
 
 def _imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
@@ -273,6 +321,10 @@ def _spread(numbers: list[int]) -> str:
     return f"{statistics.median(ordered):.0f} / {ordered[int(len(ordered) * 0.95)]} / {ordered[-1]}"
 
 
+def _count(lines: int) -> str:
+    return f"{lines:,}" if lines else "-"
+
+
 def checkout(commit: str, folder: Path) -> Path:
     """The tree as of a commit, unpacked into a folder."""
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
@@ -293,9 +345,14 @@ def main() -> int:
     report = now.report()
     if options.against:
         with tempfile.TemporaryDirectory() as folder:
-            before = House(checkout(options.against, Path(folder))).report()
+            then = House(checkout(options.against, Path(folder)))
+            before, packages_then = then.report(), then.packages()
         rows = [[what, before[what], value] for what, value in report.items()]
         show("The source tree", ["", options.against, "now"], rows)
+        packages = now.packages()
+        names = sorted({*packages, *packages_then})
+        rows = [[name, _count(packages_then[name]), _count(packages[name])] for name in names]
+        show("Source lines by package", ["", options.against, "now"], rows)
     else:
         show("The source tree", ["", "now"], [list(row) for row in report.items()])
     if options.list:
