@@ -270,9 +270,7 @@ def _at_run_time(tree: ast.Module) -> ast.Module:
     body = [
         node
         for node in tree.body
-        if not (
-            isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        )
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     ]
     return ast.Module(body, [])
 
