@@ -50,9 +50,10 @@ async def client_of(scenario: Scenario = INSTANT, **options: Any) -> AsyncIterat
     access = options.pop("access", Access())
     budget = options.pop("budget", None)
     numbers = Prometheus()
+    observers = [numbers, *options.pop("observers", ())]
     with loopback(scenario) as judge:
         endpoint = Endpoint(judge.url, model="m", api_key=KEY, price=Price(1.0, 1.0))
-        with Engine(endpoints=[endpoint], budget=budget, observers=[numbers], hedge=False) as engine:
+        with Engine(endpoints=[endpoint], budget=budget, observers=observers, hedge=False) as engine:
             shared = Shared(engine, JUDGE, models=("m",), **options)
             async with (
                 serving(Service(shared, access, numbers), host="127.0.0.1", port=0) as url,

@@ -63,6 +63,22 @@ def statuses(verdicts: list[Verdict]) -> set[Status]:
 # -- the contract -----------------------------------------------------------------------------------------
 
 
+def test_a_coroutine_can_be_run_where_the_engine_works() -> None:
+    async def main() -> tuple[list[Verdict], threading.Thread]:
+        return await engine.ascore(samples(20), JUDGE), threading.current_thread()
+
+    with simulated() as engine:
+        verdicts, where = engine.run(main)
+        assert all(verdict.is_valid for verdict in verdicts) and where is not threading.main_thread()
+        with pytest.raises(ZeroDivisionError):
+            engine.run(failing)
+        assert all(verdict.is_valid for verdict in engine.score(samples(3), JUDGE))
+
+
+async def failing() -> float:
+    return 1 / 0
+
+
 def test_verdicts_come_in_the_order_of_the_samples() -> None:
     with loopback() as server, Engine(server.url, model="m", cache=None) as engine:
         forwards = engine.score(samples(100), JUDGE)

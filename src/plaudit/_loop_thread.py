@@ -15,11 +15,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from plaudit.errors import EngineClosed
 
 log = logging.getLogger("plaudit")
+T = TypeVar("T")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -67,7 +68,16 @@ class LoopThread:
             self._inbox.append(action)
             if not self._is_woken:
                 self._is_woken = True
-                self._loop.call_soon_threadsafe(self._drain)
+                wake = self._loop.call_soon if self.is_current else self._loop.call_soon_threadsafe
+                wake(self._drain)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the loop, and wait for it on another thread."""
+
+        async def main() -> T:
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(main(), self._loop).result()
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]], *, within: float) -> bool:
         """Run one last coroutine, then end the loop and the thread; False if they have not ended in time.
@@ -147,6 +157,10 @@ class LoopOwner:
     def is_current(self) -> bool:
         """Whether the caller is on its very thread."""
         return self._thread.is_current
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on its thread, beside its own work, and wait for it on another one."""
+        return self._thread.run(work)
 
     def close(self) -> None:
         """Do the last things, and end the thread. Safe to call twice."""

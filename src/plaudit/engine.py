@@ -12,9 +12,10 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, Self, Unpack, cast
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, NoReturn, Self, TypeVar, Unpack, cast
 
+from plaudit._loop_thread import new_event_loop
 from plaudit._session import Plan, Session
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Endpoint, EngineConfig, Unset, home
@@ -32,6 +33,8 @@ from plaudit.settings import EngineOptions, Settings, engine_config, load
 from plaudit.transports import Transport, open_transport
 from plaudit.types import Sample, Verdict
 from plaudit.value_check import check_value
+
+T = TypeVar("T")
 
 
 class BaseEngine(ABC):
@@ -57,7 +60,8 @@ class BaseEngine(ABC):
             ConfigError: the judge cannot judge a sample, or the deadline has passed.
             EngineClosed: the engine was closed.
         """
-        check_value("deadline", deadline, float | None)
+        if deadline is not None:
+            check_value("deadline", deadline, float | None)
         samples = as_samples(samples)
         judge = as_judge(judge)
         check_samples(judge, enumerate(samples))
@@ -125,6 +129,11 @@ class BaseEngine(ABC):
         except asyncio.CancelledError:
             pending.cancel()
             raise
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine that submits single samples one after another, where that is cheapest."""
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(work())
 
 
 class Engine(BaseEngine):
@@ -223,6 +232,7 @@ class Engine(BaseEngine):
             for endpoint in config.endpoints:
                 transport(endpoint)  # raises here what is wrong with a key or a client
         self.config = config
+        self._model = config.model
         self._plan = Plan(
             config,
             config.cache if cache is UNSET else cache,
@@ -242,7 +252,7 @@ class Engine(BaseEngine):
     @property
     def model(self) -> str:
         """The models of all endpoints, as cache keys name them."""
-        return self.config.model
+        return self._model
 
     def __repr__(self) -> str:
         return f"Engine({', '.join(endpoint.url for endpoint in self.endpoints)}, model={self.model!r})"
@@ -266,6 +276,12 @@ class Engine(BaseEngine):
             session = self._started()
             session.start(batch)
         return Pending(batch, session)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the engine's own thread, where what it submits and awaits crosses none."""
+        with _gate:
+            session = self._started()
+        return session.run(work)
 
     # -- life ---------------------------------------------------------------------------------------------
 

@@ -126,14 +126,18 @@ class Pending:
     async def _wait(self) -> list[Verdict]:
         self._check_can_arrive()
         loop = asyncio.get_running_loop()
-        done = asyncio.Event()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def end() -> None:
+            if not done.done():
+                done.set_result(None)
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):  # that loop is closed, so none waits on it
-                loop.call_soon_threadsafe(done.set)
+                loop.call_soon_threadsafe(end)
 
-        self._batch.when_done(wake)
-        await done.wait()
+        self._batch.when_done(end if self._session.is_current else wake)
+        await done
         return self._verdicts()
 
     def _by_sample(self) -> Iterator[tuple[int, Verdict]]:

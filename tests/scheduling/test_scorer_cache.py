@@ -317,3 +317,41 @@ def test_a_stored_score_that_the_judge_could_not_give_is_asked_for_again_and_rep
         assert len(server.asked) == 1
 
     run(main())
+
+
+def test_samples_that_come_one_by_one_are_looked_up_and_stored_together() -> None:
+    class Counting(MemoryCache):
+        looks = writes = 0
+
+        async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+            self.looks += 1
+            return await super().get_many(keys)
+
+        async def put_many(self, items: Sequence[tuple[bytes, bytes]]) -> None:
+            self.writes += 1
+            await super().put_many(items)
+
+    async def main() -> None:
+        cache = Counting()
+        async with Desk(good_server(latency=0.5), cache=cache) as desk:
+            batches = []
+            for sample in samples(2000):
+                batches.append(desk.submit([sample]))
+                await asyncio.sleep(0.001)
+            for batch in batches:
+                assert [verdict.status for verdict in await verdicts_of(batch)] == [Status.OK]
+        before_the_first_reply = 500
+        assert cache.looks <= before_the_first_reply + 200 and cache.writes <= 300
+
+    run(main())
+
+
+def test_a_sample_that_comes_alone_waits_for_no_other() -> None:
+    async def main() -> None:
+        async with Desk(good_server(latency=0.5), cache=MemoryCache()) as desk:
+            for sample in samples(3):
+                began = asyncio.get_running_loop().time()
+                await desk.score([sample])
+                assert asyncio.get_running_loop().time() - began == pytest.approx(0.5)
+
+    run(main())

@@ -14,6 +14,7 @@ from wire_server import Exchange, answer, reply
 
 from plaudit import Engine
 from plaudit.config import Secret
+from plaudit.observers.log import Log
 from plaudit.service import app as service_server
 from plaudit.service.access import Access
 from plaudit.service.app import Service, Shared, serving
@@ -430,3 +431,28 @@ def test_a_stream_of_the_responses_route_is_whole_at_its_last_event(end: str) ->
         assert len(client.endpoint.requests) == 1
 
     scripted(test, answer(200, stream, headers={"Content-Type": "text/event-stream"}))
+
+
+def test_a_bug_in_mid_reply_ends_the_connection_and_never_looks_like_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(client: Client) -> None:
+        body = {"samples": [{"prompt": "1 + 1?", "response": "2"}], "stream": True}
+        with pytest.raises(aiohttp.ClientError):
+            await client.post("/score", body)
+        assert (await client.get("/health"))[0] == 200
+
+    def break_down(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(service_server.Service, "_count", break_down)
+    served(test)
+
+
+def test_a_request_that_is_passed_on_is_no_batch_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(client: Client) -> None:
+        assert (await client.post("/v1/chat/completions", QUESTION))[0] == 200
+
+    with caplog.at_level("INFO", logger="plaudit"):
+        served(test, observers=[Log()])
+    assert not [line for line in caplog.messages if "scored" in line]

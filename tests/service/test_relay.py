@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from plaudit.service.relay import Draws, digest_of, error_body, is_sampled, raw_request, status_of
-from plaudit.types import Cause, Failure, Status, Verdict
+from plaudit.types import Cause, Failure, RawRequest, Status, Verdict
 
 CHAT = "/chat/completions"
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0}
+
+
+def asked(fields: dict[str, Any], draw: int | None, body: bytes = b"") -> RawRequest:
+    return raw_request(CHAT, body, fields, digest_of(CHAT, fields), draw)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +49,9 @@ def test_the_kth_equal_request_of_a_run_is_draw_k() -> None:
 
 
 def test_draws_have_keys_of_their_own_and_a_rerun_has_the_same() -> None:
-    keys = [raw_request(CHAT, b"", ASK, draw).identity for draw in (None, 0, 1)]
+    keys = [asked(ASK, draw).identity for draw in (None, 0, 1)]
     assert len(set(keys)) == 3
-    assert raw_request(CHAT, b"other bytes", ASK, 1).identity == keys[2]
+    assert asked(ASK, 1, b"other bytes").identity == keys[2]
 
 
 @pytest.mark.parametrize("name", ["user", "metadata", "store", "safety_identifier", "prompt_cache_key"])
@@ -69,8 +73,8 @@ def test_the_order_of_fields_makes_no_difference() -> None:
 
 
 def test_the_most_tokens_of_a_reply_are_known_to_budgets() -> None:
-    assert raw_request(CHAT, b"", {**ASK, "max_tokens": 10, "n": 3}, None).max_tokens == 30
-    assert raw_request(CHAT, b"", ASK, None).max_tokens > 1000
+    assert asked({**ASK, "max_tokens": 10, "n": 3}, None).max_tokens == 30
+    assert asked(ASK, None).max_tokens > 1000
 
 
 @pytest.mark.parametrize(

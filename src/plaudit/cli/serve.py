@@ -7,14 +7,14 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, asker
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
@@ -101,9 +101,28 @@ def serve(options: ServeOptions, given: Given) -> int:
         _journaled(settings) as settings,
         open_endpoints(settings, ask=asker(options.yes)) as ready,
         JournalIndex(settings.journal) as index,
-        asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        runner.run(_serve(options, settings, access, ready, index))
+        models = tuple(sorted({endpoint.model for endpoint in ready.endpoints if endpoint.model}))
+        if len(models) > 1:
+            raise ConfigError(
+                f"names {len(models)} models ({', '.join(models)}), and a request may go to any endpoint of "
+                "one server: start a server for each model",
+                setting="model",
+            )
+        numbers = Prometheus()
+        with _engine(options, settings, ready, numbers) as engine:
+            shared = Shared(
+                engine,
+                judge_of(settings, is_embedded=not settings.base_url),
+                models=models,
+                on_failure=_forced(settings.on_failure),
+                finishes_abandoned=not options.drop_abandoned,
+            )
+            service = Service(shared, access, numbers, Page(index))
+            with _stopping() as stopped:
+                engine.run(
+                    lambda: _serve(options, service, stopped, lambda url: _told(url, shared, ready, access))
+                )
     return 0
 
 
@@ -124,43 +143,36 @@ def _journaled(settings: Settings) -> Iterator[Settings]:
         yield settings
 
 
+@contextlib.contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """What is set by a signal that ends the server."""
+    stopped = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 async def _serve(
-    options: ServeOptions, settings: Settings, access: Access, ready: ReadyEndpoints, index: JournalIndex
+    options: ServeOptions, service: Service, stopped: threading.Event, told: Callable[[str], str]
 ) -> None:
     say = (lambda _: None) if options.quiet else Console().print
-    numbers = Prometheus()
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    models = tuple(sorted({endpoint.model for endpoint in ready.endpoints if endpoint.model}))
-    if len(models) > 1:
+    try:
+        async with serving(service, host=options.host, port=options.port) as url:
+            print(f"listening on {url}", flush=True)
+            say(told(url))
+            await asyncio.to_thread(stopped.wait)
+            say("stopping: answering what is under way ...")
+    except OSError as error:
         raise ConfigError(
-            f"names {len(models)} models ({', '.join(models)}), and a request may go to any endpoint of one "
-            "server: start a server for each model",
-            setting="model",
-        )
-    with _engine(options, settings, ready, numbers) as engine:
-        shared = Shared(
-            engine,
-            judge_of(settings, is_embedded=not settings.base_url),
-            models=models,
-            on_failure=_forced(settings.on_failure),
-            finishes_abandoned=not options.drop_abandoned,
-        )
-        try:
-            async with serving(
-                Service(shared, access, numbers, Page(index)), host=options.host, port=options.port
-            ) as url:
-                print(f"listening on {url}", flush=True)
-                say(_told(url, models, ready, access))
-                await stopped.wait()
-                say("stopping: answering what is under way ...")
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {options.host} port {options.port}: "
-                f"{os.strerror(error.errno) if error.errno else error}; choose another with --port, or "
-                "--port 0 for any free one"
-            ) from error
+            f"cannot listen on {options.host} port {options.port}: "
+            f"{os.strerror(error.errno) if error.errno else error}; choose another with --port, or "
+            "--port 0 for any free one"
+        ) from error
 
 
 def _engine(
@@ -188,10 +200,10 @@ def _forced(on_failure: str) -> str | float:
     return on_failure if on_failure in ON_FAILURE else float(on_failure)
 
 
-def _told(url: str, models: tuple[str, ...], ready: ReadyEndpoints, access: Access) -> str:
+def _told(url: str, shared: Shared, ready: ReadyEndpoints, access: Access) -> str:
     servers = ", ".join(endpoint.url for endpoint in ready.endpoints)
     lines = [
-        f"shares {', '.join(models) or 'every model'} at {servers}: one limit, one budget, one cache",
+        f"shares {', '.join(shared.models) or 'every model'} at {servers}: one limit, one budget, one cache",
         f"for clients of the OpenAI API:  export OPENAI_BASE_URL={url}/v1",
         f"to score samples:               curl {url}/score -H 'Content-Type: application/json' -d "
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",

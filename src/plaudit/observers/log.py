@@ -28,6 +28,7 @@ from plaudit.events import (
 REPEAT_AFTER = 600.0
 """Seconds before the same trouble is worth a second line."""
 CAUSES_KEPT = 1000
+_ROUTINE = (BatchStarted, CallStarted, VerdictsReady)
 
 
 class Log:
@@ -38,15 +39,16 @@ class Log:
         self._warned_at: dict[tuple[str, ...], float] = {}
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, CallStarted | VerdictsReady) and not self._logger.isEnabledFor(logging.DEBUG):
-            return  # two of every three events, and never trouble
+        if not self._logger.isEnabledFor(logging.DEBUG) and _is_routine(event):
+            return  # nearly every event
         if trouble := _trouble(event):
             cause, message = trouble
             if self._is_news(cause, event.at):
                 lost = event.cause if isinstance(event, EndpointLost) else None
                 self._logger.warning("%s", message, extra={"plaudit_cause": lost})
         elif isinstance(event, BatchFinished):
-            self._logger.info("%s", _finished(event.summary))
+            if self._logger.isEnabledFor(logging.INFO):
+                self._logger.info("%s", _finished(event.summary))
         elif self._logger.isEnabledFor(logging.DEBUG):
             self._logger.debug("%s", _detail(event))
 
@@ -58,6 +60,11 @@ class Log:
             self._warned_at.clear()  # bounded: better a line too many than memory without end
         self._warned_at[cause] = at
         return True
+
+
+def _is_routine(event: Event) -> bool:
+    """Whether it is never trouble."""
+    return isinstance(event, _ROUTINE) or (isinstance(event, CallFinished) and event.outcome == "ok")
 
 
 def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:

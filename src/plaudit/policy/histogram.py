@@ -45,12 +45,11 @@ class LatencyHistogram:
             raise ValueError(f"q={q} is no share; use 0 to 1, like 0.95")
         if not self._size:
             return None
-        rank = max(math.ceil(q * self._size), 1)
-        seen = 0
+        above = self._size - max(math.ceil(q * self._size), 1)
         index = _ZERO
-        for index in sorted(self._counts):
-            seen += self._counts[index]
-            if seen >= rank:
+        for index in sorted(self._counts, reverse=True):  # most who ask want one of the longest
+            above -= self._counts[index]
+            if above < 0:
                 break
         return 0.0 if index == _ZERO else 2.0 * GROWTH**index / (GROWTH + 1.0)
 

@@ -46,6 +46,8 @@ class Batch:
         """Seconds from its start."""
         self.job = job
         """Who it is for: calls of different jobs take turns."""
+        self.is_told: bool = getattr(judge, "is_told", True)
+        """Whether observers hear of its start and its end; not of a single request that is passed on."""
         self.fingerprint = Fingerprinter(model=model, version=judge.version)
         self.could_give = could_give(judge)
         self.verdicts: list[Verdict | None] = [None] * len(samples)

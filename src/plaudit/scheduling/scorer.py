@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from plaudit.caches.base import Cache, Claim, LeasingCache
 from plaudit.config import Sampling
@@ -35,11 +36,18 @@ CHUNK_CHARS = 1_000_000
 WINDOW = 2048
 """Calls that may wait to leave before the next samples are rendered."""
 GATHER = 0.01
-"""Seconds between two writes while many verdicts are to come: a write costs as much as many verdicts do."""
-MANY = 64
-"""Questions without a verdict from which on writes gather; the last ones of a batch wait for none."""
+"""Seconds, at the most, for which look-ups and writes gather while many questions are under way: one look-up
+or write costs as much as many verdicts do."""
+GATHER_SHARE = 0.1
+"""Of what a call takes: no longer than that."""
+LATEST = 8
+"""Calls, roughly, by which that is known."""
+MANY = 16
+"""Questions without a verdict from which on they gather; the last ones of a batch wait for none."""
 READINGS = 3
 """How often a question is asked at the most, where its replies are unreadable."""
+_Group = list[tuple[Batch, list[tuple[bytes, int, Request]]]]
+"""Batches with some of their requests, each with its key and its sample's number."""
 
 
 class Scorer:
@@ -71,14 +79,22 @@ class Scorer:
             self._leasing = Leasing(
                 cache, self._asked, self._dispatcher, on_found=self._on_found, on_trouble=self._lose_cache
             )
-        self._feeds: dict[asyncio.Task[None], Batch] = {}
+        self._feeds: dict[asyncio.Task[None], list[Batch]] = {}
+        """What takes samples in, and the batches that they are of."""
+        self._group: _Group = []
+        """Small chunks that are about to be looked up together."""
+        self._in_group: list[Batch] = []
+        self._looked_up = 0
+        """Requests of such groups that are not enqueued yet."""
+        self._call_s = 0.0
+        """Seconds that a call takes, by the latest ones."""
         self._open: dict[Batch, None] = {}
         self._unsaved: list[tuple[bytes, SharedRequest, Verdict]] = []
         self._saving: asyncio.Task[None] | None = None
 
     def start(self, batch: Batch) -> None:
         """Take a batch on. Every sample of it gets exactly one verdict."""
-        if self._emit is not None:
+        if self._emit is not None and batch.is_told:
             self._emit(BatchStarted(self._loop.time(), batch.id, len(batch.samples)))
         if batch.is_closed:
             self._finished(batch)
@@ -92,9 +108,7 @@ class Scorer:
             self._hand_over(batch, batch.settled)
         if not batch.is_closed:
             for part in batch.inner or (batch,):
-                task = self._loop.create_task(self._feed(part))
-                self._feeds[task] = part
-                task.add_done_callback(self._fed)
+                self._take_in(self._feed(part), [part])
 
     def expire(self, batch: Batch) -> None:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
@@ -132,13 +146,18 @@ class Scorer:
 
     # -- samples in ---------------------------------------------------------------------------------------
 
+    def _take_in(self, work: Coroutine[Any, Any, None], batches: list[Batch]) -> None:
+        task = self._loop.create_task(work)
+        self._feeds[task] = batches
+        task.add_done_callback(self._fed)
+
     async def _feed(self, batch: Batch) -> None:
         """Render, look up and enqueue a batch, a chunk at a time."""
         stop = 0
         while stop < len(batch.samples):
             await asyncio.sleep(0)  # a batch that needs no call must not hold up the others
             self._make_room()
-            while self._dispatcher.backlog >= WINDOW and not batch.is_closed:
+            while self._room <= 0 and not batch.is_closed:
                 self._waiting.append(batch)
                 turn = self._turns[batch] = self._loop.create_future()
                 await turn
@@ -146,14 +165,38 @@ class Scorer:
                 return
             start, stop = stop, _end_of_chunk(batch.samples, stop)
             rendered = self._render(batch, range(start, stop))
-            if not rendered:
-                continue
-            claim = await self._look_up([key for key, _, _ in rendered])
-            self._enqueue(batch, rendered, claim)
+            if stop < len(batch.samples) or len(rendered) >= MANY:
+                await self._look_up([(batch, rendered)])
+            elif rendered:
+                if not self._group:
+                    self._take_in(self._look_up_group(), self._in_group)
+                self._group.append((batch, rendered))
+                self._in_group.append(batch)
+                self._looked_up += len(rendered)
+
+    async def _look_up_group(self) -> None:
+        """Look up what several batches have to ask, in one go."""
+        await asyncio.sleep(self._gather_s)
+        group, self._group, self._in_group = self._group, [], []
+        try:
+            await self._look_up(group)
+        finally:
+            self._looked_up -= sum(len(rendered) for _, rendered in group)
+
+    @property
+    def _gather_s(self) -> float:
+        """Seconds to wait for company."""
+        is_worthwhile = self._cache is not None and len(self._asked) >= MANY
+        return min(GATHER, GATHER_SHARE * self._call_s) if is_worthwhile else 0.0
+
+    @property
+    def _room(self) -> int:
+        """Calls that may still come to wait."""
+        return WINDOW - self._dispatcher.backlog - self._looked_up
 
     def _make_room(self) -> None:
         """Let in as many batches as there is room for, not all that wait: there may be a hundred thousand."""
-        room = WINDOW - self._dispatcher.backlog
+        room = self._room
         while room > 0 and self._waiting:
             batch = self._waiting.peek()
             self._waiting.take(batch)
@@ -197,8 +240,12 @@ class Scorer:
             self._hand_over(batch, settled)
         return requests
 
-    async def _look_up(self, keys: list[bytes]) -> Claim:
-        if self._cache is None:
+    async def _look_up(self, group: _Group) -> None:
+        claim = await self._claim([key for _, rendered in group for key, _, _ in rendered])
+        self._enqueue(group, claim)
+
+    async def _claim(self, keys: list[bytes]) -> Claim:
+        if self._cache is None or not keys:
             return Claim({})
         try:
             if self._leasing is not None:
@@ -208,32 +255,28 @@ class Scorer:
             self._lose_cache(error)
             return Claim({})
 
-    def _enqueue(
-        self,
-        batch: Batch,
-        rendered: list[tuple[bytes, int, Request]],
-        claim: Claim,
-    ) -> None:
-        hits: list[tuple[int, Verdict]] = []
+    def _enqueue(self, group: _Group, claim: Claim) -> None:
         calls: list[Call] = []
         waits: list[Call] = []
-        for key, index, request in rendered:
-            asked = self._asked.get(key)
-            if asked is not None:  # asked by a twin, or by another batch, during the look-up
-                asked.waiters.append((batch, index))
-                continue
-            data = claim.values.get(key)
-            verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
-            if verdict is not None:
-                hits.append((index, verdict))
-                if self._journal is not None:
-                    self._note(batch, [(index, verdict)], request)
-                continue
-            asked = self._asked[key] = SharedRequest(batch, index, request, self._loop.time())
-            call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted, job=batch.job)
-            (waits if key in claim.elsewhere else calls).append(call)
-        if hits:
-            self._hand_over(batch, hits)
+        for batch, rendered in group:
+            hits: list[tuple[int, Verdict]] = []
+            for key, index, request in rendered:
+                asked = self._asked.get(key)
+                if asked is not None:  # asked by a twin, or by another batch, during the look-up
+                    asked.waiters.append((batch, index))
+                    continue
+                data = claim.values.get(key)
+                verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
+                if verdict is not None:
+                    hits.append((index, verdict))
+                    if self._journal is not None:
+                        self._note(batch, [(index, verdict)], request)
+                    continue
+                asked = self._asked[key] = SharedRequest(batch, index, request, self._loop.time())
+                call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted, job=batch.job)
+                (waits if key in claim.elsewhere else calls).append(call)
+            if hits:
+                self._hand_over(batch, hits)
         if self._leasing is not None and (calls or waits):
             self._leasing.watch(waits)
         if calls:
@@ -256,6 +299,7 @@ class Scorer:
 
     def _on_done(self, call: Call, outcome: Outcome) -> None:
         asked = self._asked[call.key]
+        self._call_s += (call.latency - self._call_s) / LATEST
         verdict = self._read(call, asked, outcome)
         if verdict is None:
             return
@@ -321,8 +365,8 @@ class Scorer:
                         self._note(batch, [item], asked.request, asked)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
-                if self._cache is not None and len(self._asked) >= MANY:
-                    await asyncio.sleep(GATHER)
+                if gather_s := self._gather_s:
+                    await asyncio.sleep(gather_s)
         finally:
             self._saving = None
 
@@ -398,16 +442,17 @@ class Scorer:
             self._dispatcher.pump()  # which drops the calls that nobody waits for any more
 
     def _fed(self, task: asyncio.Task[None]) -> None:
-        batch = self._feeds.pop(task)
+        batches = self._feeds.pop(task)
         self._make_room()  # where the cache knew all its samples, it took none
         if task.cancelled():
             return  # by close, which sees to what is missing once everything finished is stored
         if (bug := task.exception()) is not None:
-            log.error("a bug while feeding batch %d", batch.id, exc_info=bug)
-            self._expire(batch, Cause.CODE, f"a bug in plaudit: {bug!r}")
+            log.error("a bug while taking in samples", exc_info=bug)
+            for batch in batches:
+                self._expire(batch, Cause.CODE, f"a bug in plaudit: {bug!r}")
 
     def _finished(self, batch: Batch) -> None:
-        if self._emit is not None:
+        if self._emit is not None and batch.is_told:
             self._emit(BatchFinished(self._loop.time(), batch.id, batch.summary()))
         if self._on_finished is not None:
             self._on_finished()

@@ -7,6 +7,7 @@ other addresses has a token as well.
 
 from __future__ import annotations
 
+import functools
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,6 +109,7 @@ class Access:
         return is_equal and scheme.lower() == "bearer"
 
 
+@functools.lru_cache(maxsize=256)
 def _host_of(header: str) -> str:
     """The name in a Host header, without its port."""
     try:

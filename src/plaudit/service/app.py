@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
+import itertools
 import json
 import logging
 import secrets
@@ -118,6 +120,8 @@ class Service:
         self._shared = shared
         self._access = access
         self._numbers = numbers
+        self._id = secrets.token_hex(8)
+        self._request_ids = itertools.count(1)
         self._relay = relay.Relay()
         self._draws = relay.Draws()
 
@@ -147,7 +151,7 @@ class Service:
         @web.middleware
         async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
             started = time.monotonic()
-            number = f"req_{secrets.token_hex(12)}"
+            number = f"req_{self._id}{next(self._request_ids):08x}"
             _number.set(number)
             resource = request.match_info.route.resource
             route = resource.canonical if resource is not None else "unknown"
@@ -196,6 +200,10 @@ class Service:
             return _error(error.reason, error.status)
         except Exception:
             log.exception("a bug while answering %s", request.path)
+            if (
+                request.writer.output_size and request.transport is not None
+            ):  # half a reply must not look whole
+                request.transport.abort()
             return _error("a bug in plaudit; its log says more", 500)
 
     async def _fields(self, request: web.Request) -> tuple[bytes, dict[str, Any]]:
@@ -203,7 +211,7 @@ class Service:
         if (request.content_length or 0) > MOST_BYTES:
             raise BadBody(f"the body is larger than {MOST_BYTES:,} bytes", 413)
         try:
-            async with asyncio.timeout(BODY_WITHIN):
+            async with _quickly(request):
                 body = await request.read()
         except TimeoutError:
             raise BadBody(f"the body took longer than {BODY_WITHIN:g} s", 408) from None
@@ -222,10 +230,11 @@ class Service:
             body, fields = await self._fields(request)
             self._check_model(fields.get("model"))
             is_sampled = relay.is_sampled(route, fields)
-            draw = self._draws.next(_run_of(request), relay.digest_of(route, fields)) if is_sampled else None
+            digest = relay.digest_of(route, fields)
+            draw = self._draws.next(_run_of(request), digest) if is_sampled else None
             is_stream = fields.get("stream") is True
             chunks = _Chunks() if is_stream and self._shared.can_stream else None
-            raw = relay.raw_request(route, body, fields, draw, on_chunk=chunks)
+            raw = relay.raw_request(route, body, fields, digest, draw, on_chunk=chunks)
             # What a client waits for is the next piece of a stream: no deadline for the whole of it.
             deadline = _deadline(request)
             pending = self._shared.engine.submit(
@@ -394,6 +403,11 @@ class _Refused(asyncio.Protocol):
         cast("asyncio.Transport", transport).abort()  # uvloop's is one without saying so
 
 
+def _quickly(request: web.Request) -> contextlib.AbstractAsyncContextManager[object]:
+    """A limit on the time for a body; none where it has come already, with its head."""
+    return contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_WITHIN)
+
+
 def _deadline(request: web.Request) -> float | None:
     """Seconds in which the client has to have its answer: a little less than it says it waits."""
     try:
@@ -412,8 +426,12 @@ def _job_of(request: web.Request) -> str:
     """Who takes turns with others: a run; without its name, whoever has this key and this address."""
     if run := _run_of(request):
         return f"run {run}"
-    client = f"{request.remote} {request.headers.get('Authorization', '')}"
-    return hashlib.sha256(client.encode(errors="surrogateescape")).hexdigest()
+    return _client_digest(request.remote or "", request.headers.get("Authorization", ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def _client_digest(address: str, authorization: str) -> str:
+    return hashlib.sha256(f"{address} {authorization}".encode(errors="surrogateescape")).hexdigest()
 
 
 def _relayed(verdict: Verdict) -> web.Response:

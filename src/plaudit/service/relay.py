@@ -21,6 +21,7 @@ NOT_ASKED = frozenset(
     {"user", "metadata", "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
 )
 """Fields that say who asks, not what is asked."""
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
 RETRIED = (408, 409)
@@ -84,6 +85,7 @@ def raw_request(
     route: str,
     body: bytes,
     fields: Mapping[str, Any],
+    digest: bytes,
     draw: int | None,
     *,
     on_chunk: Callable[[bytes], None] | None = None,
@@ -94,11 +96,11 @@ def raw_request(
         route: Where it was posted.
         body: What was posted.
         fields: The body, decoded.
+        digest: Its `digest_of`.
         draw: Its number among equal ones; None at temperature 0.
         on_chunk: Called with the reply's bytes as they come.
     """
-    asked = digest_of(route, fields)
-    identity = hashlib.sha256(asked + (b"" if draw is None else b"|%d" % draw)).digest()
+    identity = hashlib.sha256(digest + (b"" if draw is None else b"|%d" % draw)).digest()
     return RawRequest(route, body, identity, _most_tokens(fields), on_chunk)
 
 
@@ -109,8 +111,12 @@ def digest_of(route: str, fields: Mapping[str, Any]) -> bytes:
 
 
 def _most_tokens(fields: Mapping[str, Any]) -> int:
-    limits = (fields.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
-    limit = next((found for found in limits if isinstance(found, int) and found > 0), UNLIMITED_TOKENS)
+    limit = UNLIMITED_TOKENS
+    for name in LIMITS:
+        found = fields.get(name)
+        if isinstance(found, int) and found > 0:
+            limit = found
+            break
     replies = fields.get("n")
     return limit * (replies if isinstance(replies, int) and replies > 0 else 1)
 
@@ -125,6 +131,7 @@ class Relay:
     scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     compares: ClassVar[bool] = False
+    is_told: ClassVar[bool] = False
 
     def render(self, sample: Sample) -> RawRequest:
         """The request that the sample carries."""
