@@ -54,9 +54,7 @@ OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDI
 """Variables of ours that are no settings of this table."""
 
 
-def _setting(
-    default: T, text: str, *, metavar: str = "", section: str = "", flags: tuple[str, ...] = ()
-) -> T:
+def _setting(default: T, text: str, section: str = "", metavar: str = "", flags: tuple[str, ...] = ()) -> T:
     """A setting, with the text and the section of `--help`, and its option if that has another name."""
     facts = {"help": text, "metavar": metavar, "section": section, "flags": flags}
     found: T = field(default=default, metadata=facts)
@@ -74,141 +72,117 @@ class Settings:
         (),
         "Endpoint, like http://localhost:8000/v1; several: the option again, or with commas in a variable "
         "(default: a model on this machine)",
-        metavar="URL",
-        section="Judge",
+        "Judge",
+        "URL",
     )
-    model: str = _setting(
-        "", "Model to ask (default: the only one that the endpoint has)", metavar="M", section="Judge"
-    )
+    model: str = _setting("", "Model to ask (default: the only one that the endpoint has)", "Judge", "M")
     api_key_env: str = _setting(
-        "",
-        "Variable that holds the key (default: PLAUDIT_API_KEY, else OPENAI_API_KEY)",
-        metavar="NAME",
-        section="Judge",
+        "", "Variable that holds the key (default: PLAUDIT_API_KEY, else OPENAI_API_KEY)", "Judge", "NAME"
     )
-    identity: str = _setting(
-        "", "Which model this is, in cache keys (default: its name)", metavar="NAME", section="Requests"
-    )
+    identity: str = _setting("", "Which model this is, in cache keys (default: its name)", "Requests", "NAME")
     judge: str = _setting(
         "rubric",
         "A kind of judge (rubric, yes, reference, ...), or a file that describes one (default: rubric)",
-        metavar="NAME|FILE",
-        section="Judge",
+        "Judge",
+        "NAME|FILE",
     )
     rubric: str = _setting(
         "",
         "What to judge by, in words, or a file that holds them (default: the judge's own)",
-        metavar="TEXT|FILE",
-        section="Judge",
+        "Judge",
+        "TEXT|FILE",
     )
     scale: tuple[float, float] | None = _setting(
-        None, "Lowest and highest score (default: the judge's own)", metavar="LO HI", section="Judge"
+        None, "Lowest and highest score (default: the judge's own)", "Judge", "LO HI"
     )
     local_model: str = _setting(
-        "",
-        "GGUF file to judge with on this machine (default: the packaged model)",
-        metavar="FILE.gguf",
-        section="Judge",
+        "", "GGUF file to judge with on this machine (default: the packaged model)", "Judge", "FILE.gguf"
     )
     max_tokens: int | None = _setting(
-        None, "Tokens of a reply, reasoning included (default: the judge's)", metavar="N", section="Requests"
+        None, "Tokens of a reply, reasoning included (default: the judge's)", "Requests", "N"
     )
     temperature: float | None = _setting(
-        None, "Sampling temperature (default: the judge's own, mostly 0)", metavar="T", section="Requests"
+        None, "Sampling temperature (default: the judge's own, mostly 0)", "Requests", "T"
     )
     top_p: float | None = _setting(
-        None, "Share of the probability to sample from (default: the endpoint's)", section="Requests"
+        None, "Share of the probability to sample from (default: the endpoint's)", "Requests"
     )
-    seed: int | None = _setting(
-        None, "Seed of the sampling (default: none is sent)", metavar="N", section="Requests"
-    )
+    seed: int | None = _setting(None, "Seed of the sampling (default: none is sent)", "Requests", "N")
     reasoning_effort: str | None = _setting(
-        None, "low, medium, high, or another (default: the endpoint's)", metavar="WORD", section="Requests"
+        None, "low, medium, high, or another (default: the endpoint's)", "Requests", "WORD"
     )
     extra: Mapping[str, Any] | None = _setting(
-        None, 'More body fields, like {"top_k": 20} (default: none)', metavar="JSON", section="Requests"
+        None, 'More body fields, like {"top_k": 20} (default: none)', "Requests", "JSON"
     )
     headers: Mapping[str, str] | None = _setting(
-        None, 'More headers, like {"X-Team": "rl"} (default: none)', metavar="JSON", section="Requests"
+        None, 'More headers, like {"X-Team": "rl"} (default: none)', "Requests", "JSON"
     )
     max_concurrent: int | None = _setting(
-        None,
-        "Ceiling on calls at once, over all endpoints (default: adaptive concurrency)",
-        metavar="N",
-        section="Limits",
+        None, "Ceiling on calls at once, over all endpoints (default: adaptive concurrency)", "Limits", "N"
     )
     rpm: int | None = _setting(
-        None, "Requests a minute, over all endpoints (default: no limit)", metavar="N", section="Limits"
+        None, "Requests a minute, over all endpoints (default: no limit)", "Limits", "N"
     )
-    tpm: int | None = _setting(
-        None, "Tokens a minute, over all endpoints (default: no limit)", metavar="N", section="Limits"
-    )
-    budget: float | None = _setting(
-        None, "US dollars that a run may spend; needs a price", metavar="USD", section="Limits"
-    )
+    tpm: int | None = _setting(None, "Tokens a minute, over all endpoints (default: no limit)", "Limits", "N")
+    budget: float | None = _setting(None, "US dollars that a run may spend; needs a price", "Limits", "USD")
     price: tuple[float, float] | None = _setting(
         None,
         "US dollars for a million prompt tokens, and for a million completion tokens",
-        metavar="IN OUT",
-        section="Limits",
+        "Limits",
+        "IN OUT",
     )
     cached_price: float | None = _setting(
-        None, "Price of a million cached prompt tokens (default: as others)", metavar="USD", section="Limits"
+        None, "Price of a million cached prompt tokens (default: as others)", "Limits", "USD"
     )
-    timeout: float = _setting(
-        120.0, "Seconds one call may take (default: 120)", metavar="S", section="Limits"
-    )
+    timeout: float = _setting(120.0, "Seconds one call may take (default: 120)", "Limits", "S")
     deadline: float | None = _setting(
-        None, "Seconds the whole run may take (default: no limit)", metavar="S", section="Limits"
+        None, "Seconds the whole run may take (default: no limit)", "Limits", "S"
     )
     hedge: bool = _setting(
-        True, "Whether a call that takes far too long is sent a second time (default: yes)", section="Limits"
+        True, "Whether a call that takes far too long is sent a second time (default: yes)", "Limits"
     )
     cache: str = _setting(
         "",
         "File that keeps the verdicts, or off (default: verdicts.sqlite in plaudit's home)",
-        metavar="PATH|off",
-        section="Output",
+        "Output",
+        "PATH|off",
     )
     on_failure: str = _setting(
         "null",
         "Score of a line without a verdict; raise names the first such line (default: null)",
-        metavar="null|group-mean|VALUE|raise",
-        section="Output",
+        "Output",
+        "null|group-mean|VALUE|raise",
     )
     client: Literal["httptools", "aiohttp", "pyreqwest"] = _setting(
-        "httptools", "HTTP client; pyreqwest where it is installed (default: httptools)", section="Limits"
+        "httptools", "HTTP client; pyreqwest where it is installed (default: httptools)", "Limits"
     )
     observers: tuple[str, ...] = _setting(
         (),
         "What is called with every event, by its import path; several: the option again, or with commas in a "
         "variable (default: none)",
-        metavar="MODULE:NAME",
-        section="Output",
+        "Output",
+        "MODULE:NAME",
     )
     journal: str = _setting(
         "",
         "File that gets every verdict with its request and its reply, or off (default: off)",
-        metavar="FILE|off",
-        section="Output",
+        "Output",
+        "FILE|off",
     )
     journal_max_mb: float = _setting(
         2048.0,
         "Megabytes that the journal may take; its oldest part goes first (default: 2048)",
-        metavar="MB",
-        section="Output",
+        "Output",
+        "MB",
     )
     journal_text: bool = _setting(
         True,
         "Whether the journal keeps texts, or numbers and hashes only (default: yes)",
-        section="Output",
+        "Output",
         flags=("--journal-text/--no-text",),
     )
     run: str = _setting(
-        "",
-        "What the journal calls this run (default: a name made of the time)",
-        metavar="NAME",
-        section="Output",
+        "", "What the journal calls this run (default: a name made of the time)", "Output", "NAME"
     )
     train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
     monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
@@ -249,7 +223,10 @@ NAMES = tuple(_TYPES)
 
 
 class EngineOptions(TypedDict, total=False):
-    """What a caller may say about an engine; the settings say the rest. None means none."""
+    """What a caller may say about an engine; the settings say the rest. None means none.
+
+    Those without a word here are fields of `plaudit.config.EngineConfig`.
+    """
 
     base_url: str | None
     """Another name for the URL, as the OpenAI client has it."""
@@ -260,37 +237,22 @@ class EngineOptions(TypedDict, total=False):
     api_key: Secret | str | None
     """The key for the URL."""
     max_concurrent: int | Unset | None
-    """Calls at once, never more; None: adaptive concurrency alone."""
     rpm: int | Unset | None
-    """Requests a minute over all endpoints, never more."""
     tpm: int | Unset | None
-    """Tokens a minute over all endpoints, never more."""
     budget: float | Unset | None
-    """US dollars that the engine may spend; needs a price for each endpoint."""
     timeout: float | Unset
-    """Seconds for one attempt of one call."""
     hedge: bool | Unset
-    """Whether a call that takes far too long is sent a second time."""
     client: str | Unset
-    """`httptools`, `aiohttp` or `pyreqwest`."""
     journal: str | os.PathLike[str] | Unset | None
-    """A file that gets every verdict with its request and its reply."""
     journal_max_mb: float | Unset
-    """Megabytes that the journal may take."""
     journal_text: bool | Unset
-    """Whether the journal keeps texts, or numbers and hashes only."""
     run: str | Unset
-    """What the journal calls this run."""
     max_tokens: int | Unset | None
-    """Tokens that a reply may have, reasoning included; None: the judge's own limit."""
     temperature: float | Unset | None
-    """Sampling temperature; None: the judge's own."""
     top_p: float | Unset | None
     seed: int | Unset | None
     reasoning_effort: str | Unset | None
-    """`none`, `low`, `medium`, `high`, or what else the model takes."""
     extra: Mapping[str, Any] | Unset | None
-    """More fields of each request's body."""
     headers: Mapping[str, str]
     """More headers of each request to the URL. They are no part of cache keys."""
     identity: str
