@@ -1,6 +1,6 @@
 """The best possible makespan: the work of a batch, list-scheduled on what the servers can truly do.
 
-Nobody reaches it: it knows the capacity at every moment and every fault in advance, never has a request
+It cannot be reached: it knows the capacity at every moment and every fault in advance, never has a request
 rate limited, and leaves no slot empty while word of a reply travels. Requests start in the order given, each
 where it would end first. Nothing starts during an outage (a fault that hits every request of a span of time);
 what is in service then goes on. Of the faults drawn by chance, a try refused or reset at once costs nothing,

@@ -186,7 +186,7 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     """Something that goes wrong with some requests. The first fault of a scenario that applies wins.
 
     error       an HTTP error (`status`, `retry_after`) after one round trip
-    down        nobody listens; over HTTP, the connection is reset at once
+    down        no server listens; over HTTP, the connection is reset at once
     reset       the connection is reset before a reply
     cut         the connection is reset in the middle of the reply
     hang        no reply ever comes, and a slot stays taken until the client leaves
@@ -211,11 +211,11 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     retry_after: float | None = None
     factor: float = 25.0
     before_limits: bool = False
-    """Strikes before the capacity is looked at: whatever the load is, and without a token of a rate."""
+    """Comes before the capacity is looked at: at any load, and without a token of a rate."""
 
     @property
     def comes_first(self) -> bool:
-        """Whether it strikes before the capacity is looked at."""
+        """Whether it comes before the capacity is looked at."""
         return self.before_limits or self.kind == "down"
 
     def is_active(self, at: float) -> bool:

@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask
 from plaudit.simulator.capacity_level import LevelWalk
+from plaudit.simulator.capacity_limit import CapacityLimit, limit_for
 from plaudit.simulator.chance import fault_of, output_tokens
-from plaudit.simulator.gate import Gate, gate_for
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Fault, Knee, Scenario
 from plaudit.simulator.sharing import Sharing
@@ -69,10 +69,10 @@ class SimulatedServer:
         self._scenario = scenario
         self._origin: float | None = None
         self._level = LevelWalk(scenario)
-        self._gate: Gate = gate_for(scenario)
+        self._limit: CapacityLimit = limit_for(scenario)
         self._arrivals = 0
         self._attempts: Counter[bytes] = Counter()
-        self._knocks: Counter[bytes] = Counter()
+        self._arrived: Counter[bytes] = Counter()
 
     def submit(
         self, ask: Ask, *, now: float, deliver: Callable[[Outcome], None], api_key: str | None = None
@@ -128,31 +128,31 @@ class SimulatedServer:
         """Give a job its work and its fault, and None; or say what it gets without any service.
 
         A request that is rate limited does not count as an attempt: what a question gets once it is let in
-        does not depend on how often it knocked. Faults before that are drawn anew at every knock.
+        does not depend on how often it came. Faults before that are drawn anew every time.
         """
         scenario, ask = self._scenario, job.ask
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
         job.tokens = output_tokens(scenario, ask)
         job.work = scenario.latency.work(job.tokens)
-        self._knocks[ask.key] += 1
+        self._arrived[ask.key] += 1
         fault = fault_of(
-            scenario, ask, attempt=self._knocks[ask.key], at=at, arrival=arrival, comes_first=True
+            scenario, ask, attempt=self._arrived[ask.key], at=at, arrival=arrival, comes_first=True
         )
         if fault is not None:
-            return self._strike(job, fault)
+            return self._apply(job, fault)
         refusal = _refusal(scenario, ask, api_key)
-        if refusal is None and (refusal := self._turn_away(job, at)) is not None:
+        if refusal is None and (refusal := self._over_capacity(job, at)) is not None:
             self.stats.over_capacity += 1
         if refusal is not None:
             return refusal
         attempt = self._attempts[ask.key] = self._attempts[ask.key] + 1
         self.stats.duplicates += attempt > 1
-        job.rate = self._gate.headers()
+        job.rate = self._limit.headers()
         fault = fault_of(scenario, ask, attempt=attempt, at=at, arrival=arrival, comes_first=False)
-        return None if fault is None else self._strike(job, fault)
+        return None if fault is None else self._apply(job, fault)
 
-    def _turn_away(self, job: Job, at: float) -> Outcome | None:
-        return self._gate.admit(
+    def _over_capacity(self, job: Job, at: float) -> Outcome | None:
+        return self._limit.admit(
             at,
             tokens=job.tokens + job.ask.prompt_tokens,
             running=len(self._running),
@@ -160,8 +160,8 @@ class SimulatedServer:
             free_in=self._running.next_end() - self._now,
         )
 
-    def _strike(self, job: Job, fault: Fault) -> Outcome | None:
-        """Let a fault befall a job: its outcome, where that is settled at once."""
+    def _apply(self, job: Job, fault: Fault) -> Outcome | None:
+        """Apply a fault to a job: its outcome, where that is settled at once."""
         self.stats.faults[fault.kind] += 1
         job.fault = fault.kind
         job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)
@@ -177,7 +177,7 @@ class SimulatedServer:
                 break
             self._running.move(at)
             if change <= end:  # first, or an end would start one too many
-                self._gate.change(self._level.step())
+                self._limit.change(self._level.step())
             else:
                 self._complete(self._running.finish(), at)
             self._start_waiting()
@@ -189,7 +189,7 @@ class SimulatedServer:
         return math.inf if self._origin is None else self._origin + self._level.change_at
 
     def _start_waiting(self) -> None:
-        while self._waiting and len(self._running) < self._gate.slots:
+        while self._waiting and len(self._running) < self._limit.slots:
             job, _ = self._waiting.popitem(last=False)
             self._running.start(job, work=job.work)
         self.stats.peak_running = max(self.stats.peak_running, len(self._running))
@@ -230,7 +230,7 @@ def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | Non
 
 
 def _at_once(fault: Fault) -> Outcome | None:
-    """What a fault that strikes before any service comes to; None for the other faults."""
+    """What a fault before any service comes to; None for the other faults."""
     if fault.kind == "error":
         message = f"simulated fault: status {fault.status}"
         return Outcome(fault.status, message=message, retry_after=fault.retry_after)

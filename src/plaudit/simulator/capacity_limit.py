@@ -13,7 +13,7 @@ from plaudit.simulator.scenario import Hints, Queue, Rate, Reject, Scenario, Slo
 from plaudit.types import RateHeaders
 
 
-class Gate(Protocol):
+class CapacityLimit(Protocol):
     """One kind of capacity."""
 
     @property
@@ -34,12 +34,12 @@ class Gate(Protocol):
         ...
 
 
-def gate_for(scenario: Scenario) -> Gate:
-    """The gate of a scenario, as it stands at time zero."""
+def limit_for(scenario: Scenario) -> CapacityLimit:
+    """The limit of a scenario, as it stands at time zero."""
     start = next(levels(scenario))
     match scenario.capacity:
         case Reject() as capacity:
-            return _Turnstile(
+            return _SlotLimit(
                 start,
                 max_queue=0,
                 status=capacity.status,
@@ -48,13 +48,13 @@ def gate_for(scenario: Scenario) -> Gate:
             )
         case Queue() as capacity:
             room = math.inf if capacity.max_queue is None else capacity.max_queue
-            return _Turnstile(start, max_queue=room, status=capacity.status, retry_after=None)
+            return _SlotLimit(start, max_queue=room, status=capacity.status, retry_after=None)
         case Rate() as capacity:
-            return _Meter(start, capacity)
-    return _OpenDoor()
+            return _RateLimit(start, capacity)
+    return _NoLimit()
 
 
-class _OpenDoor:
+class _NoLimit:
     slots = math.inf
 
     def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> None:  # noqa: ARG002
@@ -64,11 +64,11 @@ class _OpenDoor:
         return None
 
     def change(self, level: CapacityLevel) -> None:
-        """Nothing to do: the speed changes, not the door."""
+        """Nothing to do: the speed changes, not who is let in."""
 
 
-class _Turnstile:
-    """So many at once, and so many more who may wait."""
+class _SlotLimit:
+    """So many requests at once, and so many more that may wait."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _Turnstile:
         self.slots = math.floor(level.free)
 
 
-class _Meter:
+class _RateLimit:
     """So many requests, and perhaps tokens, a second."""
 
     slots = math.inf
