@@ -128,7 +128,8 @@ def test_on_a_real_model_server_it_runs_from_end_to_end(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said_before_training_starts(tmp_path: Path) -> None:
     out = ("-o", tmp_path / "run")
-    said = command("--servers", "http://127.0.0.1:9/v1", "--model", "m", *out, status=2)
+    nobody = ("--servers", "http://127.0.0.1:9/v1", "--model", "m", "--timeout", 0.1)
+    said = command(*nobody, *out, status=2)
     assert "127.0.0.1:9" in said and "start" in said
     with loopback() as server:
         said = command("--servers", server.url, "--model", "missing", *out, status=2)

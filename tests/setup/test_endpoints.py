@@ -27,7 +27,7 @@ from plaudit.setup.endpoints import (
     require_keys,
     with_models,
 )
-from plaudit.setup.model_list import ModelList, ask_models, once_reachable
+from plaudit.setup.model_list import ModelList, ask_models, once_ready
 from plaudit.testing import run
 
 
@@ -235,12 +235,45 @@ def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
 ) -> None:
     async def ask() -> ModelList:
         if asyncio.get_running_loop().time() < starts_at:
-            return ModelList(error="no connection to e", is_unreachable=True)
+            return ModelList(error="no connection to e", may_pass=True)
         return ModelList(names=("m",), status=200)
 
-    models = run(once_reachable(ask, patience=60.0))
+    models = run(once_ready(Endpoint("http://e/v1"), ask, patience=60.0))
     assert (models.names == ("m",)) == is_found
     assert caplog.messages == ["no connection to e. Still trying, for up to 60 s"]
+
+
+@pytest.mark.parametrize(("patience", "ends_at"), [(60.0, 60.0), (5.0, 5.0), (0.01, 1.0)])
+def test_a_server_that_accepts_and_says_nothing_is_told_of_soon_and_not_waited_for_beyond_the_deadline(
+    patience: float, ends_at: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    told_at: list[float] = []
+
+    async def ask() -> ModelList:
+        loop = asyncio.get_running_loop()
+        for _ in range(1000):
+            await asyncio.sleep(0.1)
+            if caplog.messages and not told_at:
+                told_at.append(loop.time())
+        return ModelList(names=("m",), status=200)
+
+    async def main() -> float:
+        models = await once_ready(Endpoint("http://e/v1"), ask, patience=patience)
+        assert models.error is not None and "no answer in time" in models.error
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == pytest.approx(ends_at, abs=1.0)
+    if patience > 3.0:
+        assert told_at == [pytest.approx(3.0, abs=0.2)]
+        assert "no answer within 3 s" in caplog.messages[0] and len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_server_that_loads_its_model_is_one_that_may_be_waited_for(status: int, server: Server) -> None:
+    server.say({"error": {"message": "Loading model"}}, status=status)
+    assert ask_models(Endpoint(server.url)).may_pass
+    server.say({"error": "no"}, status=500)
+    assert not ask_models(Endpoint(server.url)).may_pass
 
 
 def test_a_list_of_models_beyond_all_reason_is_not_read_to_its_end(server: Server) -> None:

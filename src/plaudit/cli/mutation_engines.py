@@ -152,7 +152,7 @@ def _listed(settings: Settings) -> tuple[Endpoint, ...]:
     if not settings.model:
         return with_models(endpoints, settings)
     for endpoint in endpoints:
-        models = ask_models(endpoint)
+        models = ask_models(endpoint, patience=min(PATIENCE, settings.timeout))
         if models.status in (401, 403):
             raise refused_key(endpoint, models.status or 0, settings)
         if models.error and models.status is None:

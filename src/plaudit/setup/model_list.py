@@ -20,6 +20,7 @@ from plaudit.policy.breaker import BreakerConfig
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import refused_key
 from plaudit.transports import http_errors
+from plaudit.transports.connector import TELL_AFTER
 from plaudit.transports.proxy import proxy_for
 
 log = logging.getLogger("plaudit")
@@ -28,7 +29,11 @@ ASK_TIMEOUT = 10.0
 PLAIN_TIMEOUT = 1.0
 """Seconds after which a silent server is asked without encryption, and in which it has to answer that."""
 ASK_EVERY = 0.5
-"""Seconds between two questions to an endpoint that refuses connections."""
+"""Seconds between two questions to an endpoint that is not ready."""
+NOT_READY = (429, 502, 503, 504)
+"""What a server answers that loads its model, and a gateway whose server starts."""
+LEAST_PATIENCE = 1.0
+"""Seconds that any question has: a deadline is kept to within a second."""
 ASK_LIMIT = 4 << 20
 """Bytes of an answer to a question of our own that are read: a list of models, a reply to a test."""
 MODELS_SHOWN = 12
@@ -42,8 +47,8 @@ class ModelList:
     status: int | None = None
     error: str | None = None
     """None when the list was read."""
-    is_unreachable: bool = False
-    """Whether no connection came about: it may not be started yet."""
+    may_pass: bool = False
+    """Whether it may not be started yet: no connection, no answer in time, or one that says as much."""
 
 
 def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
@@ -54,7 +59,7 @@ def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     patience = BreakerConfig().cold_patience
     if settings.deadline is not None:
         patience = min(patience, settings.deadline)
-    models = asyncio.run(once_reachable(lambda: _ask_securely(endpoint), patience=patience))
+    models = ask_models(endpoint, patience=patience)
     other = other_kind(endpoint) if models.status in (404, 405) else None
     if other is not None and not (found := ask_models(other)).error:
         endpoint, models = other, found
@@ -86,9 +91,9 @@ def other_kind(endpoint: Endpoint) -> Endpoint | None:
     return replace(endpoint, url=root, kind="openai" if endpoint.kind == "ollama" else "ollama")
 
 
-def ask_models(endpoint: Endpoint) -> ModelList:
-    """The models an endpoint lists."""
-    return asyncio.run(_ask_models(endpoint))
+def ask_models(endpoint: Endpoint, *, patience: float = 0.0) -> ModelList:
+    """The models an endpoint lists; one that may be starting is waited for, for so many seconds."""
+    return asyncio.run(once_ready(endpoint, lambda: _ask_securely(endpoint), patience=patience))
 
 
 def models_url(endpoint: Endpoint) -> str:
@@ -110,16 +115,35 @@ def request_options(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-async def once_reachable(ask: Callable[[], Awaitable[ModelList]], *, patience: float) -> ModelList:
-    """What an endpoint answers once somebody can connect to it, or the last answer after so many seconds."""
+async def once_ready(
+    endpoint: Endpoint, ask: Callable[[], Awaitable[ModelList]], *, patience: float
+) -> ModelList:
+    """What an endpoint answers once it is ready, or its last answer after so many seconds."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + patience
-    models = await ask()
-    if models.is_unreachable:
-        log.warning("%s. Still trying, for up to %g s", models.error, patience)
-    while models.is_unreachable and loop.time() < give_up_at:
-        await asyncio.sleep(ASK_EVERY)
-        models = await ask()
+    is_told = False
+
+    def tell(error: str | None) -> None:
+        nonlocal is_told
+        if patience and not is_told:
+            log.warning("%s. Still trying, for up to %g s", error, patience)
+        is_told = True
+
+    async def once(seconds: float) -> ModelList:
+        try:
+            async with asyncio.timeout(seconds):
+                return await ask()
+        except TimeoutError as error:
+            return ModelList(error=unreachable(endpoint, error), may_pass=True)
+
+    silent = http_errors.unreachable(endpoint, f"there was no answer within {TELL_AFTER:g} s")
+    timer = loop.call_later(TELL_AFTER, tell, str(silent))
+    models = await once(max(patience, LEAST_PATIENCE) if patience else ASK_TIMEOUT)
+    while models.may_pass and loop.time() < give_up_at:
+        tell(models.error)
+        await asyncio.sleep(min(ASK_EVERY, give_up_at - loop.time()))
+        models = await once(max(give_up_at - loop.time(), LEAST_PATIENCE))
+    timer.cancel()
     return models
 
 
@@ -132,10 +156,11 @@ async def _ask_models(endpoint: Endpoint) -> ModelList:
                 body = await read_up_to(ASK_LIMIT, response)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return ModelList(error=unreachable(endpoint, error), is_unreachable=_may_pass(error))
+            return ModelList(error=unreachable(endpoint, error), may_pass=_may_pass(error))
     asked = f"GET {without_password(models_url(endpoint))}"
     if status != 200:
-        return ModelList(status=status, error=f"{asked} answered {status}")
+        may_pass = status in NOT_READY
+        return ModelList(status=status, error=f"{asked} answered {status}", may_pass=may_pass)
     if body is None:
         return ModelList(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
     names = model_names(decoded(body))
@@ -177,8 +202,10 @@ async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | No
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether no connection came about, and for no fault of its certificate."""
-    return isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
+    """Whether no connection came about, for no fault of its certificate, or no answer in time."""
+    if isinstance(error, aiohttp.ClientSSLError):
+        return False
+    return isinstance(error, aiohttp.ClientConnectorError | TimeoutError)
 
 
 def unreachable(endpoint: Endpoint, error: Exception) -> str:
