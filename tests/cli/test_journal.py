@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from journals import judged, write
+from msgspec import structs
 
 from plaudit.cli import app
+from plaudit.policy.fingerprint import sample_id
+from plaudit.types import Status, Usage
 
 
 def run(*words: str | Path) -> Result:
@@ -36,6 +40,12 @@ def test_show_gives_one_record_in_full(journal: Path) -> None:
     (first, *_) = run("show", journal, "-n", "1").stdout.split()
     text = run("show", journal, "--id", first).stdout
     assert "answer 0" in text and '{"reason": "because", "score": 7}' in text and "judge answer 0" in text
+
+
+def test_show_finds_the_last_verdict_on_a_sample_by_its_name_in_a_trainers_table(journal: Path) -> None:
+    text = run("show", journal, "--id", sample_id(judged(0).sample)).stdout
+    assert "answer 0" in text and "tuesday" in text
+    assert run("show", journal, "--id", "0" * 16).exit_code == 2
 
 
 def test_a_record_that_is_not_there_is_said_so(journal: Path) -> None:
@@ -70,6 +80,55 @@ def test_export_writes_json_lines_that_hold_everything(journal: Path, tmp_path: 
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(records) == 51
     assert records[50]["score"] is None and records[50]["exchanges"][0]["reply"] == "I would say seven"
+
+
+def odd(path: Path) -> None:
+    """Records that differ in everything a column may hold: the first ones have neither step nor cost."""
+    turns = ({"role": "assistant", "content": "look"}, {"role": "tool", "content": "42"})
+    plain = judged(0, extra={})
+    free = replace(plain.verdict, usage=Usage(), score=None, status=Status.EMPTY)
+    several = [structs.replace(plain, verdict=free, exchanges=(), request=None)] * 20
+    several += [
+        judged(1, prompt=turns[:1], response=turns, reference="r", extra={"training_step": 3, "o": object()})
+    ]
+    several += [judged(2, response="\ud800 \x00", group="g", extra={"gold": 0.5}), judged(3, score=None)]
+    write(path, several)
+
+
+def test_parquet_holds_every_record_whatever_the_first_ones_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("plaudit.cli.journal.PARQUET_ROWS", 8)  # so that there are several parts
+    odd(tmp_path / "j")
+    out = tmp_path / "out.parquet"
+    assert run("export", tmp_path / "j", "-o", out).exit_code == 0
+    rows = table.read_table(out).to_pylist()
+    assert len(rows) == 23
+    assert [row["step"] for row in rows[19:]] == [None, 3, None, None]
+    assert [row["score"] for row in rows[19:]] == [None, 7.0, 7.0, None]
+    assert rows[20]["reference"] == "r" and json.loads(rows[20]["turns"])[1]["content"] == "42"
+    assert rows[22]["error"] == "no score in the reply" and rows[21]["gold"] == 0.5
+
+
+def test_an_empty_choice_is_an_empty_table(journal: Path, tmp_path: Path) -> None:
+    table = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "out.parquet"
+    assert run("export", journal, "-o", out, "--run", "friday").exit_code == 0
+    found = table.read_table(out)
+    assert found.num_rows == 0 and {"id", "unit", "response"} <= set(found.column_names)
+
+
+def test_pandas_reads_the_exports(journal: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    lines, parquet = tmp_path / "out.jsonl", tmp_path / "out.parquet"
+    for out in (lines, parquet):
+        assert run("export", journal, "-o", out).exit_code == 0
+    means = [
+        frame.groupby("run")["unit"].mean().round(6).to_dict()
+        for frame in (pandas.read_json(lines, lines=True), pandas.read_parquet(parquet))
+    ]
+    assert means[0] == means[1] == {"monday": 0.45, "tuesday": 0.45}
 
 
 def test_hostile_texts_cannot_command_the_terminal(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.events import BatchFinished, CallStarted, Summary
+from plaudit.events import BatchFinished, CallStarted, Summary, VerdictsReady
 from plaudit.observers.trackers import (
     STEP,
     Scalars,
@@ -18,6 +18,7 @@ from plaudit.observers.trackers import (
     tensorboard_scalars,
     wandb_scalars,
 )
+from plaudit.types import Cause, Status, Verdict
 
 
 def finished(at: float, mean: float = 7.0) -> BatchFinished:
@@ -65,6 +66,20 @@ def test_wandb_plots_them_over_the_number_of_the_batch() -> None:
     assert run.logged[0][STEP] == 1 and run.logged[0]["judge/score_mean"] == 7.0
 
 
+def ready(at: float, *scores: float, batch: int = 1) -> VerdictsReady:
+    verdicts = [Verdict(score, Status.OK) for score in scores]
+    return VerdictsReady(at, batch, (*verdicts, Verdict.failed(Cause.DEADLINE, "late")))
+
+
+def test_wandb_gets_the_scores_of_a_batch_as_a_histogram(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Histogram=tuple))
+    run = Run()
+    observer = wandb_scalars(run)
+    for event in (ready(0.0, 1.0), ready(0.5, 9.0, batch=2), ready(1.0, 2.0, 3.0), finished(1.0)):
+        observer(event)
+    assert run.logged[0] == {"judge/scores": (1.0, 2.0, 3.0), STEP: 1}
+
+
 def test_mlflow_gets_them_in_the_run_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Any, ...]] = []
 
@@ -96,8 +111,11 @@ def test_tensorboard_reads_them_back(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     observer = tensorboard_scalars(tmp_path)
+    observer(ready(0.5, 4.0, 6.0))
     observer(finished(1.0, 5.0))
     observer(finished(2.0, 6.0))
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [(event.step, event.value) for event in events.Scalars("judge/score_mean")] == [(1, 5.0), (2, 6.0)]
+    (histogram,) = events.Histograms("judge/scores")
+    assert (histogram.step, histogram.histogram_value.num, histogram.histogram_value.sum) == (1, 2, 10.0)

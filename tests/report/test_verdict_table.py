@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plaudit.errors import ConfigError
-from plaudit.report.verdict_table import SHOWN, rows, verdicts_html
+from plaudit.policy.fingerprint import sample_id
+from plaudit.report.verdict_table import SHOWN, rows, verdicts_html, verdicts_to_pandas
 from plaudit.types import Cause, Sample, Status, Usage, Verdict
 
 GOOD = Verdict(7.0, Status.OK, "right", model="m", usage=Usage(10, 2, 0.5), parts={"tone": 1.0})
@@ -16,6 +17,14 @@ def test_a_row_has_the_verdict_its_parts_and_its_sample() -> None:
     first, second = rows([GOOD, BAD], [Sample("q", "a", group="g"), Sample("q", "b")])
     assert (first["score"], first["part.tone"], first["response"], first["group"]) == (7.0, 1.0, "a", "g")
     assert (second["score"], second["cause"]) == (None, "unreadable")
+    assert first["record"] == sample_id(Sample("q", "a")) != second["record"]
+
+
+def test_pandas_gets_them_with_none_where_there_is_no_score() -> None:
+    pytest.importorskip("pandas")
+    frame = verdicts_to_pandas([GOOD, BAD], [Sample("q", "a"), Sample("q", "b")])
+    assert list(frame["status"]) == ["ok", "unreadable"]
+    assert frame["score"].isna().tolist() == [False, True] and frame["cost"].sum() == 0.5
 
 
 def test_samples_that_do_not_fit_are_refused() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from plaudit.cli.options import argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
+from plaudit.journal.blocks import FACTS, HASHES, WORDS, StoredText
 from plaudit.journal.index import JournalIndex, Record
 from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
 
@@ -76,7 +78,11 @@ class Choice(JournalOptions):
 class ShowOptions(Choice):
     """What `plaudit journal show` takes."""
 
-    id: str = option(default="", metavar="ID", text="One record in full, as the others name it.")
+    id: str = option(
+        default="",
+        metavar="ID",
+        text="One record in full, as the others name it; of a trainer's `record`, the last verdict on it.",
+    )
 
 
 @command(ShowOptions, epilog="Example:  plaudit journal show run.journal --sort unit -n 5")
@@ -228,26 +234,22 @@ def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
             f"Parquet needs pyarrow; run: {install_command('pyarrow')}, or name a file that ends with .jsonl"
         ) from None
     file = io.BytesIO()
-    writer = None
-    part: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        nonlocal writer
-        table = pa.Table.from_pylist(part, schema=writer.schema if writer else None)
-        if writer is None:
-            writer = pq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-        part.clear()
-
-    for record in records:
-        part.append(flat(record))
-        if len(part) == PARQUET_ROWS:
-            flush()
-    if part or writer is None:
-        flush()
-    assert writer is not None
-    writer.close()
+    with pq.ParquetWriter(file, _schema(pa)) as writer:
+        while part := [flat(record) for record in islice(records, PARQUET_ROWS)]:
+            writer.write_table(pa.Table.from_pylist(part, schema=writer.schema))
     sink.write(file.getvalue())
+
+
+def _schema(pa: Any) -> Any:
+    """The columns of a table. Said, not guessed: in the first records any of them may be empty."""
+    numbers = {"d": pa.float64(), "f": pa.float64(), "B": pa.bool_()}
+    columns = {"id": pa.string()}
+    for name, code in FACTS.items():
+        if name not in HASHES:
+            columns[name] = pa.string() if name in WORDS else numbers.get(code, pa.int64())
+    columns |= {f"{name}_hash": pa.string() for name in HASHES}
+    columns |= dict.fromkeys(StoredText.__struct_fields__, pa.string())
+    return pa.schema(list(columns.items()))
 
 
 def flat(record: Record) -> dict[str, Any]:

@@ -12,7 +12,6 @@ Nothing here needs numpy, so that a trainer with a journal does not pay for load
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import struct
 import zlib
@@ -24,6 +23,7 @@ import msgspec
 from plaudit.errors import JournalError
 from plaudit.journal.base import CANARY_KEY, GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
+from plaudit.policy.fingerprint import digest, prompt_digest, text_bytes
 from plaudit.types import (
     ChatRequest,
     EmbedRequest,
@@ -82,9 +82,9 @@ FACTS: dict[str, str] = {
 """One verdict in numbers, in the codes of `struct`. NaN is no score, no cost, no canary; step -1 is no step;
 panel 0 is no panel's question."""
 ROW = struct.Struct("<" + "".join(FACTS.values()))
-_HASHES = ("sample", "prompt", "group")
+HASHES = ("sample", "prompt", "group")
 _NUMBERS = struct.Struct(
-    "<" + "".join("8s" if name in _HASHES else code for name, code in FACTS.items() if name not in WORDS)
+    "<" + "".join("8s" if name in HASHES else code for name, code in FACTS.items() if name not in WORDS)
 )
 """A row as it is packed: hashes are bytes already, and its words follow, which many rows have in common."""
 _WORDS = struct.Struct(f"<{len(WORDS)}H")
@@ -235,14 +235,14 @@ class VerdictBlock:
         if extra:
             step, gold = _step(extra.get(STEP_KEY)), _number(extra.get(GOLD_KEY))
             canary = _number(extra.get(CANARY_KEY))
-        prompt = _prompt_digest(sample.prompt if isinstance(sample.prompt, str) else _as_text(sample.prompt))
+        prompt = prompt_digest(sample.prompt)
         score = math.nan if verdict.score is None else verdict.score
         key = id(one.judge), score
         judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
         row = (
             at,
             score,
-            _digest(prompt + _bytes(response)),
+            digest(prompt + text_bytes(response)),
             prompt,
             _group_digest(prompt, sample.group) if sample.group else prompt,
             seq,
@@ -426,27 +426,6 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return _plain(_as_data(value), depth + 1)
 
 
-def _as_text(turns: Sequence[Message]) -> str:
-    return "\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
-
-
-@functools.lru_cache(maxsize=1024)
-def _prompt_digest(prompt: str) -> bytes:
-    return _digest(_bytes(prompt))
-
-
 @functools.lru_cache(maxsize=1024)
 def _group_digest(prompt: bytes, group: str) -> bytes:
-    return _digest(prompt + b"group" + _bytes(group))
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return text.encode(errors="replace")
-
-
-def _digest(text: bytes) -> bytes:
-    """64 bits that are the same for the same texts, in every process; little-endian."""
-    return hashlib.blake2b(text, digest_size=8).digest()
+    return digest(prompt + b"group" + text_bytes(group))

@@ -6,6 +6,7 @@ A journal that is being written can be open meanwhile: `refresh` reads what is n
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from plaudit.journal.activity import Activity, read_activity
 from plaudit.journal.blocks import (
     ACTIVITY,
     FACTS,
+    HASHES,
     SESSION,
     VERDICTS,
     WORDS,
@@ -31,6 +33,7 @@ from plaudit.journal.blocks import (
 from plaudit.journal.segments import Damage, Located, Segment, segments_of
 
 Array = np.ndarray[Any, Any]
+_SAMPLE = re.compile("[0-9a-f]{16}")
 MOMENTS = 3600
 """Moments of activity that are kept; of more, every second one is dropped."""
 TEXT_BLOCKS = 32
@@ -165,7 +168,11 @@ class JournalIndex:
         return f"{self.words[found['session']]}.{found['seq']}"
 
     def row_of(self, id_: str) -> int | None:
-        """Where the record of this name is."""
+        """Where the record of this name is; of a sample's name (`sample_id`), the last verdict on it."""
+        if _SAMPLE.fullmatch(id_):
+            is_it = (self.facts["sample"] == int(id_, 16)) & (self.facts["panel"] == 0)
+            found = np.flatnonzero(is_it)
+            return int(found[-1]) if found.size else None
         session, _, seq = id_.rpartition(".")
         if not seq.isdigit():
             return None
@@ -182,7 +189,7 @@ class JournalIndex:
             facts[name] = self.words[value] if name in WORDS else _or_none(value)
         facts["late"] = bool(facts["late"])
         facts["step"] = facts["step"] if facts["step"] >= 0 else None
-        for name in ("sample", "prompt", "group"):
+        for name in HASHES:
             facts[f"{name}_hash"] = f"{facts.pop(name):016x}"
         return facts
 

@@ -1,12 +1,17 @@
-"""What makes two requests the same: the whole request as sent, the model, and the judge's version."""
+"""What makes two requests the same: the whole request as sent, the model, and the judge's version.
+
+Samples have a shorter name, by which journals and trainers' tables call them.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 
-from plaudit.types import ChatRequest, RawRequest, Request
+from plaudit.types import ChatRequest, Message, RawRequest, Request, Sample
 
 _NO_MORE: tuple[object, ...] = (None, None, None, {})
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -70,3 +75,39 @@ def jitter(key: bytes, attempt: int) -> float:
     """A number in 0..1 derived from the request and the attempt, never drawn: runs repeat exactly."""
     digest = hashlib.blake2b(key, digest_size=8, salt=attempt.to_bytes(8, "little")).digest()
     return int.from_bytes(digest, "little") / 2**64
+
+
+# -- samples ----------------------------------------------------------------------------------------------
+
+
+def sample_id(sample: Sample) -> str:
+    """How a journal names a sample: the same for the same prompt and response, in every process and run."""
+    found = digest(prompt_digest(sample.prompt) + text_bytes(sample.text))
+    return f"{int.from_bytes(found, 'little'):016x}"
+
+
+def prompt_digest(prompt: str | Sequence[Message]) -> bytes:
+    """64 bits for a prompt."""
+    return _text_digest(prompt if isinstance(prompt, str) else _as_text(prompt))
+
+
+@functools.lru_cache(maxsize=1024)
+def _text_digest(text: str) -> bytes:
+    return digest(text_bytes(text))
+
+
+def _as_text(turns: Sequence[Message]) -> str:
+    return "\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
+
+
+def text_bytes(text: str) -> bytes:
+    """A text in UTF-8, whatever is in it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.encode(errors="replace")
+
+
+def digest(text: bytes) -> bytes:
+    """64 bits that are the same for the same bytes, in every process; little-endian."""
+    return hashlib.blake2b(text, digest_size=8).digest()

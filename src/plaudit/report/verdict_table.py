@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
+from plaudit.policy.fingerprint import sample_id
 from plaudit.types import Sample, Verdict
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def verdicts_to_pandas(
 
     Returns:
         Columns score, status, cause, reason, error, model, source, attempts, latency_s, prompt_tokens,
-        completion_tokens, cost, and `part.NAME` for each part; before them prompt, response, reference and
-        group where samples are given.
+        completion_tokens, cost, and `part.NAME` for each part; before them prompt, response, reference,
+        group and `record` (how a journal names the sample) where samples are given.
 
     Raises:
         ConfigError: pandas is not installed, or there are more samples than verdicts, or fewer.
@@ -55,6 +56,7 @@ def rows(verdicts: Sequence[Verdict], samples: Sequence[Sample] | None = None) -
                 "response": sample.text,
                 "reference": sample.reference,
                 "group": sample.group,
+                "record": sample_id(sample),
             }
         row |= {
             "score": verdict.score,

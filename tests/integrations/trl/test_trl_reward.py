@@ -6,18 +6,21 @@ import asyncio
 import inspect
 import logging
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
 from loopback import HANGING, INSTANT, loopback, taking
+from until import until
 
 from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Price, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
 from plaudit.integrations.trl.shared_engine import rank_share
 from plaudit.integrations.trl.trainer_facts import check_version, warn_of_split
+from plaudit.journal import JournalIndex
 from plaudit.rewards import Component, LengthPenalty, RuleReward
 from plaudit.rewards.failure import OnFailure
 
@@ -244,6 +247,17 @@ def test_metrics_and_the_judges_words_reach_the_trainer() -> None:
     assert trainer.extra["judge_status"] == ["ok", "ok", "ok", "failed"]
     assert trainer.extra["judge_reason"][0] == "as wished"
     assert "too long" in trainer.extra["judge_reason"][3]
+
+
+def test_the_table_of_completions_names_the_records_of_the_journal(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    trainer = Trainer(reward_function(JUDGE, journal=str(path), **Wishing().options))
+    completions = worth(9, 5, 1)
+    trainer.rewards(completions)
+    with JournalIndex(path) as index:
+        until(lambda: (index.refresh(), len(index))[1] >= 3)
+        rows = [index.row_of(record) for record in trainer.extra["judge_record"]]
+        assert [index.text(row).response for row in rows if row is not None] == completions
 
 
 def test_other_reward_functions_beside_it_are_warned_of_with_the_arithmetic(

@@ -147,7 +147,7 @@ def test_twenty_steps_with_a_tenth_of_the_verdicts_missing(policy: str, tmp_path
     ):
         assert len(logged(trainer, name)) == 20
     table = _table(tmp_path)
-    assert {"judge_status", "judge_reason", "judged_reward"} <= set(table.column_names)
+    assert {"judge_status", "judge_reason", "judge_record", "judged_reward"} <= set(table.column_names)
     assert set(table["judge_status"].to_pylist()) <= {"ok", "refused", "empty"}
 
 

@@ -18,6 +18,7 @@ from plaudit.integrations.verl.reward_settings import read_settings
 from plaudit.integrations.verl.row_reward import RowReward
 from plaudit.integrations.verl.rule_score import RuleScorer
 from plaudit.judges.base import Judge, Panel
+from plaudit.policy.fingerprint import sample_id
 from plaudit.testing import run
 from plaudit.types import Cause, Sample, Status, Verdict
 
@@ -113,6 +114,7 @@ def test_the_judges_score_counts_from_0_to_1_whatever_its_scale() -> None:
     outcomes = score_all(judged(FakeEngine(by_number)), [row("5")])
     assert values(outcomes) == [0.5]
     assert outcomes[0][1]["plaudit/reason"] == "as it says"
+    assert outcomes[0][1]["plaudit/record"] == sample_id(row("5").sample)
 
 
 def test_the_rule_and_the_judge_add_up() -> None:

@@ -23,6 +23,7 @@ from plaudit.judges.check import unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
+from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
@@ -181,7 +182,7 @@ class BatchReward:
         numbers = metrics(
             verdicts=verdicts[JUDGE], summary=asked.summary(JUDGE), rewards=rewards, lengths=lengths
         )
-        self._show(columns, verdicts, {**numbers, "judge/wait_s": waited})
+        self._show(columns, samples, verdicts, {**numbers, "judge/wait_s": waited})
         self._check(combined)
         return rewards.values
 
@@ -261,7 +262,11 @@ class BatchReward:
         return found
 
     def _show(
-        self, columns: Mapping[str, Any], verdicts: Mapping[str, list[Verdict]], numbers: Mapping[str, float]
+        self,
+        columns: Mapping[str, Any],
+        samples: Sequence[Sample],
+        verdicts: Mapping[str, list[Verdict]],
+        numbers: Mapping[str, float],
     ) -> None:
         """Metrics into TRL's log, the judges' words into its table of completions."""
         if (log_metric := columns.get("log_metric")) is not None:
@@ -272,6 +277,7 @@ class BatchReward:
                 given = verdicts[name]
                 log_extra(f"{name}_status", [verdict.status.value for verdict in given])
                 log_extra(f"{name}_reason", [verdict.reason or verdict.error or "" for verdict in given])
+            log_extra(f"{JUDGE}_record", [sample_id(sample) for sample in samples])
 
     def _check(self, combined: CombinedRewards) -> None:
         """Say what failed; raise once it is too much, on every rank alike."""

@@ -92,12 +92,19 @@ class Combination:
 
 
 def extra_info(
-    row: RewardRow, member: GroupMember, verdict: Verdict, *, reward: float, members: int, texts: bool = True
+    row: RewardRow,
+    member: GroupMember,
+    verdict: Verdict,
+    *,
+    reward: float,
+    members: int,
+    record: str = "",
+    texts: bool = True,
 ) -> dict[str, float | str]:
     """What verl logs and dumps beside the reward: numbers and texts, under the same keys on every row.
 
     A missing value is 0.0 beside a `_valid` of 0.0. `acc` is what verl's validation goes by: the score of the
-    rule, else of the judge, else the reward.
+    rule, else of the judge, else the reward. `record` is how a journal names the sample.
     """
     rule, judge, penalty = member.rule, member.judge, row.weighted.get(PENALTY)
     accuracy = reward if rule is None and judge is None else judge if rule is None else rule
@@ -122,6 +129,7 @@ def extra_info(
             "plaudit/status": row.status,
             "plaudit/source": verdict.source.value,
             "plaudit/reason": said or "",
+            "plaudit/record": record,
         }
     return numbers
 

@@ -24,6 +24,7 @@ from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
 from plaudit.judges.base import Judge, Panel, compares, higher_is_better
 from plaudit.judges.check import check_judge, judge_of_one
 from plaudit.judges.scale import unit_score
+from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards.failure import StandIns
 from plaudit.setup.preflight import check_answers
 from plaudit.types import Sample, Source, Status, Verdict
@@ -158,7 +159,15 @@ class RowReward:
             # There is no group, so it gets the nearest mean known.
             reward = self._stand_ins.value(verdict.status, group=None, source=source)
         texts = self._settings.texts
-        return reward, extra_info(earned, came[me], verdict, reward=reward, members=len(came), texts=texts)
+        return reward, extra_info(
+            earned,
+            came[me],
+            verdict,
+            reward=reward,
+            members=len(came),
+            record=sample_id(row.sample),
+            texts=texts,
+        )
 
     # -- the judge ----------------------------------------------------------------------------------------
 

@@ -62,7 +62,6 @@ function recall() {
     $(name).value = found.get(name);
   }
   for (const name of Object.keys(ONLY)) if (found.has(`only-${name}`)) state.only = { name, value: found.get(`only-${name}`) };
-  if (found.has("sample")) state.only = { name: "sample", value: found.get("sample") };  // as trainers' tables have it
 }
 
 const ONLY = { group: () => "one group", sample: () => "one sample", cause: (value) => `cause: ${value}`, steps: (value) => `step ${value}` };
@@ -326,10 +325,10 @@ function choose(number) {
 function open(id) { if (location.hash !== `#${id}`) location.hash = id; else show(id); }
 
 async function show(id) {
-  if (!/^[0-9a-f]+\.\d+$/.test(id)) return close(false);
+  if (!/^([0-9a-f]+\.\d+|[0-9a-f]{16})$/.test(id)) return close(false);
   try {
     const found = await get(`record/${id}`);
-    state.open = id;
+    state.open = found.record.id;
     $("record").replaceChildren(...drawRecord(found));
     $("record").hidden = false;
     $("split").classList.add("open");

@@ -19,6 +19,7 @@ from plaudit.integrations.verl.legacy.batch_rules import BatchRules, ComputeScor
 from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, TwoCallManager
 from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
+from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import RewardRow
 from plaudit.types import Source, Status, Verdict
 
@@ -117,7 +118,8 @@ def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
         if said.is_valid
         else "failed",
     )
-    info = extra_info(reward, member, one.verdict, reward=reward.reward, members=members)
+    record = sample_id(one.row.sample)
+    info = extra_info(reward, member, one.verdict, reward=reward.reward, members=members, record=record)
     return Earned(reward.reward, {**info, **one.ruling.extra})
 
 
