@@ -17,8 +17,10 @@ import statistics
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import table
@@ -121,13 +123,15 @@ def main() -> int:
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--rows", type=int, default=32, help="completions a step")
     parser.add_argument("--tokens", type=int, default=64, help="the longest completion")
+    parser.add_argument("--trainers", nargs="+", choices=("GRPO", "RLOO"), default=["GRPO", "RLOO"])
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     server = Scenario(latency=Latency().scaled_to(options.judge), capacity=Queue(slots=options.rows))
     rows, misses = [], 0
     with tempfile.TemporaryDirectory() as folder, simulators([server]) as (judge,):
         policy = save_tiny_policy(f"{folder}/policy", hidden=options.hidden, layers=options.layers)
-        for trainer_class, config in ((trl.GRPOTrainer, trl.GRPOConfig), (trl.RLOOTrainer, trl.RLOOConfig)):
+        for name in options.trainers:
+            trainer_class, config = getattr(trl, f"{name}Trainer"), getattr(trl, f"{name}Config")
             took = train(trainer_class, config, policy, judge.url, options, folder)[2:]
             medians = [
                 {

@@ -31,7 +31,7 @@ def save_tiny_policy(
         hidden_size=hidden,
         intermediate_size=2 * hidden,
         num_hidden_layers=layers,
-        num_attention_heads=4,
+        num_attention_heads=max(4, hidden // 64),
         num_key_value_heads=2,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
