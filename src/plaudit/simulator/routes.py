@@ -75,7 +75,7 @@ def render(route: Route, outcome: Outcome, *, streams: bool, speed: float) -> Re
 
 def bearer(request: HttpRequest) -> str | None:
     """The key that came with a request, if one did."""
-    scheme, _, key = request.head.get(b"authorization").decode("latin-1").partition(" ")
+    scheme, _, key = request.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 
 
