@@ -276,3 +276,13 @@ def test_long_reasoning_does_not_make_a_reply_too_long() -> None:
 
 def test_a_byte_order_mark_before_the_verdict_is_passed_over() -> None:
     assert single_object(Reply('\ufeff{"reason": "right", "score": 7}'))["score"] == 7
+
+
+def test_an_answer_that_a_server_took_for_reasoning_is_read_where_it_is_nothing_but_the_verdict() -> None:
+    assert RUBRIC.parse(Reply("", reasoning=f"\n{OWN}\n"), SAMPLE).score == 7.0
+
+
+@pytest.mark.parametrize("thought", [f"Perhaps {OWN}", f"{OWN} perhaps.", f'{OWN}\n{{"score": 3}}'])
+def test_a_draft_in_the_reasoning_is_no_verdict_where_no_answer_follows(thought: str) -> None:
+    with pytest.raises(UnreadableVerdict):
+        RUBRIC.parse(Reply("", reasoning=thought), SAMPLE)

@@ -73,9 +73,10 @@ def single_object(
         UnreadableVerdict: there is no single verdict; the message says what was found.
     """
     check_declined(reply)
-    found = whole_object(reply.text, key) if len(reply.text) <= MAX_REPLY else None
+    said = _said(reply)
+    found = whole_object(said, key) if len(said) <= MAX_REPLY else None
     if found is None:
-        text = _after_reasoning(reply.text)
+        text = _after_reasoning(said)
         found = _searched(text, reply, key, judged, scale)
         if found is None:
             raise _nothing_found(text, reply, key)
@@ -91,7 +92,7 @@ def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
         UnreadableVerdict: there is no single list; the message says what was found.
     """
     check_declined(reply)
-    text = _after_reasoning(reply.text)
+    text = _after_reasoning(_said(reply))
     found = _searched(text, reply, key, "", None) or bare_list(text, key)
     if found is None:
         raise _nothing_found(text, reply, key)
@@ -163,6 +164,13 @@ _TAG = re.compile(
     rf"(?P<open>{OPEN})|{CLOSE}|</(?:reasoning|analysis|scratchpad|thoughts?|reflection)>"
     r"|assistantfinal(?=\s*+[\[{`])"
 )
+
+
+def _said(reply: Reply) -> str:
+    """The text; the reasoning, where a server put the whole answer there and it is nothing but JSON."""
+    thought = reply.reasoning.strip()
+    is_misplaced = not reply.text.strip() and thought[:1] in ("{", "[") and thought[-1:] in ("}", "]")
+    return thought if is_misplaced else reply.text
 
 
 def _after_reasoning(text: str) -> str:
@@ -263,7 +271,9 @@ _DECLINED = re.compile(
 def _nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVerdict:
     """What to raise over a reply without a verdict."""
     if not text.strip():
-        return UnreadableVerdict("the reply is empty")
+        return UnreadableVerdict(
+            "the reply is empty" + " but for its reasoning" * bool(reply.reasoning.strip())
+        )
     if reply.finish_reason == "length":
         return CutOff("the reply was cut off before its verdict was complete")
     if f'"{key}"' in text:
