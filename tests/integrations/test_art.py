@@ -13,6 +13,8 @@ from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
 from stand_in import documented
 
+from plaudit import Checklist
+
 
 @dataclass
 class Trajectory:
@@ -20,6 +22,7 @@ class Trajectory:
     reward: float = 0.0
     metrics: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+    tools: list[Any] | None = None
 
     def messages(self) -> list[Any]:
         return self.messages_and_choices
@@ -68,6 +71,24 @@ def test_rewards_and_metrics_are_where_ruler_puts_them() -> None:
     assert [one.metrics["independent_reward"] for one in result.trajectories] == [0.25, 0.25]
     assert result.metadata == {"scenario": "sky"}
     assert [one.reward for one in group.trajectories] == [0.25, 0.25]  # the group itself is not changed
+
+
+class Agreeing(Choosy):
+    """A judge for which every response meets the one criterion."""
+
+    def verdict(self, worth: int) -> str:
+        return '{"c1": true}'
+
+
+def test_a_trajectory_brings_its_rubric_and_its_tools_along() -> None:
+    adapter = importlib.import_module("plaudit.integrations.art")
+    judge, group = Agreeing(), group_of("worth 9", "worth 3")
+    for one in group.trajectories:
+        one.metadata = {"rubric": '[{"criterion": "It names scattering.", "points": 5}]'}
+        one.tools = [{"type": "function", "function": {"name": "look_up_the_sky", "parameters": {}}}]
+    result = asyncio.run(adapter.group_scorer(Checklist(), **judge.options)(group))
+    assert [one.reward for one in result.trajectories] == [1.0, 1.0]
+    assert all("look_up_the_sky" in asked for asked in judge.asked)
 
 
 def test_a_trajectory_without_a_verdict_leaves_its_group() -> None:

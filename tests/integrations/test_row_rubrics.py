@@ -16,6 +16,7 @@ from choosy import Choosy
 from plaudit import Checklist, Engine, Sample, SplitChecklist
 from plaudit.compute_score import row_sample
 from plaudit.errors import ConfigError
+from plaudit.integrations.atropos import group_scorer
 from plaudit.integrations.rendezvous import Rendezvous
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.integrations.slime import reward_model
@@ -101,6 +102,14 @@ def through_slime(judge: Judge | Panel, transport: Literal, rubric: Any) -> floa
     return float(asyncio.run(model(SimpleNamespace(reward_key=None), row)))
 
 
+def through_atropos(judge: Judge | Panel, transport: Literal, rubric: Any) -> float:
+    turns = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": RESPONSE}]
+    scorer = group_scorer(judge, **transport.options)
+    group = asyncio.run(scorer({"tokens": [[1]], "masks": [[1]], "messages": [turns]}, rubric=rubric))
+    assert group is not None
+    return float(group["scores"][0])
+
+
 def through_trl(judge: Judge | Panel, transport: Literal, rubric: Any) -> float | None:
     function = reward_function(judge, **transport.options)
     return asyncio.run(function([PROMPT], [RESPONSE], rubric=[rubric]))[0]
@@ -127,6 +136,7 @@ WAYS: list[Way] = [
     through_scored,
     through_compute_score,
     through_slime,
+    through_atropos,
     through_trl,
     through_verl,
 ]

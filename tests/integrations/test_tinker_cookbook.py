@@ -13,6 +13,7 @@ import pytest
 from choosy import JUDGE, Choosy
 from stand_in import documented
 
+from plaudit import Checklist
 from plaudit.integrations.scored import Scored
 
 
@@ -78,6 +79,27 @@ def test_a_missing_verdict_gets_the_mean_of_its_group_and_is_marked() -> None:
     rewards = rewards_of(Choosy(), "worth 9", "lost", "worth 3")
     assert [reward for reward, _ in rewards] == pytest.approx([0.9, 0.6, 0.3])
     assert [metrics["judge_valid"] for _, metrics in rewards] == [1.0, 0.0, 1.0]
+
+
+def test_a_row_brings_its_rubric_along() -> None:
+    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
+
+    class Agreeing(Choosy):
+        def verdict(self, worth: int) -> str:
+            return '{"c1": true}'
+
+    scored = Scored(Checklist(), **Agreeing().options)
+    builder = adapter.JudgedGroupBuilder(
+        Letters(), MESSAGES, 2, scored=scored, columns={"rubric": ["It names scattering."]}
+    )
+
+    async def main() -> Any:
+        envs = await builder.make_envs()
+        for env in envs:
+            await env.step([ord(letter) for letter in "It scatters."])
+        return await builder.compute_group_rewards([], envs)
+
+    assert [reward for reward, _ in asyncio.run(main())] == [1.0, 1.0]
 
 
 def test_a_builder_can_be_pickled() -> None:

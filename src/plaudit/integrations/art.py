@@ -74,7 +74,11 @@ def _ruler(model: str | None, rubric: str) -> Scorer:
 
 
 def _sample(row: Any) -> Sample:
-    """A trajectory's turns up to the agent's first as the prompt, and the rest as the response."""
+    """A trajectory's turns up to the agent's first as the prompt, and the rest as the response.
+
+    Its metadata are the row's other columns: a `reference`, a `rubric` as JSON.
+    """
     turns = row.messages()
     start = next((place for place, turn in enumerate(turns) if turn["role"] == "assistant"), len(turns))
-    return sample_of(turns[:start], turns[start:], row.metadata.get("reference"), group="group")
+    others = {**row.metadata, "tools": row.tools} if row.tools else dict(row.metadata)
+    return sample_of(turns[:start], turns[start:], others.pop("reference", None), group="group", extra=others)

@@ -30,8 +30,16 @@ def group_scorer(
     """A `score_group` with this judge; `options` are those of plaudit.Engine."""
     scored = Scored(judge, **options)
 
-    async def score_group(group: dict[str, Any], reference: Any = None) -> dict[str, Any] | None:
-        """The group with `scores` and `overrides`; None where fewer than two of its rows were judged."""
+    async def score_group(
+        group: dict[str, Any], reference: Any = None, **columns: Any
+    ) -> dict[str, Any] | None:
+        """The group with `scores` and `overrides`; None where fewer than two of its rows were judged.
+
+        Args:
+            group: What the environment gathered, with the turns of each row in `messages`, the response last.
+            reference: The ground truth.
+            columns: The item's other columns, like the `rubric` by which a Checklist judges it.
+        """
         rows = group.get("messages")
         if not rows or len(rows) != len(group["tokens"]):
             raise ConfigError(
@@ -39,7 +47,10 @@ def group_scorer(
                 "turns of each row, the response last",
                 setting="messages",
             )
-        samples = [sample_of(turns[:-1], turns[-1]["content"], reference, group="group") for turns in rows]
+        samples = [
+            sample_of(turns[:-1], turns[-1]["content"], reference, group="group", extra=columns)
+            for turns in rows
+        ]
         scores = await scored.arewards(samples)
         if sum(score.valid for score in scores) < min(2, len(rows)):
             return None

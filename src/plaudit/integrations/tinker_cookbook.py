@@ -15,7 +15,7 @@ had not been there. The metric `judge_valid` is the share that was judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,8 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
     reference: Any = None
     scored: Scored = field(default_factory=Scored)
     """Who judges; by default what the settings name."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """The row's other columns, like the `rubric` by which a Checklist judges it."""
 
     async def make_envs(self) -> Sequence[JudgedTinkerEnv]:
         return [JudgedTinkerEnv(self.renderer, self.messages) for _ in range(self.group_size)]
@@ -68,6 +70,9 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
         trajectory_group: list[Any],  # noqa: ARG002 - the environments hold the text
         env_group: Sequence[Any],
     ) -> list[tuple[float, dict[str, float]]]:
-        samples = [sample_of(env.messages, env.response, self.reference, group="group") for env in env_group]
+        samples = [
+            sample_of(env.messages, env.response, self.reference, group="group", extra=self.columns)
+            for env in env_group
+        ]
         scores = await self.scored.arewards(samples)
         return [(float(score), {"judge_valid": float(score.valid)}) for score in scores]
