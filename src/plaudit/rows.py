@@ -382,7 +382,7 @@ def images_of(turns: Any) -> tuple[str, ...]:
         content = _field(turn, "content")
         parts = content if isinstance(content, list | tuple) else ()
         for part in parts:
-            value = _field(part, "image_url") or _field(part, "image")
+            value = _field(part, "image_url") or _field(part, "image") or _field(part, "source")
             if _field(part, "type") in _PICTURES and value is not None:  # else it only marks the place
                 found.append(_picture(value))
             elif _field(part, "type") in _FILES and (document := _file(part)[1]):
@@ -432,19 +432,29 @@ PDF = "data:application/pdf"
 
 
 def _picture(value: Any) -> str:
-    """A picture as a URL, from one, from bytes, from a cell of a data set, or from an image of Pillow's."""
+    """A picture as a URL: from one, bytes, base64, a cell of a data set, or an image of Pillow's."""
     if isinstance(value, Mapping):
-        value = value.get("url") or value.get("bytes")
+        value = value.get("url") or value.get("bytes") or value.get("data")
     if hasattr(value, "save") and hasattr(value, "mode"):
         buffer = io.BytesIO()
         value.save(buffer, format="PNG")
         value = buffer.getvalue()
     if isinstance(value, bytes):
-        kind = "jpeg" if value[:2] == b"\xff\xd8" else "webp" if value[8:12] == b"WEBP" else "png"
-        return f"data:image/{kind};base64,{base64.b64encode(value).decode()}"
+        value = base64.b64encode(value).decode()
+        return f"data:image/{_format(value) or 'png'};base64,{value}"
+    if isinstance(value, str) and (kind := _format(value)):
+        return f"data:image/{kind};base64,{value}"
     if isinstance(value, str) and value.startswith(("data:image/", PDF, "https://", "http://")):
         return value
     raise ConfigError("has a picture that is neither data nor a URL; give data:image/png;base64,... or bytes")
+
+
+_FORMATS = {"iVBORw0KGgo": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}
+"""How the base64 of a picture begins, as Ollama and Anthropic take it."""
+
+
+def _format(encoded: str) -> str | None:
+    return next((kind for start, kind in _FORMATS.items() if encoded.startswith(start)), None)
 
 
 def _call(name: str, number: int, call: Any) -> Mapping[str, Any]:

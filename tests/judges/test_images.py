@@ -143,9 +143,12 @@ def test_rows_and_samples_with_the_same_picture_ask_the_same() -> None:
         {"type": "input_image", "image_url": PNG},
         {"type": "image", "image": data},
         {"type": "image", "image": {"bytes": data, "path": None}},
+        {"type": "image", "image": "iVBORw0KGgo="},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
     ]
     samples = [read_sample([{"role": "user", "content": ["Which?", part]}], "A cat.") for part in shapes]
-    made = {get_request_hash(asked(sample.prompt)) for sample in samples}
+    of_ollama = [{"role": "user", "content": "Which?[image]", "images": ["iVBORw0KGgo="]}]
+    made = {get_request_hash(asked(prompt)) for prompt in (*(one.prompt for one in samples), of_ollama)}
     assert len(made) == 1
 
 

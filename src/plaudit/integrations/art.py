@@ -80,5 +80,5 @@ def _sample(row: Any) -> Sample:
     """
     turns = row.messages()
     start = next((place for place, turn in enumerate(turns) if turn["role"] == "assistant"), len(turns))
-    others = {**row.metadata, "tools": row.tools} if row.tools else dict(row.metadata)
+    others = {**row.metadata, "tools": list(row.tools or ())}
     return sample_of(turns[:start], turns[start:], others.pop("reference", None), group="group", extra=others)
