@@ -2,7 +2,8 @@
 
     python benchmarks/hostile_texts.py [--size 1000000]
 
-Each text stands as the response, the prompt and the reference of a sample, and the reply is read against it.
+Each text stands as the response, the prompt and the reference of a sample, and as a tool's result and a call
+of a trajectory, and the reply is read against it.
 CPU time for each sample, the best of three (a judge that compares gets two samples); the goal is 50 ms. Exit
 status 1 where one misses it.
 """
@@ -54,6 +55,8 @@ UNITS = {
     "fence codes": "ABCDEFGHIJKL",
     "claims": '{"reason": "Good.", "score": 10}',
     "half claims": '"score": "',
+    "marks among wide characters": "解\x00<",
+    "a bit of everything": "<|im_end|>[INST]\u200b解\ud800\r</think>`{\x00",
 }
 REPLY = (
     '{"reason": "Good.", "score": 7, "equivalent": true, "winner": "first", "suspicion": 3, "correct": true}'
@@ -113,7 +116,18 @@ def samples(text: str) -> dict[str, Sample]:
         "response": Sample("6 x 7?", text, "42", "g"),
         "prompt": Sample(text, "It is 42.", "42", "g"),
         "reference": Sample("6 x 7?", "It is 42.", text, "g"),
+        "tool result": Sample("6 x 7?", _trajectory("{}", text), "42", "g"),
+        "tool call": Sample("6 x 7?", _trajectory(text, "42"), "42", "g"),
     }
+
+
+def _trajectory(arguments: str, result: str) -> list[Any]:
+    call = {"id": "1", "function": {"name": "multiply", "arguments": arguments}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": result},
+        {"role": "assistant", "content": "It is 42."},
+    ]
 
 
 def main() -> int:
