@@ -11,13 +11,14 @@ from scoring import Desk, Marks, samples
 
 from plaudit import Endpoint, Engine, Price, Rubric, Sample
 from plaudit.config import EngineConfig
+from plaudit.errors import RequestRefused
 from plaudit.scheduling.lane import ROOMY
 from plaudit.scheduling.learned_limits import Learned, load, save
 from plaudit.simulator.scenario import Latency, Scenario
 from plaudit.simulator.server import SimulatedServer
 from plaudit.simulator.simulated_transport import SimulatedTransport
 from plaudit.testing import run
-from plaudit.types import Cause, ChatRequest, Reply, Usage
+from plaudit.types import Cause, ChatRequest, Reply, Usage, Verdict
 
 FIRST, SECOND = Sample("What is 2 + 2?", "4"), Sample("What is 3 + 3?", "6")
 AT_ONCE = Latency(mean_tokens=100, sigma=0, seconds_per_token=0, first_token=0, round_trip=0)
@@ -92,6 +93,29 @@ def test_calls_that_wait_already_leave_with_more_room() -> None:
     run(scene())
     assert len(asked) == 21
     assert asked.count(2048) == 1
+
+
+@pytest.mark.parametrize(
+    ("context", "room"), [(5000, 4096), (3000, 2048)], ids=["half of it fits", "none of it fits"]
+)
+def test_an_endpoint_that_refuses_more_room_is_asked_for_less(context: int, room: int) -> None:
+    asked: list[int] = []
+
+    def think(call: Asked) -> Reply:
+        asked.append(call.max_tokens)
+        if call.max_tokens > context:
+            raise RequestRefused("max_tokens is too large")
+        is_enough = call.max_tokens > 3000
+        return Reply("7", usage=Usage(9, 9)) if is_enough else Reply("", finish_reason="length")
+
+    async def scene() -> list[Verdict]:
+        async with Desk(FakeServer(think), config=EngineConfig(max_concurrent=1)) as desk:
+            return list(await desk.score(samples(20), Marks()))
+
+    verdicts = run(scene())
+    assert asked.count(8192) <= 2, "and not for every sample"
+    assert asked.count(room) >= 20
+    assert {verdict.cause for verdict in verdicts} == {None if room > 3000 else Cause.CUT_OFF}
 
 
 def test_the_next_run_gives_room_from_its_first_call(reasoning: SimulatedServer) -> None:

@@ -48,6 +48,7 @@ class Call:
         "rejections",
         "request",
         "resends",
+        "room",
         "sends",
         "streamed_by",
         "twins",
@@ -88,7 +89,9 @@ class Call:
         self.last_sent = 0.0
         self.latency = 0.0
         self.has_more_room = False
-        """Whether its reply may have more tokens than its judge asked for."""
+        """Whether its reply was given more tokens than its judge asked for, be it for a while."""
+        self.room = 1
+        """How many times as many it may have now."""
         self._bound: tuple[int, int] | None = None
 
     @property
@@ -101,14 +104,26 @@ class Call:
         request = self.request
         return isinstance(request, ChatRequest) and not (request.is_fixed or request.top_logprobs)
 
-    def grow(self) -> bool:
+    def grow(self, times: int = MORE_ROOM) -> bool:
         """Give the reply more room, once; the answer is whether that changed anything."""
-        if self.has_more_room or not self.can_grow or not isinstance(self.request, ChatRequest):
+        if self.has_more_room or not self.can_grow or times == 1:
             return False
-        self.request = replace(self.request, max_tokens=MORE_ROOM * self.request.max_tokens)
         self.has_more_room = True
-        self._bound = None
+        self._resize(times)
         return True
+
+    def shrink(self) -> bool:
+        """Take back half of the room that it was given; the answer is whether there was any."""
+        if self.room == 1:
+            return False
+        self._resize(self.room // 2)
+        return True
+
+    def _resize(self, times: int) -> None:
+        assert isinstance(self.request, ChatRequest)
+        self.request = replace(self.request, max_tokens=self.request.max_tokens * times // self.room)
+        self.room = times
+        self._bound = None
 
     @property
     def token_bound(self) -> tuple[int, int]:

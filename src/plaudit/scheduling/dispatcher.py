@@ -40,7 +40,7 @@ from plaudit.policy.fingerprint import jitter
 from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
 from plaudit.scheduling.alarm import Alarm
-from plaudit.scheduling.call import Call, Outcome, kind_of, resend_wait
+from plaudit.scheduling.call import MORE_ROOM, Call, Outcome, kind_of, resend_wait
 from plaudit.scheduling.fair_queue import FairQueue
 from plaudit.scheduling.hedging import Hedging
 from plaudit.scheduling.lane import NEVER, Flight, Lane
@@ -89,6 +89,8 @@ class Dispatcher:
         self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
         self._emit = emit
         self._on_room = on_room
+        self._room: dict[str, int] = {}
+        """How many times the room that was asked for an endpoint gives, where it refused more."""
         self._loop = asyncio.get_running_loop()
         self._wake: asyncio.TimerHandle | None = None
         self._wake_due = NEVER
@@ -162,7 +164,7 @@ class Dispatcher:
             if lane is None:
                 self._is_full = self._admission.is_full
                 break
-            if lane.needs_room and call.grow():
+            if lane.needs_room and call.grow(self._room.get(lane.name, MORE_ROOM)):
                 continue  # larger than it was: what fits is to be found anew
             self.queue.take(call)
             self._send(call, lane, now)
@@ -175,11 +177,12 @@ class Dispatcher:
             wake = self._hedging.look(now)
         self._wake_at(min(wake, hung_wake), now)
 
-    def on_cut_off(self, name: str | None) -> None:
-        """A reply of the endpoint of this name lacked room: later ones get more."""
+    def on_cut_off(self, name: str | None) -> int:
+        """A reply of the endpoint of this name lacked room: later ones get more, so many times as much."""
         for lane in self.lanes:
             if lane.name == name:
                 lane.need_room()
+        return self._room.get(name or "", MORE_ROOM)
 
     def _rescue(self, now: float) -> float:
         """Give hung calls their twins before anything else leaves; the answer is when to look again."""
@@ -338,6 +341,9 @@ class Dispatcher:
         else:
             if isinstance(outcome, RequestRefused):
                 lane.on_answer(flight, now=now)
+                if not (call.finished or self._is_flying(call)) and call.shrink():
+                    self.queue.appendleft(call)  # more than fits into the model's context, perhaps
+                    return
             call.attempts += 1
             if not self._is_flying(call):
                 self._finish(call, outcome)
@@ -353,6 +359,8 @@ class Dispatcher:
         call.attempts += 1
         call.latency = latency
         call.answered_on = lane.name
+        if call.has_more_room and call.room < MORE_ROOM:
+            self._room[lane.name] = call.room
         self._finish(call, reply)
 
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:

@@ -325,13 +325,13 @@ class Scorer:
             verdict = judging.read(batch, outcome, batch.samples[index])
         except JudgeError as error:
             is_cut = isinstance(error, UnreadableVerdict) and _lacks_room(call, outcome)
+            room = self._dispatcher.on_cut_off(call.answered_on) if is_cut else 1
             if is_cut:
-                self._dispatcher.on_cut_off(call.answered_on)
-                is_worth_asking = not call.has_more_room
+                is_worth_asking = room > 1 and not call.has_more_room
             else:
                 is_worth_asking = isinstance(error, UnreadableVerdict) and asked.readings < READINGS
             if is_worth_asking and asked.is_wanted(call):
-                self._ask_again(call, asked, with_more_room=is_cut)
+                self._ask_again(call, asked, room=room)
                 return None
             if is_cut:
                 error = cut_off(outcome.usage, max_tokens=call.token_bound[1])
@@ -341,13 +341,12 @@ class Scorer:
             verdict = Verdict.failed(Cause.CODE, f"the judge could not read the reply: {error!r}")
         return _with_facts(verdict, call, outcome, asked)
 
-    def _ask_again(self, call: Call, asked: SharedRequest, *, with_more_room: bool) -> None:
+    def _ask_again(self, call: Call, asked: SharedRequest, *, room: int) -> None:
         again = Call(
             call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted, job=call.job
         )
-        again.has_more_room = call.has_more_room
-        if with_more_room:
-            again.grow()
+        again.has_more_room, again.room = call.has_more_room, call.room
+        again.grow(room)
         again.failed_on = call.answered_on
         self._dispatcher.enqueue([again])
 
