@@ -17,7 +17,12 @@ from msgspec import structs
 
 from plaudit import Endpoint, Engine, Reply, Rubric, Sample
 from plaudit.cli.view import page_app
+from plaudit.config import Secret
 from plaudit.journal.index import JournalIndex
+from plaudit.page.page_routes import Page
+from plaudit.service.access import Access
+from plaudit.service.app import Service, Shared, serving
+from plaudit.service.prometheus import Prometheus
 
 pytestmark = pytest.mark.browser
 LOADED = "document.querySelector('tr.row[data-id]') && document.querySelector('#alive svg')"
@@ -313,6 +318,36 @@ def test_a_million_rows_can_be_reached_with_the_scroll_bar(tmp_path: Path) -> No
         assert seen
 
     visit(training(tmp_path / "j"), look)
+
+
+@pytest.mark.parametrize("is_in_link", [False, True])
+def test_a_server_with_a_token_asks_for_it_and_then_shows_the_page(tmp_path: Path, is_in_link: bool) -> None:
+    token = "a-token-of-some-length"
+
+    async def main() -> None:
+        path = training(tmp_path / "j")
+        with (
+            Engine(endpoints=[Endpoint("http://127.0.0.1:9/v1", "m")], cache=None) as engine,
+            JournalIndex(path) as index,
+        ):
+            access = Access(token=Secret(token))
+            service = Service(Shared(engine, JUDGE), access, Prometheus(), Page(index))
+            async with serving(service, host="127.0.0.1", port=0) as url, browser() as tab:
+                await tab.open(f"{url}/page/{f'#token={token}' if is_in_link else ''}")
+                if not is_in_link:
+                    await tab.until("document.activeElement.id === 'token'")
+                    assert "answer" not in await tab.js("document.body.innerText")
+                    for character in token:
+                        await tab.press(character)
+                    await tab.press("Enter")
+                await tab.until(LOADED)
+                await tab.until("document.getElementById('state').textContent === '401 records'")
+                assert token not in await tab.js("location.href + document.cookie")
+                assert [one for one in tab.requested if token in one.partition("#")[0]] == []
+                await tab.open(f"{url}/page/?status=missing")  # with the cookie alone
+                await tab.until("document.getElementById('count').textContent === '1 of 401'")
+
+    asyncio.run(main())
 
 
 def odd(path: Path) -> Path:

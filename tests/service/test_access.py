@@ -8,7 +8,7 @@ import pytest
 
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
-from plaudit.service.access import Access
+from plaudit.service.access import PASS_SECONDS, Access
 
 TOKEN = Secret("correct-horse-battery")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
@@ -102,3 +102,31 @@ def test_a_token_that_can_be_guessed_is_refused_and_none_is_shown() -> None:
         Access(token=Secret("hunter2"))
     assert caught.value.setting == "token" and "hunter2" not in str(caught.value)
     assert "horse" not in repr(Access(token=TOKEN))
+
+
+def test_a_pass_reads_the_page_for_some_hours_and_does_nothing_else() -> None:
+    access = Access(token=TOKEN)
+    pass_ = access.new_pass(1000.0)
+    assert TOKEN.reveal() not in pass_
+    assert status(access, "GET", page_pass=pass_, now=1001.0) is None
+    assert status(access, "GET", page_pass=pass_, now=1000.0 + PASS_SECONDS) == 401
+    assert status(access, "POST", page_pass=pass_, now=1001.0) == 401
+    assert status(access, "GET", page_pass=pass_, now=1001.0, fetch_site="cross-site") == 403
+
+
+@pytest.mark.parametrize(
+    "forged", ["", ".", "9" * 12, "99999999999.", "99999999999.é", "99999999999." + "0" * 64, "1e9.", "٣.x"]
+)
+def test_a_forged_pass_reads_nothing(forged: str) -> None:
+    access = Access(token=TOKEN)
+    assert status(access, "GET", page_pass=forged, now=1.0) == 401
+    other = Access(token=Secret("another-token-of-length")).new_pass(1000.0)
+    assert status(access, "GET", page_pass=other, now=1001.0) == 401
+    until, _, mark = access.new_pass(1000.0).partition(".")
+    assert status(access, "GET", page_pass=f"{int(until) + 1}.{mark}", now=1001.0) == 401
+
+
+def test_the_page_without_its_data_is_for_everybody_to_read() -> None:
+    access = Access(token=TOKEN)
+    assert status(access, "GET", is_public=True) is None
+    assert status(access, "POST", is_public=True) == 401

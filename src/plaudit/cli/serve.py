@@ -25,7 +25,7 @@ from plaudit.install_command import install_command
 from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
 from plaudit.page.page_routes import Page
-from plaudit.service.access import LOOPBACK, Access
+from plaudit.service.access import LOOPBACK, TOKEN, Access
 from plaudit.service.app import Service, Shared, serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.settings import Settings, engine_config, load
@@ -40,7 +40,6 @@ PAGE_MB = 64.0
 
 SHARE = "serve"
 """The name under which servers find the engine they share."""
-TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
 HELP = (
     "Put one engine behind HTTP, for everything that takes a URL.\n\n"
     "OPENAI_BASE_URL=http://HOST:PORT/v1 is all that a client of the OpenAI API changes: its requests and "
@@ -208,8 +207,9 @@ def _told(url: str, shared: Shared, ready: ReadyEndpoints, access: Access) -> st
         f"to score samples:               curl {url}/score -H 'Content-Type: application/json' -d "
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
     ]
-    if access.token is None:
-        lines.append(f"to see what is going on:        {url}/page/")
+    lines.append(
+        f"to see what is going on:        {url}/page/{' (asks for the token)' if access.token else ''}"
+    )
     if access.token is not None:
         lines.insert(2, f"                                export OPENAI_API_KEY=${TOKEN}")
     elif access.host in LOOPBACK:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rich.text import Text
 from plaudit.cli.console import printable
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
+from plaudit.service.access import TOKEN
 
 BARS = " ▁▂▃▄▅▆▇█"
 POINTS = 60
@@ -54,7 +56,9 @@ async def _follow(options: TopOptions) -> None:
     base = options.url.split("/page")[0].rstrip("/") + "/page/api/"
     is_live = sys.stdout.isatty() and not options.once
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    token = os.environ.get(TOKEN, "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
         with Live(console=Terminal(), auto_refresh=False, transient=False) as live:
             async with session.get(base + "events") as events:
                 _check(events, options.url)
@@ -73,7 +77,8 @@ async def _follow(options: TopOptions) -> None:
 def _check(answer: aiohttp.ClientResponse, url: str) -> None:
     if answer.status != 200:
         raise ConfigError(
-            f"{url} answered {answer.status}; give the URL of plaudit view, or of plaudit serve without token"
+            f"{url} answered {answer.status}; give the URL of plaudit view or plaudit serve, and the "
+            f"server's token, if it has one, as the variable {TOKEN}"
         )
 
 

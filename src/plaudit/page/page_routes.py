@@ -5,6 +5,8 @@ GET /page/api/overview        what the chosen records say together
 GET /page/api/records         some of them, in order
 GET /page/api/record/ID       one in full, with its group and its other verdicts
 GET /page/api/events          what is new, as server-sent events
+
+A server with a token gives the files to everybody, and the rest to who has it (`service/access.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+PUBLIC = frozenset({ROOT[:-1], *(ROOT + name for name in FILES)})
+"""What holds nothing of a journal."""
 EVERY = 1.0
 """Seconds between two looks at the journal."""
 MOST_ROWS = 500

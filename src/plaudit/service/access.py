@@ -2,12 +2,14 @@
 
 Pure. A server on this machine is reachable by every page that its user's browser has open: by DNS rebinding
 under a foreign name (so the Host is checked), and by requests across sites (so the Origin is). A server on
-other addresses has a token as well.
+other addresses has a token as well. A browser sends it once and gets a pass for the page: a cookie that is
+good for some hours, for reading only, and does not tell the token.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +18,13 @@ from urllib.parse import urlsplit
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
 
+TOKEN = "PLAUDIT_TOKEN"  # noqa: S105 - the name of a variable
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 READING = ("GET", "HEAD")
 MIN_TOKEN = 16
 """Characters; a shorter token can be guessed."""
+PASS_SECONDS = 12 * 3600
+"""How long a browser may read the page before it is asked for the token again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,9 @@ class Access:
         authorization: str = "",
         content_type: str = "",
         encoding: str = "",
+        page_pass: str = "",
+        now: float = 0.0,
+        is_public: bool = False,
     ) -> Refusal | None:
         """Why a request with this head is not served; None if it is.
 
@@ -83,6 +91,9 @@ class Access:
             authorization: The Authorization header.
             content_type: The Content-Type header.
             encoding: The Content-Encoding header.
+            page_pass: What `new_pass` gave, where the request is for the page.
+            now: Unix time, by which a pass ends.
+            is_public: Whether there is nothing to protect: the page without its data.
         """
         if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
             return Refusal(400, "the Host header names no host of this server")
@@ -90,7 +101,8 @@ class Access:
             return Refusal(403, "requests from other sites are not served")
         if fetch_site not in ("", "none", "same-origin"):
             return Refusal(403, "requests from other sites are not served")
-        if self.token is not None and not self._is_known(authorization):
+        is_reader = method in READING and (is_public or self._is_pass(page_pass, now))
+        if self.token is not None and not is_reader and not self._is_known(authorization):
             return Refusal(401, "the token is missing or wrong; send it as Authorization: Bearer TOKEN")
         if method in READING:
             return None
@@ -101,6 +113,20 @@ class Access:
         if encoding:
             return Refusal(415, "send the body as it is, without a Content-Encoding")
         return None
+
+    def new_pass(self, now: float) -> str:
+        """A pass to read the page, for who has sent the token."""
+        return self._pass_until(int(now) + PASS_SECONDS)
+
+    def _is_pass(self, given: str, now: float) -> bool:
+        until = given.partition(".")[0]
+        if self.token is None or not until.isdecimal() or len(until) > 12 or int(until) <= now:
+            return False
+        return hmac.compare_digest(given.encode(), self._pass_until(int(until)).encode())
+
+    def _pass_until(self, until: int) -> str:
+        key = self.token.reveal().encode() if self.token is not None else b""
+        return f"{until}.{hmac.new(key, b'page until %d' % until, hashlib.sha256).hexdigest()}"
 
     def _is_known(self, authorization: str) -> bool:
         assert self.token is not None

@@ -33,10 +33,10 @@ from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.scale import unit_score
-from plaudit.page.page_routes import Page
+from plaudit.page.page_routes import HEADERS, PUBLIC, ROOT, Page
 from plaudit.pending import Pending
 from plaudit.service import relay, rewards
-from plaudit.service.access import Access
+from plaudit.service.access import PASS_SECONDS, Access
 from plaudit.service.openapi import description
 from plaudit.service.prometheus import Prometheus
 from plaudit.types import Source, Verdict
@@ -54,6 +54,8 @@ MOST_CONNECTIONS = 25_000
 """Connections at a time; more are closed at once."""
 MARGIN = 1.0
 """Seconds by which an answer comes before its client stops waiting; a quarter of that wait at the most."""
+PASS = "plaudit-page"  # noqa: S105 - the name of a cookie
+"""The cookie that lets a browser read the page of a server with a token."""
 GONE = 499
 """What a request whose client has left is counted as."""
 DRAIN_WITHIN = 30.0
@@ -139,6 +141,7 @@ class Service:
             app.router.add_post(f"{prefix}/verify", self._verify)
         if self._page is not None:
             self._page.add_routes(app)
+            app.router.add_post(ROOT + "api/login", self._log_in)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/openapi.json", self._openapi)
@@ -183,6 +186,9 @@ class Service:
             authorization=head.get("Authorization", ""),
             content_type=head.get("Content-Type", ""),
             encoding=head.get("Content-Encoding", ""),
+            page_pass=request.cookies.get(PASS, "") if request.path.startswith(ROOT) else "",
+            now=time.time(),
+            is_public=self._page is not None and request.path in PUBLIC,
         )
         if refusal is not None:
             return _error(refusal.message, refusal.status)
@@ -205,6 +211,19 @@ class Service:
             ):  # half a reply must not look whole
                 request.transport.abort()
             return _error("a bug in plaudit; its log says more", 500)
+
+    async def _log_in(self, _: web.Request) -> web.Response:
+        """A pass to read the page, for a browser that has just sent the token."""
+        response = web.json_response({}, headers=HEADERS)
+        response.set_cookie(
+            PASS,
+            self._access.new_pass(time.time()),
+            max_age=PASS_SECONDS,
+            path=ROOT,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
 
     async def _fields(self, request: web.Request) -> tuple[bytes, dict[str, Any]]:
         """The body, and what it says."""

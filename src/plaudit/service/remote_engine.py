@@ -21,6 +21,7 @@ from plaudit.judges.registry import describe
 from plaudit.pending import Pending
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.panel import panel_batch
+from plaudit.service.access import TOKEN
 from plaudit.types import Cause, Sample, Verdict
 
 MOST_SAMPLES = 2_000
@@ -60,7 +61,7 @@ class RemoteEngine(BaseEngine):
         if not url.startswith(("http://", "https://")):
             raise ConfigError("should be like http://127.0.0.1:8400", setting="url", value=url)
         self.url = url.rstrip("/").removesuffix("/v1")
-        found = (os.environ.get("PLAUDIT_TOKEN", "") if token is None else token).strip()
+        found = (os.environ.get(TOKEN, "") if token is None else token).strip()
         if not found.isascii() or not found.isprintable():
             raise ConfigError("holds a character that no header can carry", setting="token")
         self._token = Secret(found) if found else None

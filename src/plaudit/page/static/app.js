@@ -23,8 +23,24 @@ const count = (number, one, many = `${one}s`) => `${short(number)} ${number === 
 async function get(path, parameters) {
   const answer = await fetch(`api/${path}?${parameters ?? ""}`);
   const body = await answer.json();
+  if (answer.status === 401) askForToken();
   if (!answer.ok) throw new Error(body.error?.message ?? body.error ?? answer.statusText);
   return body;
+}
+
+// A server with a token: it is sent once, and the browser then holds a cookie that reads this page and nothing else.
+async function logIn(token) {
+  const answer = await fetch("api/login", { method: "POST", body: "{}", headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` } });
+  if (!answer.ok) return askForToken("This is not the server's token.");
+  $("login").hidden = true;
+  begin();
+}
+
+function askForToken(why = "This server shows its page to those who have its token.") {
+  $("login").hidden = false;
+  $("login-why").textContent = why;
+  say("closed");
+  $("token").focus();
 }
 
 const CHOICES = ["run", "judge", "steps", "status", "text", "sort"];
@@ -240,7 +256,8 @@ async function reload({ keep = false } = {}) {
   try {
     await page(Math.floor(list().top / PAGE));
     draw();
-  } catch (error) { $("count").textContent = error.message; }
+    return true;
+  } catch (error) { $("count").textContent = error.message; return false; }
 }
 
 function page(number) {
@@ -409,8 +426,14 @@ function drawRecord({ record, group, same_sample: same, questions }) {
 
 // -- what the user does ----------------------------------------------------------------------------------
 
+// A large journal that is being written is looked at less often: at most a sixth of the time goes into it.
+let overviewDue = 0;
+
 async function refreshOverview() {
+  const began = performance.now();
+  overviewDue = Infinity;
   try { drawOverview(await get("overview", scope())); } catch (error) { say(error.message); }
+  overviewDue = performance.now() + 5 * (performance.now() - began);
 }
 
 let typing = 0;
@@ -440,9 +463,9 @@ addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target === $("scroller") && Array.isArray(found) && found[state.chosen % PAGE]) { state.isByKey = true; open(found[state.chosen % PAGE].id); }
 });
 
-let news = null;
-const stream = new EventSource("api/events");
-stream.onmessage = (event) => {
+let news = null, isStale = false, stream = null;
+
+function hear(event) {
   const found = JSON.parse(event.data);
   const isFirst = news === null, hasMore = !isFirst && found.records !== news.records;
   news = found;
@@ -450,10 +473,21 @@ stream.onmessage = (event) => {
   $("damage").hidden = !found.damage.length;
   $("damage").textContent = found.damage.join("\n");
   say(`${found.live.is_live ? "live, " : ""}${found.records.toLocaleString("en")} ${found.records === 1 ? "record" : "records"}`, found.live.is_live);
-  if (isFirst || hasMore) refreshOverview();
+  isStale ||= isFirst || hasMore;
+  if (isStale && performance.now() > overviewDue) { isStale = false; refreshOverview(); }
   if (hasMore && list().top < 1) reload({ keep: true });
-};
-stream.onerror = () => say("the server is gone; the page shows what it knew");
+}
 
+async function begin() {
+  if (!await reload()) return;
+  if (location.hash.length > 1) show(location.hash.slice(1));
+  stream?.close();
+  stream = new EventSource("api/events");
+  stream.onmessage = hear;
+  stream.onerror = () => say("the server is gone; the page shows what it knew");
+}
+
+$("login").addEventListener("submit", (event) => { event.preventDefault(); const token = $("token").value.trim(); $("token").value = ""; if (token) logIn(token); });
 recall();
-reload().then(() => { if (location.hash.length > 1) show(location.hash.slice(1)); });
+const given = /^#token=(.+)$/.exec(location.hash);
+if (given) { remember(""); logIn(decodeURIComponent(given[1])); } else begin();
