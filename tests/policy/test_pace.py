@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plaudit.policy.pace import Pace, rate_hint
+from plaudit.policy.pace import Pace, PaceTrial, evidence, rate_hint
 from plaudit.simulator.bucket import Bucket
 from plaudit.types import RateHeaders
 
@@ -187,6 +187,28 @@ def test_refusals_that_a_much_slower_pace_does_not_lessen_are_not_for_the_rate(s
     pace, server = paced(100.0), Server(100.0, weather=share)
     server.serve(pace, until=60.0)
     assert server.accepted >= 0.6 * 100.0 * (1.0 - share) * 60.0
+
+
+@pytest.mark.parametrize("share", [0.04, 0.14, 0.3, 0.45])
+@pytest.mark.parametrize("rate", [20.0, 200.0, 1000.0])
+def test_a_pace_far_too_slow_grows_though_some_are_refused_at_any_pace(share: float, rate: float) -> None:
+    pace, server = paced(0.05 * rate), Server(rate, burst=5, weather=share)
+    server.serve(pace, until=60.0)
+    assert server.accepted >= 0.5 * rate * 60.0
+
+
+def test_a_pace_of_which_nothing_is_known_is_tried_with_few_calls() -> None:
+    """Headers may claim any rate."""
+    pace, server = paced(100_000.0), Server(50.0)
+    pace.refuse_time = ROUND_TRIP
+    server.serve(pace, until=0.2)
+    assert server.refused <= 64
+
+
+def test_equal_shares_at_two_paces_speak_for_weather_and_equal_numbers_for_a_rate() -> None:
+    fast = PaceTrial(100.0, sent=50, refused=25, seconds=0.5)
+    assert evidence(PaceTrial(50.0, sent=50, refused=25, seconds=1.0), fast) > 10.0
+    assert evidence(PaceTrial(50.0, sent=50, refused=1, seconds=1.0), fast) < -10.0
 
 
 def test_a_rate_that_nobody_measured_is_not_proven() -> None:

@@ -1,36 +1,94 @@
-"""How fast to send to an endpoint that limits by rate: at the rate it accepts, learned from its refusals.
+"""How fast to send to an endpoint that limits by rate: as fast as brings more in, and no faster.
 
-Pure: no clock, no I/O. A refusal marks a moment at which the allowance was empty. What was accepted between
-two such moments, over the time between them, is the rate; only calls sent under the present pace count. A
-pace that meets no refusals grows, faster and faster. Where a much slower pace brings no fewer refusals, they
-are not for the rate.
+Pure: no clock, no I/O. A pace is tried for a while; then what was let in and what was refused under it says
+what comes next. With few refusals it grows, faster and faster. With many it goes down to what was let in. If
+there are as many at the lower pace, the pace is not their cause (`evidence`): it goes back up, and that
+share is put down to the weather. Whether going back up brought more in is checked like everything else.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
+from dataclasses import dataclass
 
 from plaudit.types import RateHeaders
 
-SPAN = 0.25
-"""Seconds over which a pace is tried before it grows, and over which a rate is measured, at least."""
-LONGEST_SPAN = 1.5
-CREEP = 0.03
-"""How much a pace grows at first; each time that meets no refusal, the next is twice as much."""
-LEAP = 1.0
-"""How much it grows at the most, or while nothing is known."""
-MOST_CAUTION = 2
+SPAN, LONGEST_SPAN = 0.25, 3.0
+"""Seconds for which a pace is tried, at the least and at the most, beside the time refusals take."""
+ENOUGH = 16
+"""Calls after which a pace is called too fast."""
+FLOOD, MOSTLY = 6, 0.75
+"""Refusals, and their share, that call it too fast at once."""
+LAG = 1.25
+"""How many times as long as refusals take it may be until the fate of a call is known."""
+CREEP, LEAP = 0.03, 1.0
+"""How much a pace grows at first, and at the most: twice as much each time that it meets few refusals."""
+TOLERATED = 0.05
+"""Share of refusals that does not matter."""
+SPREAD = 1.3
+"""Standard deviations by which there may be more of them by chance."""
+MOST_WEATHER, MOST_REFUSED = 0.5, 0.65
+"""Where more than this is refused at any pace, it is no weather: hardly anything gets through."""
+LESS = 0.85
+"""Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
+SURE, SUREST = 4.0, 16.0
+"""Evidence (log of how much likelier) from which on refusals are not put down to the pace; it doubles each
+time that turned out wrong."""
+RARE = 0.02
+"""The least share of refusals that is reckoned with."""
+RETRIAL = 16
+"""Trials after which weather is doubted, and a slower pace tried."""
+SLOWER = 0.75
+"""Share of what is let in that is surely let in, if it is a rate that refuses the rest."""
+MOST_CAUTION = 4
+FIRST = 64
+"""Calls with which a pace is tried of which nothing is known."""
+TRIALS = 6
+"""How many of the last paces are remembered."""
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
-LESS = 0.8
-"""Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
-SOME, MOST = 0.05, 0.65
-"""Share of the calls that weather refuses: less does not matter, and more is no weather."""
-TRUSTING = 64
-"""Calls for which refusals are not looked at once more as weather, after they were found to be."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PaceTrial:
+    """A pace, and what became of the calls sent under it."""
+
+    rate: float
+    sent: int
+    refused: int
+    seconds: float
+
+    @property
+    def let_in(self) -> float:
+        """Calls a second that were let in."""
+        return (self.sent - self.refused) / self.seconds
+
+    @property
+    def share(self) -> float:
+        """Of all calls, those refused."""
+        return self.refused / self.sent
+
+
+def evidence(trial: PaceTrial, other: PaceTrial) -> float:
+    """How much likelier a trial is, seen another one, if the pace has nothing to do with its refusals.
+
+    Then the same share is refused at both paces; but if a rate is the cause, the same number is let in. The
+    answer is the logarithm of the ratio.
+    """
+    if_weather = _sensible(other.share)
+    if_rate = _sensible(1.0 - other.let_in / trial.rate)
+    let_in = trial.sent - trial.refused
+    return trial.refused * math.log(if_weather / if_rate) + let_in * math.log(
+        (1.0 - if_weather) / (1.0 - if_rate)
+    )
+
+
+def _sensible(share: float) -> float:
+    return min(max(share, RARE), 1.0 - RARE)
 
 
 class Pace:
@@ -45,28 +103,34 @@ class Pace:
         """Share of the calls that is refused at any pace."""
         self.refuse_time = 0.0
         """Seconds that the last refusal took to come back."""
+        self._begin(now=0.0, rate=0.0)
+
+    def _begin(self, *, now: float, rate: float) -> None:
         self._burst = 0
-        self._next = 0.0
-        self._began = 0.0
-        self._sends: list[float] = []
-        self._refused = 0
+        self._next = now
         self._growth = LEAP
-        self._is_binding = False
-        self._refused_at = 0.0
+        self._refused_at = rate
+        self._held = 0.0
+        """The last pace that met few refusals, until it meets many."""
         self._caution = self._to_wait = 0
         """How many times a pace is to hold before it grows, and how many times are left."""
-        self._held = 0.0
-        """The last pace that met no refusals, until it does."""
+        self._trials: list[PaceTrial] = []
+        """Paces that were too fast."""
+        self._in_doubt: PaceTrial | None = None
+        """The slower pace at which as many were refused, until a faster one has brought more in."""
+        self._sure = SURE
         self._typical = 0.0
-        """What was accepted a second, over the last times that it was measured."""
-        self._suspect: tuple[float, float] | None = None
-        """The pace before it was cut to what was accepted, and the share refused: does less bring less?"""
-        self._is_on_trial = False
-        """Whether it is down where a rate would refuse less: at what was accepted, or far below."""
-        self._enough = 16
-        self._trusting = self._since_cut = 0
-        self._trial = [0, 0]
-        """Calls sent, and refused, at a pace well below that."""
+        """What was let in a second, over the last trials."""
+        self._since_retrial = 0
+        self._untried = FIRST
+        """Calls that may leave at a pace of which nothing is known, until their fate is."""
+        self._restart(now)
+
+    def _restart(self, now: float) -> None:
+        self._began = now
+        self._sends: list[float] = []
+        self._refusals: list[float] = []
+        self._is_binding = False
 
     @property
     def is_none(self) -> bool:
@@ -78,18 +142,40 @@ class Pace:
 
         So many calls as the `burst` leave at once first.
         """
-        self._burst = burst
-        self.rate = self._refused_at = max(rate, SLOWEST)
+        self.rate = max(rate, SLOWEST)
         self.is_proven = False
-        self.weather = self._typical = self._held = 0.0
-        self._suspect = None
-        self._growth = LEAP
-        self._next = now
-        self._restart(now)
+        self.weather = 0.0
+        self._begin(now=now, rate=self.rate)
+        self._burst = burst
 
     def end(self) -> None:
         """Limit the rate no longer."""
         self.rate = None
+
+    def rest(self, *, now: float) -> None:
+        """Nothing was let in for a while: count anew."""
+        self._next = now
+        self._restart(now)
+
+    def on_send(self, *, now: float) -> None:
+        if self.rate is None:
+            return
+        if self._burst > 0:
+            self._burst -= 1
+            return
+        self._sends.append(now)
+        self._next = max(self._next, now - LATE) + 1.0 / self.rate
+
+    def on_refusal(self, *, now: float, sent_at: float) -> None:
+        """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
+        self.refuse_time = now - sent_at
+        if self.rate is None or sent_at < self._began:
+            return
+        self._refusals.append(sent_at)
+        refused = len(self._refusals)
+        is_flood = refused >= FLOOD and refused > MOSTLY * len(self._sends)
+        if is_flood and now - self._began >= min(SPAN, 8.0 / self.rate):
+            self._review(now)
 
     def ready_at(self, *, now: float) -> float:
         """The earliest time at which the next request may leave."""
@@ -97,25 +183,10 @@ class Pace:
             return now
         self._is_binding |= self._next > now
         if now >= self._began + self._span:
-            if self._sends and self._is_refused_much(now):
-                self._slow_down(now, min(self._sends[-1], now - self.refuse_time))
-            elif self._is_binding:  # else it held nothing back, and was not tried
-                self._grow()
-                self._next = min(self._next, now + 1.0 / self.rate)
-            self._restart(now)
+            self._review(now)
+        if self._growth >= LEAP and len(self._sends) >= self._untried:
+            return max(now, self._next, self._began + self._span)
         return max(now, self._next)
-
-    def _grow(self) -> None:
-        """Go faster, since this pace met no refusals; later each time that this was too fast."""
-        assert self.rate is not None
-        if self.rate > 1.01 * self._held:
-            self._caution //= 2
-        self._held = self.rate
-        if self._to_wait > 0:
-            self._to_wait -= 1
-            return
-        self.rate *= 1.0 + self._growth
-        self._growth = min(2.0 * self._growth, LEAP)
 
     @property
     def _span(self) -> float:
@@ -123,100 +194,120 @@ class Pace:
         assert self.rate is not None
         if self._growth >= LEAP:  # nothing is known
             return max(0.1, 2.0 * self.refuse_time, min(8.0 / self.rate, 0.4))
-        return max(SPAN, min(16.0 / self.rate, LONGEST_SPAN))
+        return max(SPAN, min(ENOUGH / self.rate, LONGEST_SPAN)) + LAG * self.refuse_time
 
-    def _is_refused_much(self, now: float) -> bool:
-        """Whether more is refused than at any pace, of the calls whose refusal would be back by now."""
-        known = bisect_right(self._sends, now - self.refuse_time)
-        return self._refused > (1.25 * self.weather + 0.03) * known + 2 * (self.weather > 0.0)
+    # -- what a trial shows -------------------------------------------------------------------------------
 
-    def on_send(self, *, now: float) -> None:
-        if self.rate is not None:
-            if self._burst > 0:
-                self._burst -= 1
-                return
-            self._trusting -= 1
-            self._sends.append(now)
-            self._next = max(self._next, now - LATE) + 1.0 / self.rate
-            if self._suspect is not None:
-                self._since_cut += 1
-                self._trial[0] += self._is_on_trial and self.rate < LESS * self._suspect[0]
-                if self._trial[0] > 64 or self._since_cut > 160:
-                    self._suspect = None  # few were refused, or it would be known by now
-
-    def on_refusal(self, *, now: float, sent_at: float) -> None:
-        """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
-        self.refuse_time = now - sent_at
-        if self.rate is None or sent_at < self._began:
+    def _review(self, now: float) -> None:
+        """Let the calls whose fate is known say how to go on."""
+        trial = self._trial(now)
+        if trial is None:
+            if not self._is_binding:
+                self._restart(now)
             return
-        self._refused += 1
-        if self._suspect is not None and self._is_on_trial and self.rate < LESS * self._suspect[0]:
-            self._trial[1] += 1
-            if self._find_weather(now):
+        if self._in_doubt is not None:
+            if trial.sent < ENOUGH // 2:
                 return
-        is_flood = self._refused >= 6 and 4 * self._refused > 3 * len(self._sends)
-        is_tried = sent_at - self._began >= 0.8 * max(SPAN, 4.0 / self.rate)
-        if (is_flood or is_tried) and self._is_refused_much(now):
-            self._slow_down(now, sent_at)
+            slower, self._in_doubt = self._in_doubt, None
+            if evidence(trial, slower) < 0.0:
+                self._take_back(now, trial, slower)
+                return
+        if self._is_too_fast(trial):
+            if trial.sent < ENOUGH and not (trial.refused >= FLOOD and trial.share > MOSTLY):
+                return
+            self._slow_down(now, trial)
+        elif self._is_binding:  # else it held nothing back, and was not tried
+            self._grow(now, trial)
+        self._restart(now)
 
-    def _slow_down(self, now: float, until: float) -> None:
-        """Go down to what was accepted since this pace began, or to half of it after too short a time."""
+    def _trial(self, now: float) -> PaceTrial | None:
+        """The calls of which it is known by now whether they were refused."""
         assert self.rate is not None
-        elapsed = until - self._began
-        measured = 0.5 * self.rate
-        if elapsed >= 0.6 * max(SPAN, 4.0 / self.rate):
-            accepted = bisect_right(self._sends, until) - self._refused
-            measured = accepted / elapsed / (1.0 - self.weather)
-            self.is_proven = True
-            if self._trusting <= 0 and self._suspect is None:
-                self._suspect = self.rate, self._refused / max(len(self._sends), 1)
-                self._trial, self._since_cut = [0, 0], 0
-        if self.is_proven:
-            self._typical += 0.25 * (measured - self._typical) if self._typical else measured
-        # Little by little: a window that is used up refuses all that come, and says nothing of the next.
-        # And not below a pace that held just now: where a bucket holds a single call, the slightest haste
-        # has every second one refused.
+        known = bisect_right(self._sends, now - LAG * self.refuse_time)
+        if not known:
+            return None
+        last = self._sends[known - 1]
+        refused = bisect_right(self._refusals, last)
+        trial = PaceTrial(self.rate, known, min(refused, known), last - self._began + 1.0 / self.rate)
+        if known >= ENOUGH or refused:
+            self._typical += 0.25 * (trial.let_in - self._typical) if self._typical else trial.let_in
+        return trial
+
+    def _is_too_fast(self, trial: PaceTrial) -> bool:
+        usual = (self.weather + TOLERATED) * trial.sent
+        return trial.refused > usual + SPREAD * math.sqrt(usual)
+
+    def _grow(self, now: float, trial: PaceTrial) -> None:
+        """Go faster, since this pace met few refusals; later each time that this was too fast."""
+        assert self.rate is not None
+        self.weather += 0.3 * min(0.0, trial.share - self.weather)
+        is_clean = trial.share <= self.weather + 0.5 * TOLERATED
+        if is_clean:
+            if self.rate > 1.01 * self._held:
+                self._caution //= 2
+            self._held = self.rate
+        if self._to_wait > 0:
+            self._to_wait -= 1
+            return
+        self._since_retrial += 1
+        if self.weather > TOLERATED and self._since_retrial >= RETRIAL:
+            self._remember(trial)
+            self._set(now, SLOWER * trial.let_in)
+            self._held = self.weather = 0.0
+            self._since_retrial = 0
+            return
+        self._untried = max(FIRST, 2 * len(self._sends))
+        self.rate *= 1.0 + self._growth
+        if is_clean:
+            self._growth = min(2.0 * self._growth, LEAP)
+        self._next = min(self._next, now + 1.0 / self.rate)
+
+    def _slow_down(self, now: float, trial: PaceTrial) -> None:
+        """Go down to what was let in, or back up where a slower pace brought no fewer refusals."""
+        assert self.rate is not None
+        self.is_proven = True
+        faster = [other for other in self._trials if LESS * other.rate > trial.rate]
+        best = max(faster, key=lambda other: evidence(trial, other), default=None)
+        if best is not None and evidence(trial, best) > self._sure and trial.share < MOST_REFUSED:
+            if trial.rate > LESS * best.let_in:  # a bucket of a single call refuses half of all just above it
+                self._remember(trial)
+                self._set(now, SLOWER * best.let_in)
+                return
+            self._in_doubt = trial
+            self.weather = min(trial.share, best.share, MOST_WEATHER)
+            self._trials.clear()
+            self._held = 0.0
+            self._since_retrial = 0
+            self._set(now, best.rate)
+            return
+        self._remember(trial)
+        # Not below a pace that held just now: where a bucket holds a single call, the slightest haste has
+        # every second one refused. And little by little: a window that is used up refuses all that come,
+        # and says nothing of the next.
         held, self._held = min(self._held, self.rate / (1.0 + CREEP)), 0.0
         if held:
             self._caution = min(2 * self._caution + 1, MOST_CAUTION)
             self._to_wait = self._caution
-        self.rate = max(min(self.rate, measured), 0.25 * self.rate, 0.5 * self._typical, held, SLOWEST)
-        is_down = self.rate <= 1.01 * measured
-        self._is_on_trial = is_down or self.rate <= 0.51 * self._typical
-        self._enough = 16 if is_down else 32
-        self._refused_at = self.rate
+        let_in = max(trial.let_in / (1.0 - self.weather), 0.5 * self.rate, 0.5 * self._typical, held)
+        self._set(now, min(self.rate, let_in))
+
+    def _take_back(self, now: float, trial: PaceTrial, slower: PaceTrial) -> None:
+        """Go down again: the faster pace brought no more in, so the refusals are for the rate after all."""
+        self.weather = 0.0
+        self._sure = min(2.0 * self._sure, SUREST)
+        self._remember(trial)
+        self._set(now, min(slower.rate, max(trial.let_in, 0.5 * self._typical)))
+        self._restart(now)
+
+    def _remember(self, trial: PaceTrial) -> None:
+        """Keep what this pace brought, and forget what was seen at about the same."""
+        others = [other for other in self._trials if abs(other.rate - trial.rate) > 0.08 * trial.rate]
+        self._trials = [*others[1 - TRIALS :], trial]
+
+    def _set(self, now: float, rate: float) -> None:
+        self.rate = self._refused_at = max(rate, SLOWEST)
         self._growth = CREEP
-        self._next = max(self._next, now + 1.0 / self.rate)
-        self._restart(now)
-
-    def _find_weather(self, now: float) -> bool:
-        """See whether much less brought no fewer refusals: then they are not for the rate."""
-        sent, refused = self._trial
-        sent -= len(self._sends) - bisect_right(self._sends, now - self.refuse_time)  # still open
-        if refused < 3 or sent < self._enough:
-            return False
-        assert self._suspect is not None
-        before, share_before = self._suspect
-        self._suspect, share = None, refused / sent
-        if not max(SOME, 0.6 * share_before) < share < MOST:
-            return False
-        self.weather, self.rate = share, before
-        self._refused_at = before
-        self._trusting = TRUSTING
-        self._growth = 4.0 * CREEP
-        self._restart(now)
-        return True
-
-    def rest(self, *, now: float) -> None:
-        """Nothing was let in for a while: count anew."""
-        self._next = now
-        self._restart(now)
-
-    def _restart(self, now: float) -> None:
-        self._began = now
-        self._sends.clear()
-        self._refused = 0
-        self._is_binding = False
+        self._next = now + 1.0 / self.rate
 
 
 def rate_hint(headers: RateHeaders) -> float | None:

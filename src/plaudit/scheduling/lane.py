@@ -330,6 +330,7 @@ class Lane:
         """Limit the rate from now on, after so many calls at once, and no longer the number of calls."""
         self._under_way_before = len(self.flights) + burst
         self.limit.turn_to_rate(rate)
+        self.pace.refuse_time = max(self.pace.refuse_time, self.limit.refuse_time)
         self.pace.begin(now=now, rate=rate, burst=burst)
         self.weather.forget()
 
