@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
+import resource
 import socket
 import ssl
 import zlib
@@ -392,3 +394,28 @@ def tunnel(server: WireServer) -> Step:
             writer.close()
 
     return step
+
+
+@LOOPS
+def test_a_free_connection_of_one_endpoint_makes_way_where_another_is_out_of_files(run: Run) -> None:
+    async def main() -> None:
+        async with WireServer(*[raw(GOOD)] * 30) as busy, WireServer(*[raw(GOOD)] * 30) as other:
+            one, two = client_of(busy), client_of(other)
+            await asyncio.gather(*(one.post("/x", b"{}") for _ in range(8)))
+            await asyncio.sleep(0.01)
+            limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+            probe = os.dup(0)  # the lowest number that is free
+            os.close(probe)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (probe, limits[1]))
+            try:
+                with pytest.raises(OSError, match="Too many open files"):
+                    os.dup(0)
+                # The servers live in this process, and need a descriptor each as well.
+                answered = await asyncio.wait_for(two.post("/x", b"{}"), timeout=5.0)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            assert answered.status == 200
+            await one.close()
+            await two.close()
+
+    run(main())

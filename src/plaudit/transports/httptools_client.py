@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from urllib.parse import quote, urlsplit
+from weakref import WeakKeyDictionary, WeakSet
 
 from plaudit.config import Endpoint
+from plaudit.errors import OutOfFiles
 from plaudit.transports.client import CONNECT_TIMEOUT, KEEP_ALIVE, Answer, OnChunk, headers_for
 from plaudit.transports.connection import Connection
 from plaudit.transports.connector import TELL_AFTER, Connector
 from plaudit.transports.http_errors import dropped
 from plaudit.transports.unpacking import unpacked
+
+_CLIENTS: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[HttptoolsClient]] = WeakKeyDictionary()
+"""Those that connect, by their event loop: they share the file descriptors of the process."""
 
 
 class HttptoolsClient:
@@ -69,7 +74,17 @@ class HttptoolsClient:
         return None
 
     async def _connect(self) -> Connection:
-        connection = await self._connector.connect(self._new)
+        clients = _CLIENTS.setdefault(asyncio.get_running_loop(), WeakSet())
+        clients.add(self)
+        try:
+            connection = await self._connector.connect(self._new)
+        except OutOfFiles:
+            if not any(client._close_free() for client in clients):
+                raise
+            await asyncio.sleep(
+                0.01
+            )  # a closed connection gives its descriptor back after a turn of the loop
+            connection = await self._connector.connect(self._new)
         if self._is_closed:
             connection.abort()
         if not connection.is_open:
@@ -77,6 +92,15 @@ class HttptoolsClient:
         # Only now: one that is cancelled while it is made ends without a word to us.
         self._open.add(connection)
         return connection
+
+    def _close_free(self) -> bool:
+        """Close the connection that has been free for longest; False where there is none."""
+        connection = next(iter(self._free), None)
+        if connection is None:
+            return False
+        del self._free[connection]
+        connection.abort()
+        return True
 
     def _new(self) -> Connection:
         return Connection(self._endpoint, on_free=self._on_free, on_lost=self._on_lost)
