@@ -214,8 +214,7 @@ def unreachable(endpoint: Endpoint, error: Exception) -> str:
     if isinstance(error, TimeoutError):
         cause = "no answer in time"
     elif isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno or 0
-        cause = os.strerror(number) if number > 0 else error.os_error.strerror or cause
+        cause = http_errors.system_words(error.os_error)
     return str(http_errors.unreachable(endpoint, without_password(cause)))
 
 

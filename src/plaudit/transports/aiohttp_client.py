@@ -7,7 +7,6 @@ What costs time per request is switched off here: cookies, timers (the scheduler
 from __future__ import annotations
 
 import io
-import os
 import ssl
 from typing import Any
 
@@ -31,6 +30,7 @@ from plaudit.transports.http_errors import (
     dropped,
     out_of_files,
     proxy_refused,
+    system_words,
     too_large,
     unreachable,
 )
@@ -141,12 +141,7 @@ def _words(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError():
             return f"TLS certificate not accepted ({error.certificate_error})"
         case aiohttp.ClientConnectorError():
-            cause = error.os_error
-            if isinstance(cause, ssl.SSLError):
-                return f"TLS failed ({cause})"
-            if cause.errno and cause.errno > 0:  # the resolver's are negative
-                return os.strerror(cause.errno)
-            return str(cause.strerror or cause)
+            return system_words(error.os_error)
         case aiohttp.ServerTimeoutError():
             return f"no answer within {CONNECT_TIMEOUT:g} s"
         case _:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
 from base64 import b64encode
@@ -19,7 +18,7 @@ from plaudit.errors import ConfigError, PlauditError
 from plaudit.transports.client import CONNECT_TIMEOUT
 from plaudit.transports.connection import MAX_HEAD, Connection
 from plaudit.transports.descriptors import is_out_of_files
-from plaudit.transports.http_errors import out_of_files, proxy_refused, unreachable
+from plaudit.transports.http_errors import out_of_files, proxy_refused, system_words, unreachable
 
 log = logging.getLogger("plaudit")
 
@@ -111,7 +110,7 @@ class Connector:
         if is_out_of_files(error):
             return out_of_files(self._endpoint)
         self._forget_addresses()
-        cause = _words(error) or f"no answer within {self._timeout:g} s"
+        cause = system_words(error) or f"no answer within {self._timeout:g} s"
         return unreachable(self._endpoint, cause, proxy=self._proxy)
 
     def close(self) -> None:
@@ -242,16 +241,3 @@ def _host_and_port(parts: SplitResult) -> tuple[str, int]:
         raise ConfigError(
             f"has no usable host name ({error}); check it", setting="url", value=host
         ) from error
-
-
-def _words(error: OSError) -> str:
-    """What the system said; nothing, where only our time was over."""
-    match error:
-        case ssl.SSLCertVerificationError():
-            return f"TLS certificate not accepted ({error})"
-        case ssl.SSLError():
-            return f"TLS failed ({error})"
-        case _ if error.errno and error.errno > 0:  # the resolver's are negative
-            return os.strerror(error.errno)
-        case _:
-            return str(error.strerror or error)

@@ -5,6 +5,8 @@ Pure. Every message names the endpoint, what it said (shortened, without the key
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -104,6 +106,19 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
     else:
         remedy = "start a server there (`vllm serve MODEL`, `plaudit simulate`), or correct the URL"
     return Unreachable(f"{where}: {_short(cause)}; {remedy}").with_facts(endpoint=endpoint.name)
+
+
+def system_words(error: OSError) -> str:
+    """What the system or the TLS library said of a connection, without addresses."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"TLS certificate not accepted ({error})"
+        case ssl.SSLError():
+            return f"TLS failed ({error})"
+        case _ if error.errno and error.errno > 0:  # the resolver's are negative
+            return os.strerror(error.errno)
+        case _:
+            return str(error.strerror or error)
 
 
 def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
