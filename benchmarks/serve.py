@@ -280,6 +280,7 @@ def soak(requests: int) -> None:
             rows.append(
                 (f"{(part + 1) * requests // 10:,}", str(failed), f"{memory:.0f}", str(server.num_fds()))
             )
+            print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     show("Requests through one server", ("requests", "failed", "memory MB", "open files"), rows)
 
 

@@ -32,7 +32,17 @@ def test_programs_on_this_machine_are_served(host: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "hosts", [[], ["evil.example"], ["evil.example:8400"], [HERE, HERE], ["127.0.0.1.evil.example"], ["[::1"]]
+    "hosts",
+    [
+        [],
+        ["evil.example"],
+        ["evil.example:8400"],
+        [HERE, HERE],
+        ["127.0.0.1.evil.example"],
+        ["[::1"],
+        ["localhost/evil.example"],
+        ["localhost@evil.example"],
+    ],
 )
 def test_a_foreign_missing_or_doubled_host_is_refused_on_every_method(method: str, hosts: list[str]) -> None:
     assert status(method=method, hosts=hosts) == 400
@@ -42,11 +52,15 @@ def test_a_foreign_missing_or_doubled_host_is_refused_on_every_method(method: st
 @pytest.mark.parametrize(
     "head",
     [
-        {"origin": "https://evil.example"},
-        {"origin": "null"},
-        {"origin": "http://127.0.0.1:9999"},
-        {"fetch_site": "cross-site"},
-        {"fetch_site": "same-site"},
+        {"origins": ["https://evil.example"]},
+        {"origins": ["null"]},
+        {"origins": [""]},
+        {"origins": ["http://["]},
+        {"origins": ["http://127.0.0.1:9999"]},
+        {"origins": [f"http://{HERE}", "https://evil.example"]},
+        {"fetch_sites": ["cross-site"]},
+        {"fetch_sites": ["same-site"]},
+        {"fetch_sites": ["same-origin", "cross-site"]},
     ],
 )
 def test_requests_from_other_sites_are_refused_on_every_method(method: str, head: dict[str, Any]) -> None:
@@ -54,7 +68,7 @@ def test_requests_from_other_sites_are_refused_on_every_method(method: str, head
 
 
 def test_the_servers_own_page_is_served() -> None:
-    assert status(origin=f"http://{HERE}", fetch_site="same-origin") is None
+    assert status(origins=[f"http://{HERE}"], fetch_sites=["same-origin"]) is None
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
@@ -111,7 +125,7 @@ def test_a_pass_reads_the_page_for_some_hours_and_does_nothing_else() -> None:
     assert status(access, "GET", page_pass=pass_, now=1001.0) is None
     assert status(access, "GET", page_pass=pass_, now=1000.0 + PASS_SECONDS) == 401
     assert status(access, "POST", page_pass=pass_, now=1001.0) == 401
-    assert status(access, "GET", page_pass=pass_, now=1001.0, fetch_site="cross-site") == 403
+    assert status(access, "GET", page_pass=pass_, now=1001.0, fetch_sites=["cross-site"]) == 403
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,23 @@ def test_the_models_are_listed() -> None:
     served(test)
 
 
+def test_one_model_can_be_asked_for() -> None:
+    async def test(client: Client) -> None:
+        status, text = await client.get("/v1/models/m")
+        assert status == 200 and json.loads(text)["id"] == "m"
+        assert (await client.get("/v1/models/org/other"))[0] == 404
+
+    served(test)
+
+
+def test_who_forgets_v1_is_told() -> None:
+    async def test(client: Client) -> None:
+        status, _, body = await client.post("/chat/completions", CHAT)
+        assert status == 404 and b"/v1" in body
+
+    served(test)
+
+
 def test_faults_of_the_endpoint_are_dealt_with_here() -> None:
     flaky = INSTANT.replace(faults=(Fault("error", 0.2, status=500), Fault("reset", 0.1)))
 
@@ -210,7 +227,10 @@ def test_trainers_post_in_shapes_of_their_own() -> None:
             "response": {"output": [{"type": "message", "content": content}]},
             "expected_answer": "2",
         }
+        plain = {**gym, "response": {"output": [{"type": "message", "content": "2"}]}}
+        _, _, said = await client.post("/verify", plain)
         _, _, body = await client.post("/verify", gym)
+        assert json.loads(said)["reward"] == json.loads(body)["reward"]
         answer = json.loads(body)
         assert 0.0 <= answer.pop("reward") <= 1.0 and answer == gym
 
@@ -247,9 +267,18 @@ def test_a_missing_verdict_is_never_silently_a_number(on_failure: str | float, e
         ("/score", {"samples": SAMPLES, "judge": "/etc/passwd"}, 400),
         ("/score", {"samples": SAMPLES, "judge": {"kind": "rubric", "criteriä": 1}}, 400),
         ("/score", {"samples": SAMPLES, "deadline": -1}, 400),
+        ("/score", {"samples": SAMPLES, "deadline": 10**400}, 400),
+        ("/reward", {"samples": SAMPLES, "on_failure": {"a": 1}}, 400),
+        ("/reward", {"samples": SAMPLES, "on_failure": "zero"}, 400),
         ("/get_reward", {"query": "text"}, 400),
         ("/remote_rm", {}, 400),
         ("/verify", {"response": 1}, 400),
+        ("/verify", {"responses_create_params": {"input": "?"}, "response": {"output": 5}}, 400),
+        (
+            "/verify",
+            {"responses_create_params": {"input": "?"}, "response": {"output": [{"content": 5}]}},
+            400,
+        ),
         ("/../../etc/passwd", CHAT, 404),
     ],
 )

@@ -9,7 +9,9 @@ import pytest
 from service_client import CHAT, KEY, QUESTION, Client, ScriptedClient, scripted, served
 from wire_server import Exchange, answer, good_body, reply
 
+from plaudit.config import Secret
 from plaudit.service import app as service_server
+from plaudit.service.access import Access
 
 
 async def dialogue(url: str, data: bytes) -> bytes:
@@ -160,3 +162,72 @@ def test_what_is_wrong_is_logged_in_one_line_without_a_word_of_the_request(
     lines = [record.getMessage() for record in caplog.records if "answered 400" in record.getMessage()]
     assert len(lines) == 2
     assert "a-private-text" not in caplog.text and KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"POST /x?token=SECRET HTTP/9.9 zzz\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nAuthorization Bearer SECRET\r\n\r\n",
+        b"POST /score HTTP/1.1\nHost: localhost\n\nSECRET",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\nSECRET",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nContent-Length: 7\r\n\r\nSECRET",
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nX: " + b"SECRET" * 20_000 + b"\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused_and_logged_in_one_line_without_a_word_of_it(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(client: Client) -> None:
+        assert b" 400 " in await dialogue(client.url, data)
+
+    with caplog.at_level("INFO"):
+        served(test)
+    lines = [line for line in caplog.text.splitlines() if "HTTP" in line]
+    assert len(lines) == 1 and "SECRET" not in caplog.text and "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"Host: evil.example\r\nContent-Length: 9\r\n", b"HTTP/1.1 400 "),
+        (b"Host: localhost\r\nContent-Length: 999999999\r\n", b"HTTP/1.1 413 "),
+        (b"Host: localhost\r\nContent-Length: 2\r\n", b"HTTP/1.1 100 "),
+    ],
+)
+def test_a_client_that_asks_first_is_told_to_send_only_what_is_wanted(head: bytes, expected: bytes) -> None:
+    async def test(client: Client) -> None:
+        host, port = client.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        asks = b"Expect: 100-continue\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+        writer.write(b"POST /score HTTP/1.1\r\n" + head + asks)
+        assert (await reader.readline()).startswith(expected)
+        if b" 100 " in expected:
+            writer.write(b"{}")
+            assert b"HTTP/1.1 400 " in await reader.read()
+        writer.close()
+
+    served(test)
+
+
+def test_a_token_that_is_no_text_is_a_wrong_one() -> None:
+    async def test(client: Client) -> None:
+        said = await dialogue(
+            client.url,
+            b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Authorization: Bearer \xff\xfe\r\n\r\n",
+        )
+        assert said.startswith(b"HTTP/1.1 401 ")
+
+    served(test, access=Access(token=Secret("correct-horse-battery")))
+
+
+def test_the_name_of_a_run_is_bounded() -> None:
+    async def test(client: Client) -> None:
+        name = "a" * 201
+        assert (await client.post(f"/run/{name}/v1/chat/completions", CHAT))[0] == 400
+        assert (await client.post("/v1/chat/completions", CHAT, **{"x-plaudit-run": name}))[0] == 400
+        assert (await client.post(f"/run/{name[:-1]}/v1/chat/completions", CHAT))[0] == 200
+
+    served(test)

@@ -64,8 +64,8 @@ def page_app(index: JournalIndex) -> web.Application:
         refusal = access.refusal(
             request.method,
             hosts=head.getall("Host", []),
-            origin=head.get("Origin", ""),
-            fetch_site=head.get("Sec-Fetch-Site", ""),
+            origins=head.getall("Origin", []),
+            fetch_sites=head.getall("Sec-Fetch-Site", []),
         )
         if refusal is None and request.method not in ("GET", "HEAD"):
             refusal = Refusal(405, "use GET")

@@ -72,8 +72,8 @@ class Access:
         method: str,
         *,
         hosts: Sequence[str],
-        origin: str = "",
-        fetch_site: str = "",
+        origins: Sequence[str] = (),
+        fetch_sites: Sequence[str] = (),
         authorization: str = "",
         content_type: str = "",
         encoding: str = "",
@@ -86,8 +86,8 @@ class Access:
         Args:
             method: GET, POST, ...
             hosts: Every Host header there is.
-            origin: The Origin header; empty where a program asks and no page.
-            fetch_site: The Sec-Fetch-Site header of browsers.
+            origins: Every Origin header; there is none where a program asks and no page.
+            fetch_sites: Every Sec-Fetch-Site header, which browsers send.
             authorization: The Authorization header.
             content_type: The Content-Type header.
             encoding: The Content-Encoding header.
@@ -97,9 +97,10 @@ class Access:
         """
         if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
             return Refusal(400, "the Host header names no host of this server")
-        if origin and urlsplit(origin).netloc != hosts[0]:
+        own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
+        if any(origin not in own for origin in origins):
             return Refusal(403, "requests from other sites are not served")
-        if fetch_site not in ("", "none", "same-origin"):
+        if any(site not in ("none", "same-origin") for site in fetch_sites):
             return Refusal(403, "requests from other sites are not served")
         is_reader = method in READING and (is_public or self._is_pass(page_pass, now))
         if self.token is not None and not is_reader and not self._is_known(authorization):
@@ -122,7 +123,7 @@ class Access:
         until = given.partition(".")[0]
         if self.token is None or not until.isdecimal() or len(until) > 12 or int(until) <= now:
             return False
-        return hmac.compare_digest(given.encode(), self._pass_until(int(until)).encode())
+        return _is_equal(given, self._pass_until(int(until)))
 
     def _pass_until(self, until: int) -> str:
         key = self.token.reveal().encode() if self.token is not None else b""
@@ -131,14 +132,19 @@ class Access:
     def _is_known(self, authorization: str) -> bool:
         assert self.token is not None
         scheme, _, given = authorization.partition(" ")
-        is_equal = hmac.compare_digest(given.strip().encode(), self.token.reveal().encode())
-        return is_equal and scheme.lower() == "bearer"
+        return _is_equal(given.strip(), self.token.reveal()) and scheme.lower() == "bearer"
+
+
+def _is_equal(given: str, secret: str) -> bool:
+    """Compare without telling, by the time it takes, how much was right."""
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), secret.encode())
 
 
 @functools.lru_cache(maxsize=256)
 def _host_of(header: str) -> str:
     """The name in a Host header, without its port."""
     try:
-        return urlsplit(f"//{header}").hostname or ""
+        parts = urlsplit(f"//{header}")
+        return (parts.hostname or "") if parts.netloc == header else ""
     except ValueError:
         return ""

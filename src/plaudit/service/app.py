@@ -28,6 +28,7 @@ from urllib.parse import unquote
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
@@ -59,6 +60,9 @@ PASS = "plaudit-page"  # noqa: S105 - the name of a cookie
 GONE = 499
 """What a request whose client has left is counted as."""
 DRAIN_WITHIN = 30.0
+LONGEST_NAME = 200
+"""Characters of a run's name: it is kept as long as the run is."""
+NO_ROUTE = "there is no such route here: OpenAI's begin with /v1, and /openapi.json has them all"
 JSON = "application/json"
 EVENTS = "text/event-stream"
 _number: ContextVar[str] = ContextVar("number")
@@ -131,14 +135,18 @@ class Service:
         """The application, ready to be served."""
         app = web.Application(middlewares=[self._middleware], client_max_size=MOST_BYTES)
         for prefix in ("", "/run/{run}"):
-            for route in relay.ROUTES:
-                app.router.add_post(f"{prefix}/v1{route}", self._passed_on(route))
+            posts: dict[str, Handler] = {
+                **{f"/v1{route}": self._passed_on(route) for route in relay.ROUTES},
+                "/score": self._score,
+                "/reward": self._reward,
+                "/get_reward": self._get_reward,
+                "/remote_rm": self._remote_rm,
+                "/verify": self._verify,
+            }
+            for path, handler in posts.items():
+                app.router.add_post(prefix + path, handler, expect_handler=_not_yet)
             app.router.add_get(f"{prefix}/v1/models", self._models)
-            app.router.add_post(f"{prefix}/score", self._score)
-            app.router.add_post(f"{prefix}/reward", self._reward)
-            app.router.add_post(f"{prefix}/get_reward", self._get_reward)
-            app.router.add_post(f"{prefix}/remote_rm", self._remote_rm)
-            app.router.add_post(f"{prefix}/verify", self._verify)
+            app.router.add_get(f"{prefix}/v1/models/{{model:.+}}", self._model)
         if self._page is not None:
             self._page.add_routes(app)
             app.router.add_post(ROOT + "api/login", self._log_in)
@@ -181,8 +189,8 @@ class Service:
         refusal = self._access.refusal(
             request.method,
             hosts=head.getall("Host", []),
-            origin=head.get("Origin", ""),
-            fetch_site=head.get("Sec-Fetch-Site", ""),
+            origins=head.getall("Origin", []),
+            fetch_sites=head.getall("Sec-Fetch-Site", []),
             authorization=head.get("Authorization", ""),
             content_type=head.get("Content-Type", ""),
             encoding=head.get("Content-Encoding", ""),
@@ -203,7 +211,7 @@ class Service:
         except rewards.NoReward as error:
             return _error(str(error), 500, code="no_verdict")
         except web.HTTPException as error:
-            return _error(error.reason, error.status)
+            return _error(NO_ROUTE if error.status == 404 else error.reason, error.status)
         except Exception:
             log.exception("a bug while answering %s", request.path)
             if (
@@ -229,6 +237,9 @@ class Service:
         """The body, and what it says."""
         if (request.content_length or 0) > MOST_BYTES:
             raise BadBody(f"the body is larger than {MOST_BYTES:,} bytes", 413)
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         try:
             async with _quickly(request):
                 body = await request.read()
@@ -308,8 +319,12 @@ class Service:
             raise BadBody(f"there is no model {model!r} here; there is {known}", 404, code="model_not_found")
 
     async def _models(self, _: web.Request) -> web.Response:
-        data = [{"id": name, "object": "model", "owned_by": "plaudit"} for name in self._shared.models]
-        return _json({"object": "list", "data": data})
+        return _json({"object": "list", "data": [_model_fields(name) for name in self._shared.models]})
+
+    async def _model(self, request: web.Request) -> web.Response:
+        name = request.match_info["model"]
+        self._check_model(name)
+        return _json(_model_fields(name))
 
     # -- samples ------------------------------------------------------------------------------------------
 
@@ -353,8 +368,8 @@ class Service:
     async def _reward(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
         asked = rewards.read_asked(fields, self._shared.judge)
-        verdicts = await self._verdicts(request, asked)
-        return _json({"rewards": rewards.rewards_of(asked, verdicts, fields.get("on_failure", "null"))})
+        on_failure = rewards.read_on_failure(fields.get("on_failure"))
+        return _json({"rewards": rewards.rewards_of(asked, await self._verdicts(request, asked), on_failure)})
 
     async def _get_reward(self, request: web.Request) -> web.Response:
         _, fields = await self._fields(request)
@@ -397,6 +412,7 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
         handler_cancellation=True,
         keepalive_timeout=HEAD_WITHIN,
         access_log=None,
+        logger=_http_log,
         shutdown_timeout=DRAIN_WITHIN,
     )
     await runner.setup()
@@ -413,6 +429,22 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
     finally:
         listening.close()
         await runner.cleanup()
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    """Log what is no HTTP without a word of it: it may be a prompt or a token."""
+    if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+        record.levelno, record.levelname = logging.INFO, "INFO"
+        record.msg, record.args, record.exc_info = "a request that is not HTTP was refused", (), None
+    return True
+
+
+_http_log = logging.getLogger("plaudit.http")
+_http_log.addFilter(_in_one_line)
+
+
+async def _not_yet(_: web.Request) -> None:
+    """Wait with 100 Continue until it is known that the body is wanted."""
 
 
 class _Refused(asyncio.Protocol):
@@ -438,7 +470,10 @@ def _deadline(request: web.Request) -> float | None:
 
 def _run_of(request: web.Request) -> str:
     """The run's name, from the path or a header; empty where there is none."""
-    return request.match_info.get("run") or unquote(request.headers.get("x-plaudit-run", ""))
+    name = request.match_info.get("run") or unquote(request.headers.get("x-plaudit-run", ""))
+    if len(name) > LONGEST_NAME:
+        raise BadBody(f"a run's name has at most {LONGEST_NAME} characters")
+    return name
 
 
 def _job_of(request: web.Request) -> str:
@@ -462,6 +497,10 @@ def _relayed(verdict: Verdict) -> web.Response:
         "x-plaudit-cost": f"{(verdict.usage.cost or 0.0) if verdict.source is Source.CALL else 0.0:.6f}",
     }
     return web.Response(body=body, headers=headers)
+
+
+def _model_fields(name: str) -> dict[str, str]:
+    return {"id": name, "object": "model", "owned_by": "plaudit"}
 
 
 def _own_headers() -> dict[str, str]:

@@ -16,7 +16,10 @@ from plaudit.setup.json_lines import usage_fields
 from plaudit.types import Sample, Verdict
 
 MOST_SAMPLES = 100_000
+LONGEST = 365 * 86_400
 DEFAULT_JUDGE = "default"
+ON_FAILURE = ("null", "group-mean", "raise")
+MOST_REWARD = 1e9
 KNOWN = ("prompt", "response", "reference", "group")
 
 
@@ -76,9 +79,19 @@ def read_deadline(value: Any) -> float | None:
     """Seconds, or none."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError("'deadline' should be a number of seconds above 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST:
+        raise ConfigError("'deadline' should be a number of seconds above 0, and less than a year")
     return float(value)
+
+
+def read_on_failure(value: Any) -> str | float:
+    """What a sample without a verdict becomes in /reward."""
+    if value is None:
+        return "null"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_REWARD
+    if not is_number and value not in ON_FAILURE:
+        raise ConfigError(f"'on_failure' should be {', '.join(ON_FAILURE)} or a number")
+    return float(value) if is_number else str(value)
 
 
 def verdict_fields(verdict: Verdict) -> dict[str, Any]:
@@ -174,11 +187,20 @@ def nemo_gym_sample(fields: Mapping[str, Any]) -> Sample:
 
 
 def _output_text(response: Mapping[str, Any]) -> str:
-    texts = [
-        part.get("text", "")
-        for item in response.get("output") or ()
-        if isinstance(item, dict) and item.get("type", "message") == "message"
-        for part in item.get("content") or ()
-        if isinstance(part, dict)
-    ]
+    items = response.get("output")
+    if not isinstance(items, list):
+        raise ConfigError("'response' should have 'output', a list of items")
+    texts = []
+    for item in items:
+        if not isinstance(item, dict) or item.get("type", "message") != "message":
+            continue
+        content = item.get("content")
+        if isinstance(content, str):
+            texts.append(content)
+        elif isinstance(content, list):
+            texts += [part["text"] for part in content if isinstance(part, dict) and "text" in part]
+        else:
+            raise ConfigError("'content' of a message in 'output' should be a text or a list of parts")
+    if not all(isinstance(text, str) for text in texts):
+        raise ConfigError("'text' in 'output' should be a text")
     return "".join(texts)
