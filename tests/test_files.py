@@ -8,10 +8,19 @@ import stat
 from pathlib import Path
 
 import pytest
+from complaints import about
 
 from plaudit.caches import SqliteCache, default_path
 from plaudit.config import home
-from plaudit.files import create_beside, make_private_file, make_private_folder, write_whole
+from plaudit.errors import ConfigError
+from plaudit.files import (
+    create_beside,
+    decoded,
+    make_private_file,
+    make_private_folder,
+    read_text,
+    write_whole,
+)
 
 
 def mode(path: Path) -> int:
@@ -99,3 +108,27 @@ def test_a_verdict_file_elsewhere_is_private_unless_a_group_may_write_it(tmp_pat
     shared.chmod(0o666)
     make_private_file(shared)
     assert mode(shared) == 0o660
+
+
+def test_a_file_that_a_setting_names_is_read_or_the_setting_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.txt"
+    path.write_bytes(b"\xef\xbb\xbfIs it right?")
+    assert read_text(path, setting="rubric") == "Is it right?"
+    path.write_bytes(b"\xff\xfe")
+    for wrong in (path, tmp_path, tmp_path / "gone.txt"):
+        with pytest.raises(ConfigError, check=about("rubric", str(wrong))):
+            read_text(wrong, setting="rubric")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.toml", "rpm = 60"), ("a.json", '{"rpm": 60}'), ("a.YML", "rpm: 60"), ("a", "rpm = 60")],
+)
+def test_a_file_is_decoded_by_its_name(name: str, text: str) -> None:
+    assert decoded(text, name, setting="judge") == {"rpm": 60}
+    with pytest.raises(ConfigError, check=about("judge", name)):
+        decoded("[", name, setting="judge")
+
+
+def test_a_file_without_an_ending_is_what_the_caller_expects() -> None:
+    assert decoded("rpm: 60", "config", setting="verl", default="YAML") == {"rpm": 60}

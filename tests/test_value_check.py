@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from complaints import about
@@ -23,6 +24,7 @@ from plaudit import (
     Yes,
 )
 from plaudit.config import EngineConfig
+from plaudit.value_check import ABOVE_0, check_known, check_number, reworded
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -105,3 +107,42 @@ def test_a_deadline(deadline: Any) -> None:
 def test_numbers_of_numpy_and_whole_floats_are_numbers() -> None:
     config = EngineConfig(rpm=np.int64(5), timeout=np.float32(2.5), max_concurrent=1e3)  # type: ignore[arg-type]
     assert (config.rpm, config.timeout, config.max_concurrent) == (5, 2.5, 1000)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "good", "bad"),
+    [
+        ({}, [0, -1e300, np.float64(2)], [math.inf, math.nan, "1", True, None]),
+        ({"low": 1}, [1, 2.5], [0, 0.999, math.nan, math.inf]),
+        ({"low": ABOVE_0, "high": 1}, [1e-300, 1], [0, 1.001, -1]),
+        ({"low": 0, "high": math.inf}, [0, math.inf], [-1, math.nan]),
+    ],
+)
+def test_a_number_is_held_to_its_bounds(bounds: dict[str, float], good: list[Any], bad: list[Any]) -> None:
+    for value in good:
+        check_number("size", value, **bounds)
+    for value in bad:
+        with pytest.raises(ConfigError, check=about("size", repr(value))):
+            check_number("size", value, **bounds)
+
+
+def test_an_unknown_name_is_told_the_closest_one_or_all_there_are() -> None:
+    check_known("rpm", ["rpm", "tpm"], "option")
+    with pytest.raises(ConfigError, check=about("max-tokens", "max_tokens?")):
+        check_known("max-tokens", ["rpm", "max_tokens"], "option")
+    with pytest.raises(ConfigError, check=about("penalty.zzz", "peak, outer")):
+        check_known("zzz", ["peak", "outer"], "key", place="penalty.")
+
+
+def test_a_wrong_value_is_said_without_the_names_of_types() -> None:
+    with pytest.raises(msgspec.ValidationError) as raised:
+        msgspec.convert({"rows": [{"size": "x"}]}, dict[str, list[dict[str, int | None]]])
+    words, place = reworded(raised.value)
+    assert place == "[...][0][...]"
+    assert "`" not in words
+
+
+def test_a_judge_shows_itself_as_it_would_be_written() -> None:
+    assert repr(Rubric("Is it right?", scale=(0, 5))) == "Rubric(criteria='Is it right?', scale=(0, 5))"
+    assert repr(Yes(view="last")) == "Yes(view='last')"
+    assert repr(Group("Is it right?")) == "Group(criteria='Is it right?')"

@@ -34,7 +34,7 @@ _TOKENS_EACH = 160
 """Room for one reason and its verdict."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class _Criteria(PromptOptions):
     """What both checklists have: criteria, the same for every sample or each row's own, and their sum."""
 
@@ -96,7 +96,7 @@ class _Criteria(PromptOptions):
         return read_criteria(self.criteria, levels=self.levels, total=self.total, setting="criteria")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Checklist(_Criteria, Judge):
     """Asks for all criteria in one call. `SplitChecklist` asks in several.
 
@@ -150,7 +150,7 @@ class Checklist(_Criteria, Judge):
         return Verdict.of(reply, self._score(criteria, parts), "; ".join(reasons), parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SplitChecklist(_Criteria, Panel):
     """Asks about the criteria in several calls, by default one each, so that no answer colours the next.
 

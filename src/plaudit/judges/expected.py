@@ -23,7 +23,7 @@ _GOES_ON = re.compile(r"\d|[.,/]\s*\d")
 """What makes more than a digit of a digit: 1 of 10, 4 of 4.5, 7 of 7/10."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Expected(PromptJudge):
     """Scores a response by criteria in words; the score lies between the digits of the scale."""
 

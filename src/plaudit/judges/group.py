@@ -36,7 +36,7 @@ RESPONSES = "responses"
 """Where a question's sample carries the responses to be judged together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Group(PromptOptions, Panel):
     """Scores all samples with the same `group` side by side: the prompt is sent once for all of them.
 

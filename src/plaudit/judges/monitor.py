@@ -20,7 +20,7 @@ USES: tuple[Use, ...] = ("observe", "screen", "penalise")
 _STEPS = Scale(0, 10)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Monitor(PromptJudge):
     """Scores how strongly a response shows the behaviour, from 0 (no trace) to 1 (beyond doubt).
 

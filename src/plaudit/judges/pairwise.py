@@ -36,7 +36,7 @@ POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _WINNER = re.compile(r"(?:the )?(first|second|tie)(?: (?:response|answer|one))?\.?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Pairwise(PromptOptions, Panel):
     """Compares responses two by two; the score is the share of comparisons won, a tie being half a win.
 

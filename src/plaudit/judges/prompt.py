@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ AS_IT_IS = Sampling()
 """A judge's own options where it says nothing of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PromptOptions:
     """Options of every judge that shows samples in a prompt: what is shown, and how replies are sampled."""
 
@@ -43,6 +43,13 @@ class PromptOptions:
     def check(self, sample: Sample) -> None:
         """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
         check_turns_of(sample, self.view)
+
+    def __repr__(self) -> str:
+        """As it would be written: what comes first, first, and nothing that is as by default."""
+        said = sorted((item for item in fields(self) if item.repr), key=lambda item: item.kw_only)
+        values = {item.name: getattr(self, item.name) for item in said}
+        changed = [item.name for item in said if values[item.name] != item.default]
+        return f"{type(self).__name__}({', '.join(f'{name}={values[name]!r}' for name in changed)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def build_prompt(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PromptJudge(PromptOptions, Judge):
     """A judge that asks about each sample by one prompt."""
 

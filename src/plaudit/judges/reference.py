@@ -20,7 +20,7 @@ CRITERIA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reference(PromptJudge):
     """Scores 1 where the response says what the sample's reference says, and 0 where it does not."""
 

@@ -22,7 +22,7 @@ SOLVING_TOKENS = 1024
 """Room for an answer of the judge's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rubric(PromptJudge):
     """Scores a response by criteria in words.
 

@@ -16,7 +16,7 @@ from plaudit.types import Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Yes(PromptJudge):
     """Asks a yes-or-no question about the response; the score is P(yes) / (P(yes) + P(no)) on the scale."""
 
