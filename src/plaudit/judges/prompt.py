@@ -46,7 +46,7 @@ class PromptOptions:
 
     def __repr__(self) -> str:
         """As it would be written: what comes first, first, and nothing that is as by default."""
-        said = sorted((item for item in fields(self) if item.repr), key=lambda item: item.kw_only)
+        said = sorted((item for item in fields(self) if item.repr), key=lambda item: bool(item.kw_only))
         values = {item.name: getattr(self, item.name) for item in said}
         changed = [item.name for item in said if values[item.name] != item.default]
         return f"{type(self).__name__}({', '.join(f'{name}={values[name]!r}' for name in changed)})"
