@@ -54,6 +54,10 @@ TOKENS = [
 FAMILIES = {
     "Kimi": "[BOS] [EOS] [EOT] [PAD] [start_header_id] <|im_middle|> <|tool_calls_section_begin|> ◁think▷",
     "GLM": "[gMASK] [sMASK] [MASK] <sop> <eop> <|observation|> <|begin_of_image|> <think> </think>",
+    "InternLM, first": "<eoh> <eoa> <eosys>",
+    "Ling": "<role> </role> <|role_end|>",
+    "TeleChat": "<_start> <_user> <_bot> <_end>",
+    "LongCat": "<longcat_user> <longcat_assistant> </longcat_s>",
     "EXAONE": "[|system|] [|user|] [|assistant|] [|endofturn|] <thought_token>",
     "Nemotron": "<extra_id_0> <extra_id_1> <SPECIAL_10> <SPECIAL_11>",
     "MiniMax": "]~!b[ ]~b] [e~[ <beginning_of_sentence> <end_of_sentence> <minimax:tool_call>",

@@ -64,15 +64,15 @@ _BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}[|｜]"
 _HALF_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}|[a-z/][^\s<>\[\]|｜‹›]{0,63}[|｜]"
 _PART = (
     r"(?:_of_|_id_?\d|header_id|im_(?:start|end)|[bBeE][oO][sStTdD]\b|special_|SPECIAL_|reserved_|unused|extra_id"
-    r"|token|sentence|think|tool_|fim_|seed:)"
+    r"|token|sentence|think|tool_|fim_|seed:|longcat_)"
 )
 _WORD = rf"/?(?=[\w:▁-]{{0,48}}{_PART})[\w:▁-]{{1,64}}"
-_SHORT = r"/?(?:s|[bes]o[a-z]|pad|unk|mask|sep|cls|thinking|think)"
+_SHORT = r"/?(?:s|[bes]o[a-z]|eosys|pad|unk|mask|sep|cls|role|thinking|think|_[a-z]{2,16})"
 _CAPITALS = r"/?[A-Z][A-Z0-9]{0,31}(?:_[A-Z0-9]{1,32}){1,4}"
 _CAPITAL_PART = r"(?:INST|SYS|TOOL|THINK|MASK|[BE]O[SDT]|SEP|CLS|PAD|UNK|TOKEN|UNUSED|CONTROL|PROMPT|IMG)"
 _CAPITAL_WORD = rf"/?(?=[A-Z0-9_]{{0,32}}{_CAPITAL_PART})[A-Z][A-Z0-9_]{{1,64}}"
 _TOKEN = re.compile(
-    rf"<(?=[|｜/A-Za-z][^\s<>]{{0,67}}>)({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
+    rf"<(?=[|｜/A-Za-z_][^\s<>]{{0,67}}>)({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
     rf"|\[(?=[|｜/A-Za-z][^\s\[\]]{{1,67}}\])({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
     r"|<<(?=[/A-Z])(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
     r"|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
