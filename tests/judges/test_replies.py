@@ -17,6 +17,7 @@ from fourth_replies import REPLIES as FOURTH
 from reply_case import TASK, ReplyCase
 from seen_replies import REPLIES
 from seventh_replies import REPLIES as SEVENTH
+from several_replies import REPLIES as SEVERAL
 from sixth_replies import REPLIES as SIXTH
 from third_replies import REPLIES as THIRD
 from unseen_replies import REPLIES as SECOND
@@ -26,7 +27,7 @@ from plaudit.judges import Checklist, Criterion, Group, Monitor, Pairwise, Refer
 from plaudit.types import Reply, Sample
 
 POINTS = [Criterion("correct", "It is right."), Criterion("brief", "It is short.")]
-LATER = [*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH]
+LATER = [*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH, *SEVERAL]
 JUDGES: dict[str, Any] = {
     "rubric": Rubric("Is it correct and brief?", scale=(0, 10)),
     "reference": Reference(),

@@ -137,7 +137,8 @@ class Checklist(_Criteria, Judge):
         key = next((point.name for point in criteria if point.name != "score"), criteria[0].name)
         found = parse.single_object(reply, key=key, judged=sample.text)
         known = {key for point in criteria for key in (point.name, reason_key(point))}
-        if unknown := found.keys() - known:
+        others = found.keys() - known
+        if unknown := {name for name in others if not parse.is_remark(found[name])}:
             raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is no criterion")
         for point in criteria:
             if point.name not in found:

@@ -26,11 +26,12 @@ from plaudit.judges.reply_objects import (
     FoundAt,
     bare_list,
     encodable,
-    form_place,
     is_named_in,
     object_places,
     object_spans,
+    verdict_in,
     whole_object,
+    with_quotes_escaped,
 )
 from plaudit.judges.reply_prose import (
     SCORE_NOUN,
@@ -84,6 +85,12 @@ def single_object(
     return found
 
 
+_OTHER_LIST = re.compile(
+    r'^([\s`\w]{0,20}\{\s*+)"(?:results|scores|evaluations|responses|ratings)"(?=\s*+:\s*+\[)'
+)
+"""A list at the start of a reply, under another name than it was given."""
+
+
 def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
     """The objects of the only list in the reply: under `key` of an object, or the whole reply.
 
@@ -92,14 +99,14 @@ def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
         UnreadableVerdict: there is no single list; the message says what was found.
     """
     check_declined(reply)
-    text = _after_reasoning(_said(reply))
+    text = _OTHER_LIST.sub(rf'\1"{key}"', _after_reasoning(_said(reply)))
     found = _searched(text, reply, key, "", None) or bare_list(text, key)
     if found is None:
         raise _nothing_found(text, reply, key)
     rows = found[key]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnreadableVerdict(f"{key!r} is not a list of objects")
-    return rows
+    return [verdict_in(row, "score") or row for row in rows]
 
 
 def check_declined(reply: Reply) -> None:
@@ -215,9 +222,8 @@ def _searched(
 ) -> Found | None:
     """The only verdict that stands in the text on its own."""
     places, copies = object_places(text, key, lambda found: _is_copy(found, key, judged))
-    if not places and not copies:
-        form = form_place(text, key)
-        places = [form] if form else []
+    if not places and not copies and (escaped := with_quotes_escaped(text, key)) != text:
+        return _searched(escaped, reply, key, judged, scale)
     if not places and not is_named_in(text, key):
         places = line_places(text, key, scale)
         if places and _is_copied_line(text[places[0].start : places[0].end], judged, places[0].found[key]):
@@ -300,6 +306,11 @@ def truth(found: Mapping[str, Any], key: str) -> bool:
     if not isinstance(value, bool):
         raise UnreadableVerdict(f"{key!r} is {str(value)[:12]!r}, neither true nor false")
     return value
+
+
+def is_remark(value: object) -> bool:
+    """Whether a value is text, and neither true nor false."""
+    return isinstance(value, str) and value.strip().casefold() not in _TRUTHS
 
 
 def words(found: Mapping[str, Any], key: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -138,25 +137,21 @@ def _is_quoted(before: str) -> bool:
     return before.endswith(('"', "'", "“", "‘")) or before.rstrip().endswith('":')
 
 
-_REASON = re.compile(r'\{\s*+"reason"\s*+:\s*+"')
-_LAST_VALUE = re.compile(r'\s*+:\s*+(?:"([^"\\{}]{1,20})"|([\w./-]{1,20}))\s*+\}')
+_REASON = re.compile(
+    r'("reason\w{0,64}"\s*+:\s*+")(.{0,2000}?)(?="\s*+(?:,\s*+"\w{1,64}"\s*+:|\}))', re.DOTALL
+)
+_MOST_REASONS = 200
+_BARE = re.compile(r'(?<!\\)"|\\$')
 
 
-def form_place(text: str, key: str) -> FoundAt | None:
-    """The form that was asked for, broken by nothing but quotes or backslashes inside its reason."""
-    name = f'"{key}"'
-    head, _, tail = text.partition(name)
-    value = _LAST_VALUE.match(tail)
-    openings = list(islice(_REASON.finditer(head), 2))
-    if value is None or len(openings) != 1 or name.casefold() in (head + tail).casefold():
-        return None
-    (opening,) = openings
-    before, reason = head[: opening.start()], head[opening.end() :].rstrip()
-    is_delimited = reason.endswith(",") and reason[:-1].rstrip().endswith('"')
-    if not is_delimited or before.count("{") != before.count("}") or _is_quoted(before):
-        return None
-    found = {"reason": encodable(reason[:-1].rstrip()[:-1]), key: encodable(value[1] or value[2])}
-    return FoundAt(found, opening.start(), len(head) + len(name) + value.end())
+def with_quotes_escaped(text: str, key: str) -> str:
+    """The text with bare quotes inside its reasons escaped, unless one of them holds the key."""
+    if text.count('"reason') > _MOST_REASONS:
+        return text
+    reasons = _REASON.findall(text)
+    if any(f'"{name}"' in reason for _, reason in reasons for name in (key, "score")):
+        return text
+    return _REASON.sub(lambda found: found[1] + _BARE.sub(r"\\\g<0>", found[2]), text)
 
 
 def bare_list(text: str, key: str) -> Found | None:
@@ -182,7 +177,7 @@ def encodable(value: Any) -> Any:
 
 _WRAPPER = re.compile(
     r"(?:final|my|overall|json|tool|function)?_?(?:verdict|evaluation|judge?ment|assessment|results?|output"
-    r"|response|rating|grade|grading|feedback|arguments|parameters|input|call)",
+    r"|response|rating|grade|grading|feedback|arguments|parameters|input|call|criteria|checklist)",
     re.IGNORECASE,
 )
 """Names of an object in which a verdict is wrapped. Under any other name it may be somebody else's."""
@@ -199,10 +194,10 @@ def _decode(raw: str, key: str) -> Found | None:
     found = _unique(_decoded_pairs(raw, folded))
     if not found:
         return None
-    return _verdict_in(found, key)
+    return verdict_in(found, key)
 
 
-def _verdict_in(found: Found, key: str) -> Found | None:
+def verdict_in(found: Found, key: str) -> Found | None:
     """The object itself where it has the key, or the one that it wraps; None where no object in it does."""
     names = [name for name in found if _is_key(name, key)]
     if len(names) > 1:
@@ -214,7 +209,7 @@ def _verdict_in(found: Found, key: str) -> Found | None:
         inner = found[holders[0]]
         if len(holders) > 1 or not isinstance(inner, dict) or not _WRAPPER.fullmatch(holders[0].strip()):
             raise UnreadableVerdict("the verdict stands inside another object")
-        return _verdict_in(inner, key)
+        return verdict_in(inner, key)
     (name,) = names
     if _holds([value for other, value in found.items() if other != name], key):
         raise UnreadableVerdict("there is a second verdict inside the verdict")

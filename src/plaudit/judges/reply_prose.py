@@ -189,7 +189,8 @@ def _is_contrary(sentence: str, rest: str, key: str, value: object) -> bool:
         return True
     if value is not True and value is not False:
         return False
-    opposite = rf"\b(?:false|not {re.escape(key)})\b" if value else r"\btrue\b"
+    unmet = r"\b(?:not|never|fails?)\b.{0,30}\b(?:met|meets?|criteri\w+)\b|n['’]t\b.{0,30}\bmeet\b"
+    opposite = rf"\b(?:false|not {re.escape(key)})\b|{unmet}" if value else r"\btrue\b"
     return re.search(opposite, rest, re.IGNORECASE) is not None
 
 
