@@ -485,3 +485,41 @@ def test_a_request_that_is_passed_on_is_no_batch_in_the_log(caplog: pytest.LogCa
     with caplog.at_level("INFO", logger="plaudit"):
         served(test, observers=[Log()])
     assert not [line for line in caplog.messages if "scored" in line]
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"choices": []}', b'{"choices": [{"text": "\xe9"}]}', b"[1]", b"", b"<html>"]
+)
+def test_a_reply_of_no_use_is_neither_handed_on_nor_kept(bad: bytes) -> None:
+    async def test(client: ScriptedClient) -> None:
+        for _ in range(2):
+            status, body = await client.asking(QUESTION)
+            assert (status, json.loads(body)["choices"][0]["message"]["content"]) == (200, "7")
+        assert len(client.endpoint.requests) == 2
+
+    scripted(test, answer(200, bad), reply("7"))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"choices": [{"text": "\\ud800"}]}',
+        b'{"choices": [{"logprob": -Infinity}], "usage": {"prompt_tokens": NaN}}',
+        b' {"choices": [{}], "model": 5, "usage": {"prompt_tokens": "12"}}',
+    ],
+)
+def test_what_python_servers_write_beyond_json_is_handed_on_as_it_came(odd: bytes) -> None:
+    async def test(client: ScriptedClient) -> None:
+        assert await client.asking(QUESTION) == (200, odd)
+        assert await client.asking(QUESTION) == (200, odd)
+        assert len(client.endpoint.requests) == 1
+
+    scripted(test, answer(200, odd))
+
+
+def test_an_account_without_credit_is_said_at_once() -> None:
+    async def test(client: ScriptedClient) -> None:
+        status, body = await client.asking(QUESTION)
+        assert status == 500 and b"no credit" in body and len(client.endpoint.requests) == 1
+
+    scripted(test, answer(429, {"error": {"message": "empty", "code": "credit_balance_exhausted"}}))

@@ -89,6 +89,23 @@ def test_a_stream_that_breaks_off_ends_in_an_error_and_is_neither_sent_again_nor
     scripted(test, streaming(EVENTS[0], is_whole=is_whole), streaming(EVENTS[1], DONE))
 
 
+def test_a_stream_without_done_is_whole_once_every_choice_has_its_reason_to_finish() -> None:
+    def event(index: int, reason: str | None) -> bytes:
+        choice = {"index": index, "delta": {}, "finish_reason": reason}
+        return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+    half = event(0, None) + event(1, "stop")
+    whole = half + event(0, "length")
+
+    async def test(client: ScriptedClient) -> None:
+        assert b'"error"' in (await client.asking(STREAM))[1]
+        assert await client.asking(STREAM) == (200, whole)
+        assert await client.asking(STREAM) == (200, whole)
+        assert len(client.endpoint.requests) == 2
+
+    scripted(test, streaming(half), streaming(whole))
+
+
 def test_before_the_first_byte_it_is_tried_again_like_any_request() -> None:
     async def test(client: ScriptedClient) -> None:
         assert await client.asking(STREAM) == (200, EVENTS[0] + DONE)

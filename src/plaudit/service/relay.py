@@ -45,12 +45,13 @@ class Draws:
     def __init__(self, most: int = REQUESTS_KEPT) -> None:
         self._most = most
         self._kept = 0
-        self._runs: OrderedDict[str, dict[bytes, int]] = OrderedDict()
+        self._runs: OrderedDict[str, dict[int, int]] = OrderedDict()
         self._fresh: dict[str, int] = {}
         """Runs too long to be counted whole: a request unknown there begins at a number never used."""
 
-    def next(self, run: str, request: bytes) -> int:
+    def next(self, run: str, digest: bytes) -> int:
         """How many equal requests this run has sent before."""
+        request = int.from_bytes(digest[:8], "big")  # half the memory, and no two of a run's are ever equal
         counts = self._runs.setdefault(run, {})
         self._runs.move_to_end(run)
         if request not in counts:

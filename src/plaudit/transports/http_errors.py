@@ -29,6 +29,7 @@ _MEANS = {
     "invalid_api_key": 401,
     "insufficient_quota": 402,
     "insufficient_balance": 402,
+    "credit_balance_exhausted": 402,
     "billing_hard_limit_reached": 402,
     "model_not_found": 404,
 }

@@ -242,13 +242,14 @@ class _Completion(msgspec.Struct, gc=False):
 class _RawAnswer(msgspec.Struct, gc=False):
     """What limits and budgets need to know of an answer, whichever route it came from."""
 
-    type: str | None = None
+    type: Any = None
     """Of an event of the responses route."""
-    model: str | None = None
+    model: Any = None
     usage: _AnyUsage = None
     error: Any = None
     response: Any = None
     """In the last event of a stream of the responses route."""
+    choices: Any = None
 
 
 LAST_EVENTS = ("response.completed", "response.incomplete")
@@ -259,6 +260,7 @@ def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> 
     """An answer that is handed on unread, with its usage; of a stream, the usage is in one of its events."""
     usage = Usage()
     model = ""
+    body.decode()  # raises what a broken reply raises: JSON is UTF-8
     is_whole = body.lstrip()[:1] == b"{"
     for data in (body,) if is_whole else _events(body):
         if data == b"[DONE]":
@@ -270,12 +272,25 @@ def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> 
             found = msgspec.convert(found.response, _RawAnswer)
         if found.error:
             raise error_in(found.error)
-        model = found.model or model
+        if data is body and found.choices == []:
+            raise BadReply("it holds no choices")
+        model = found.model if isinstance(found.model, str) else model
         if isinstance(found.usage, _ReplyUsage):
             usage = found.usage.counted(price)
-    if not is_whole:
+    if not is_whole and not _is_finished(body):
         raise BadReply("the stream ends before its last event")
     return Reply("", model=model, usage=usage, rate=rate, body=body)
+
+
+def _is_finished(stream: bytes) -> bool:
+    """Whether every choice of a stream has its reason to finish: some servers end theirs without [DONE]."""
+    finished: dict[Any, bool] = {}
+    for data in _events(stream):
+        choices = decode_json(_raw_answer, data).choices
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and isinstance(index := choice.get("index", 0), int):
+                finished[index] = finished.get(index, False) or bool(choice.get("finish_reason"))
+    return bool(finished) and all(finished.values())
 
 
 def _events(stream: bytes) -> Iterator[bytes]:
