@@ -189,6 +189,27 @@ def test_a_file_under_write_by_another_is_waited_for(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_wait_for_another_writer_is_told_before_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    told: list[str] = []
+
+    async def main() -> None:
+        await fill(path, range(1))
+        other = connect(path)
+        other.execute("BEGIN IMMEDIATE")
+        cache = SqliteCache(path, patience=5.0, on_trouble=told.append)
+        writing = asyncio.ensure_future(cache.put_many([(digest(5), b"five")]))
+        while not told:
+            await cache.get_many([digest(0)])
+        assert not writing.done()
+        other.close()
+        await writing
+        await cache.close()
+
+    asyncio.run(main())
+    assert len(told) == 1 and "locked by another process; waiting for it, for up to 5 s" in told[0]
+
+
 def test_patience_with_another_writer_ends(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
 

@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+TELL_BEFORE = 0.9
+"""Share of the patience with another process that is left when that is said."""
+
 
 class SqliteCache:
     """Verdicts in one SQLite file, opened on first use by a thread of its own; awaits on any loop.
@@ -289,6 +292,7 @@ class _JobQueue:
         self._troubles = troubles
         self._calls: deque[_CacheJob] = deque()
         self._writes: deque[_CacheJob] = deque()
+        self._is_wait_told = False
 
     @property
     def has_work(self) -> bool:
@@ -348,6 +352,12 @@ class _JobQueue:
         if late:
             message = f"{busy} for {late[0].patience:g} s; end that process, or name another cache file"
             self._settle(late, error=CacheError(message))
+        elif not self._is_wait_told and jobs[0].give_up_at - TELL_BEFORE * jobs[0].patience <= now:
+            self._is_wait_told = True  # once: a process that is stopped in a write may be so again and again
+            job = jobs[0]
+            with contextlib.suppress(RuntimeError):  # as in _settle
+                told = f"{busy}; waiting for it, for up to {job.patience:g} s"
+                job.future.get_loop().call_soon_threadsafe(job.report, told)
         time.sleep(0.005)  # some refusals come without SQLite having waited at all
         return [job for job in jobs if job.give_up_at > now]
 
