@@ -20,12 +20,14 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from table import show
 
 from plaudit import Rubric
 from plaudit.errors import RequestRefused
 from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.slime import normalised
 from plaudit.types import ChatRequest, Reply, Sample
 
 REWARDS = (0.9, 0.2, 0.6, 0.4, 1.0, 0.1, 0.7, 0.3)
@@ -193,6 +195,20 @@ def atropos(rewards: Sequence[Row]) -> list[float]:
     return found[0].flatten().tolist()
 
 
+def slime(rewards: Sequence[Row]) -> list[float]:
+    """What `--custom-reward-post-process-path plaudit.integrations.slime.normalised` hands to slime"""
+    args = SimpleNamespace(
+        advantage_estimator="grpo", rewards_normalization=True, grpo_std_normalization=True
+    )
+    rows = [
+        SimpleNamespace(
+            group_index=0, remove_sample=value is None, get_reward_value=lambda _, value=value: value or 0.0
+        )
+        for value in rewards
+    ]
+    return normalised(args, rows)[1]
+
+
 def _back(rewards: Sequence[Row], found: Sequence[float]) -> list[float]:
     """The advantages of the rows that were there, each in its place; 0 for the others."""
     rest = iter(found)
@@ -224,10 +240,8 @@ FRAMEWORKS = (
     Framework("OpenEnv under TRL", "a step", "None: left out", left_out, lambda r: scaled(r, 1e-4), trl),
     Framework("OpenRLHF, reinforce_baseline", SINGLY, "its group's mean", fails_last, centred),
     Framework("OpenRLHF, group_norm", SINGLY, "its group's mean", fails_last, lambda r: scaled(r, 1e-9)),
-    Framework(
-        "slime, --group-rm", BY_GROUP, "its group's mean, out of the loss", group_mean, scaled, None, True
-    ),
-    Framework("slime", SINGLY, "its group's mean, out of the loss", fails_last, scaled, None, True),
+    Framework("slime, our normalisation", "one or a group at a time", "left out", left_out, slime),
+    Framework("slime, its own", SINGLY, "its group's mean, out of the loss", fails_last, scaled, None, True),
     Framework("verifiers v1, prime-rl", SINGLY, "left out", left_out, centred),
     Framework("verifiers, Rubric", BY_GROUP, "its group's mean", group_mean, centred),
     Framework("ms-swift", "a process's part", "its group's mean", group_mean, lambda r: scaled(r, 1e-4)),

@@ -23,6 +23,12 @@ def taking(seconds: float) -> Latency:
 
 
 INSTANT = Scenario(latency=taking(0.0))
+LOSING_A_TENTH = (
+    Fault("error", 0.04, status=400),
+    Fault("refusal", 0.04),
+    Fault("filtered", 0.02),
+    Fault("error", 0.1, status=503),  # which is asked for again
+)
 HANGING = INSTANT.replace(faults=(Fault("hang"),))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from choosy import JUDGE, Choosy
 
-from plaudit.integrations.slime import reward_model
+from plaudit.integrations.slime import normalised, reward_model
 
 ARGS = SimpleNamespace(reward_key=None)
 
@@ -27,6 +27,10 @@ class SlimeSample:
     group_index: int | None = 0
     metadata: dict[str, Any] = field(default_factory=dict)
     remove_sample: bool = False
+    reward: float = 0.0
+
+    def get_reward_value(self, args: Any) -> float:
+        return self.reward
 
 
 def test_one_sample_gives_a_plain_number() -> None:
@@ -67,3 +71,19 @@ def test_the_path_that_slime_is_given_is_a_coroutine_function() -> None:
     custom_rm = getattr(importlib.import_module(module), name)  # as slime loads it
     assert inspect.iscoroutinefunction(custom_rm)
     assert list(inspect.signature(custom_rm).parameters)[:2] == ["args", "sample"]
+
+
+def test_the_path_for_normalised_rewards_leaves_a_missing_verdict_out_of_its_group() -> None:
+    args = SimpleNamespace(
+        advantage_estimator="grpo", rewards_normalization=True, grpo_std_normalization=True
+    )
+    group = [SlimeSample("", reward=reward) for reward in (0.9, 0.3, 0.6)]
+    group.append(SlimeSample("", reward=0.6, remove_sample=True))
+    other = [SlimeSample("", reward=reward, group_index=1) for reward in (0.1, 0.3)]
+    raw, rewards = normalised(args, [*group, *other])
+    assert raw == [0.9, 0.3, 0.6, 0.6, 0.1, 0.3]
+    assert rewards == pytest.approx([1.0, -1.0, 0.0, 0.0, -(0.5**0.5), 0.5**0.5], abs=1e-4)
+    args.grpo_std_normalization = False
+    assert normalised(args, group)[1] == pytest.approx([0.3, -0.3, 0.0, 0.0])
+    args.rewards_normalization = False
+    assert normalised(args, group) == (raw[:4], raw[:4])

@@ -1,22 +1,24 @@
 """slime: the reward model that `--custom-rm-path` names, with `--group-rm` or without.
 
     --custom-rm-path plaudit.integrations.slime.custom_rm --group-rm
+    --custom-reward-post-process-path plaudit.integrations.slime.normalised
 
     # or, with a judge of your own, in a module of yours
     custom_rm = reward_model(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
 
-A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). slime still counts it when
-it normalises its group, so it gets the group's mean. Without `--group-rm`, where rows come one at a time, it
-waits for the others.
+A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). `normalised` leaves it out
+of its group too. Without that slime counts it when it normalises the group, so it gets the group's mean.
+Without `--group-rm`, where rows come one at a time, it waits for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.rewards import advantages
 from plaudit.types import Sample
 
 
@@ -37,6 +39,18 @@ def reward_model(
         return rewards if isinstance(sample, list) else rewards[0]
 
     return custom_rm
+
+
+def normalised(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
+    """Raw rewards, and those slime trains on: as its own, but by the judged rows of each group alone."""
+    raw = [float(row.get_reward_value(args)) for row in samples]
+    is_scaled = args.advantage_estimator in ("grpo", "gspo")
+    is_centred = is_scaled or args.advantage_estimator == "reinforce_plus_plus_baseline"
+    if not (args.rewards_normalization and is_centred):
+        return raw, raw
+    judged = [None if row.remove_sample else reward for row, reward in zip(samples, raw, strict=True)]
+    groups = [row.group_index for row in samples]
+    return raw, advantages(judged, groups, scale=is_scaled and args.grpo_std_normalization)
 
 
 def _sample(row: Any) -> Sample:

@@ -33,7 +33,7 @@ def main(policy: str, folder: str, options: dict[str, Any]) -> None:
             return output
 
     rank = int(os.environ["RANK"])
-    urls = options.pop("urls")
+    urls, steps = options.pop("urls"), options.pop("steps", 1)
     trainer = Keeping(
         model=policy,
         reward_funcs=reward_function(
@@ -44,7 +44,7 @@ def main(policy: str, folder: str, options: dict[str, Any]) -> None:
         ),
         args=GRPOConfig(
             output_dir=f"{folder}/{rank}",
-            max_steps=1,
+            max_steps=steps,
             per_device_train_batch_size=4,
             num_generations=8,  # so that the group lies across both ranks
             max_completion_length=8,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import INSTANT, loopback, taking
+from loopback import INSTANT, LOSING_A_TENTH, loopback, taking
 
 from plaudit.simulator import Fault
 
@@ -59,15 +59,31 @@ def test_failures_on_one_rank_cost_no_valid_sibling_its_advantage(policy: str, t
     with loopback(THREE_FAIL) as failing, loopback(INSTANT) as sound:
         first, second = train_two_ranks(policy, tmp_path, urls=[failing.url, sound.url])
     (rewards,) = first["rewards"]
-    assert str(rewards) == str(second["rewards"][0])  # nan is not equal to itself
     assert [math.isnan(reward) for reward in rewards[4:]] == [False] * 4
-    valid = [reward for reward in rewards if not math.isnan(reward)]
-    assert len(valid) == 5  # three of four are missing on the first rank, and the fourth counts
-    spread = statistics.stdev(valid) + 1e-4
-    expected = [
-        0.0 if math.isnan(reward) else (reward - statistics.mean(valid)) / spread for reward in rewards
-    ]
-    assert first["advantages"][0] + second["advantages"][0] == pytest.approx(expected, abs=1e-4)
+    assert sum(map(math.isnan, rewards)) == 3  # of four on the first rank, and the fourth counts
+    check_advantages(first, second)
+
+
+def check_advantages(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """A lost row has none, and the others have what they would have in a group without it."""
+    assert str(first["rewards"]) == str(second["rewards"])  # nan is not equal to itself
+    for rewards, *halves in zip(first["rewards"], first["advantages"], second["advantages"], strict=True):
+        valid = [reward for reward in rewards if not math.isnan(reward)]
+        spread = statistics.stdev(valid) + 1e-4
+        expected = [
+            0.0 if math.isnan(reward) else (reward - statistics.mean(valid)) / spread for reward in rewards
+        ]
+        assert halves[0] + halves[1] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_tenth_lost_on_both_ranks_has_no_advantage_and_changes_no_other(
+    policy: str, tmp_path: Path
+) -> None:
+    with loopback(INSTANT.replace(faults=LOSING_A_TENTH)) as judge:
+        first, second = train_two_ranks(policy, tmp_path, urls=[judge.url], steps=6, max_failure_rate=0.5)
+    lost = sum(math.isnan(reward) for rewards in first["rewards"] for reward in rewards)
+    assert 1 <= lost <= 16  # of 48
+    check_advantages(first, second)
 
 
 def test_too_many_failures_on_one_rank_end_both(policy: str, tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import INSTANT, JUDGE, Loopback, loopback
+from loopback import INSTANT, JUDGE, LOSING_A_TENTH, Loopback, loopback
 from until import until
 from verl_batches import batch, configuration, save_tokenizer
 
 from plaudit import Sample
-from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
 
@@ -77,8 +76,8 @@ def last_tokens(result: Any, data: Any) -> Any:
 def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
     judged: Any, tokenizer: Any, calls: Loopback
 ) -> None:
-    """Rows of one group are in both workers' halves of the batch; one call in ten is refused."""
-    calls.server.become(INSTANT.replace(faults=(Fault("error", status=400, probability=0.1),)), now=0.0)
+    """Rows of one group are in both workers' halves of the batch; one verdict in ten is lost."""
+    calls.server.become(INSTANT.replace(faults=LOSING_A_TENTH), now=0.0)
     uids = [f"group {row % 10}" for row in range(40)]
     data = batch(tokenizer, [f"answer {row}" for row in range(40)], uid=uids)
     result = judged.compute_rm_score(data)
@@ -97,7 +96,6 @@ def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
         if len(valid) >= 2:
             assert all(rewards[row] == pytest.approx(np.mean(valid), abs=1e-6) for row in rows if failed[row])
     assert calls.stats.unique == 40
-    assert calls.stats.requests <= 44  # a call that the machine's load holds up gets a twin
 
 
 def test_a_length_penalty_goes_by_the_whole_group_wherever_its_rows_are(judged: Any, tokenizer: Any) -> None:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import INSTANT, Loopback, loopback
+from loopback import INSTANT, LOSING_A_TENTH, Loopback, loopback
 from until import until
 from verl_batches import save_tokenizer
-
-from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
 
@@ -153,7 +151,7 @@ def test_rows_without_a_verdict_are_left_out_and_their_siblings_keep_what_they_e
     worker: Any, judge: Loopback
 ) -> None:
     before = trained(worker, 4, step=2)
-    judge.server.become(INSTANT.replace(faults=(Fault("error", status=400, probability=0.1),)), now=0.0)
+    judge.server.become(INSTANT.replace(faults=LOSING_A_TENTH), now=0.0)
     after = trained(worker, 4, step=2)
     judge.server.become(INSTANT, now=0.0)
     assert sum(map(len, after.values())) < 4 * N

@@ -25,7 +25,7 @@ from plaudit.types import Cause, Sample, Status, Verdict
 T = TypeVar("T")
 JUDGE = Rubric("Is it right?", scale=(0, 10))
 DOWN = Verdict(None, Status.FAILED, error="no connection to http://judge")
-Outcome = tuple[float, dict[str, float | str]]
+Outcome = tuple[float, dict[str, float | str | None]]
 
 
 class FakeEngine:
@@ -163,6 +163,15 @@ def test_a_rule_that_breaks_costs_its_own_row(bad: Any, caplog: pytest.LogCaptur
     outcomes = score_all(judged(FakeEngine(by_number), asks=rule, n=3), [row("8"), row("0"), row("4")])
     assert values(outcomes) == pytest.approx([1.2, 1.0, 1.4])
     assert "the rule" in caplog.text
+
+
+def test_v1_leaves_missing_scores_out_of_the_means_of_a_validation() -> None:
+    rows = [row(text, is_validation=True, can_be_left_out=True) for text in ("10", "timeout", "4")]
+    outcomes = score_all(judged(FakeEngine(by_number), n=8), rows)
+    assert [extra["plaudit/judge"] for _, extra in outcomes] == [1.0, None, 0.4]
+    assert [extra["score"] is None for _, extra in outcomes] == [False, True, False]
+    assert all(isinstance(extra["acc"], float) for _, extra in outcomes)  # of None V1 would make 0.0
+    assert len({tuple(extra) for _, extra in outcomes}) == 1
 
 
 def test_a_failed_row_gets_the_mean_of_its_group_and_no_advantage() -> None:

@@ -14,9 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from loopback import INSTANT, loopback
-
-from plaudit.simulator import Fault
+from loopback import INSTANT, LOSING_A_TENTH, loopback
 
 pytestmark = pytest.mark.trainers
 
@@ -30,12 +28,6 @@ VERSIONS = {
     "0.7.1": "loop",
     "0.8.0": "loop",
 }
-MIXED = (
-    Fault("error", 0.04, status=400),
-    Fault("refusal", 0.04),
-    Fault("filtered", 0.02),
-    Fault("error", 0.1, status=503),  # which is asked for again
-)
 
 
 @pytest.mark.parametrize(("version", "way"), VERSIONS.items(), ids=VERSIONS)
@@ -53,7 +45,7 @@ def test_lost_verdicts_have_no_advantage_and_every_other_row_keeps_its_score(
         "PYTHONWARNINGS": "ignore",
     }
     command = [sys.executable, str(HERE / "version_training.py"), way]
-    with loopback(INSTANT.replace(faults=MIXED)) as judge:
+    with loopback(INSTANT.replace(faults=LOSING_A_TENTH)) as judge:
         done = subprocess.run(
             [*command, judge.url],
             env={**os.environ, **variables},

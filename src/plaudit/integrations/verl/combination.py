@@ -100,21 +100,24 @@ def extra_info(
     members: int,
     record: str = "",
     texts: bool = True,
-) -> dict[str, float | str]:
+    has_gaps: bool = False,
+) -> dict[str, float | str | None]:
     """What verl logs and dumps beside the reward: numbers and texts, under the same keys on every row.
 
-    A missing value is 0.0 beside a `_valid` of 0.0. `acc` is what verl's validation goes by: the score of the
-    rule, else of the judge, else the reward. `record` is how a journal names the sample.
+    A missing value is 0.0 beside a `_valid` of 0.0, or None where verl leaves such values out of its means
+    (`has_gaps`). `acc` is what verl's validation goes by: the score of the rule, else of the judge, else the
+    reward; never None, of which verl makes 0.0. `record` is how a journal names the sample.
     """
     rule, judge, penalty = member.rule, member.judge, row.weighted.get(PENALTY)
     accuracy = reward if rule is None and judge is None else judge if rule is None else rule
-    numbers: dict[str, float | str] = {
-        "score": reward,
-        "acc": float(accuracy or 0.0),
+    missing = None if has_gaps else 0.0
+    numbers: dict[str, float | str | None] = {
+        "score": None if has_gaps and not row.valid else reward,
+        "acc": accuracy,
         "plaudit/valid": float(row.valid),
-        "plaudit/judge": judge or 0.0,
+        "plaudit/judge": missing if judge is None else judge,
         "plaudit/judge_valid": float(judge is not None),
-        "plaudit/rule": rule or 0.0,
+        "plaudit/rule": missing if rule is None else rule,
         "plaudit/rule_valid": float(rule is not None),
         "plaudit/penalty": penalty or 0.0,
         "plaudit/length": float(member.length),

@@ -99,7 +99,7 @@ class RowReward:
         await self._has_ended.wait()
         return self._end
 
-    async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str]]:
+    async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str | None]]:
         """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged.
 
         Raises NoVerdict where the row is to be left out, because it or its group has too few verdicts, and
@@ -114,7 +114,7 @@ class RowReward:
             self._has_ended.set()
             raise
 
-    async def _score(self, row: BatchRow, broken: str) -> tuple[float, dict[str, float | str]]:
+    async def _score(self, row: BatchRow, broken: str) -> tuple[float, dict[str, float | str | None]]:
         if "raw_prompt" in row.missing:
             self._say("raw_prompt", row.missing["raw_prompt"])
         me = uuid.uuid4().hex  # two rows of a group may say the same
@@ -147,7 +147,7 @@ class RowReward:
 
     def _outcome(
         self, row: BatchRow, me: str, came: dict[str, GroupMember], verdict: Verdict
-    ) -> tuple[float, dict[str, float | str]]:
+    ) -> tuple[float, dict[str, float | str | None]]:
         earned = self._combination.rows(list(came.values()))[list(came).index(me)]
         source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
         reward = earned.reward
@@ -158,7 +158,6 @@ class RowReward:
         elif (len(came) == 1 and isinstance(self._settings.failure, str)) or reward is None:
             # There is no group, so it gets the nearest mean known.
             reward = self._stand_ins.value(verdict.status, group=None, source=source)
-        texts = self._settings.texts
         return reward, extra_info(
             earned,
             came[me],
@@ -166,7 +165,8 @@ class RowReward:
             reward=reward,
             members=len(came),
             record=sample_id(row.sample),
-            texts=texts,
+            texts=self._settings.texts,
+            has_gaps=bool(row.is_validation) and row.can_be_left_out,
         )
 
     # -- the judge ----------------------------------------------------------------------------------------
