@@ -286,23 +286,39 @@ function draw() {
   const box = $("scroller"), { height, top } = list();
   const first = Math.max(0, Math.floor(top) - AHEAD);
   const last = Math.min(state.total, first + Math.ceil(box.clientHeight / ROW) + 2 * AHEAD);
-  const rows = [];
+  const wanted = [];
   for (let number = first; number < last; number++) {
-    const found = state.pages.get(Math.floor(number / PAGE));
-    if (!Array.isArray(found)) page(Math.floor(number / PAGE)).then(soon, () => {});
-    rows.push(row(number, Array.isArray(found) ? found[number % PAGE] : null));
+    const found = state.pages.get(Math.floor(number / PAGE)), isThere = Array.isArray(found);
+    if (!isThere) page(Math.floor(number / PAGE)).then(soon, () => {});
+    wanted.push([number, isThere ? found[number % PAGE] : null]);
   }
   $("table").setAttribute("aria-rowcount", state.total + 1);
-  if (!state.total) rows.push(h("tr", {}, h("td", { colspan: 7, class: "quiet" }, state.query.includes("=") && news?.records ? "No verdict fits; change the filters." : "No verdict yet.")));
+  $("none").hidden = state.total > 0;
+  $("none").firstElementChild.textContent = news?.records ? "No verdict fits; change the filters." : "No verdict yet.";
   const above = Math.max(0, Math.round(box.scrollTop - (top - first) * ROW));
-  $("rows").replaceChildren(gap(above), ...rows, gap(Math.max(0, height - above - (last - first) * ROW)));
+  gap("above", above);
+  gap("below", Math.max(0, height - above - (last - first) * ROW));
+  place(wanted);
 }
 
-function gap(height) {
-  const made = h("tr", { "aria-hidden": "true" }, h("td"));
-  made.firstChild.style.height = `${height}px`;
-  made.hidden = !height;
-  return made;
+// Rows that stay where they are keep their elements: to scroll on costs what comes into sight.
+const kept = new Map();
+
+function place(wanted) {
+  const fits = new Map(wanted.map(([number, found]) => [`${number} ${found?.id} ${number === state.chosen}`, [number, found]]));
+  for (const [key, element] of kept) if (!fits.has(key)) { element.remove(); kept.delete(key); }
+  let next = $("above").nextElementSibling;
+  for (const [key, [number, found]] of fits) {
+    if (kept.has(key)) { next = kept.get(key).nextElementSibling; continue; }
+    const made = row(number, found);
+    kept.set(key, made);
+    $("rows").insertBefore(made, next);
+  }
+}
+
+function gap(id, height) {
+  $(id).firstElementChild.style.height = `${height}px`;
+  $(id).hidden = !height;
 }
 
 function row(number, found) {
@@ -473,12 +489,13 @@ function hear(event) {
   $("damage").hidden = !found.damage.length;
   $("damage").textContent = found.damage.join("\n");
   say(`${found.live.is_live ? "live, " : ""}${found.records.toLocaleString("en")} ${found.records === 1 ? "record" : "records"}`, found.live.is_live);
-  isStale ||= isFirst || hasMore;
+  isStale ||= hasMore;
   if (isStale && performance.now() > overviewDue) { isStale = false; refreshOverview(); }
   if (hasMore && list().top < 1) reload({ keep: true });
 }
 
 async function begin() {
+  refreshOverview();  // at the same time: with a million records it takes a second
   if (!await reload()) return;
   if (location.hash.length > 1) show(location.hash.slice(1));
   stream?.close();
