@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).with_name("replies")))
 from eighth_replies import REPLIES as EIGHTH
 from fifth_replies import REPLIES as FIFTH
 from fourth_replies import REPLIES as FOURTH
+from ninth_replies import REPLIES as NINTH
 from reply_case import TASK, ReplyCase
 from seen_replies import REPLIES
 from seventh_replies import REPLIES as SEVENTH
@@ -27,7 +28,7 @@ from plaudit.judges import Checklist, Criterion, Group, Monitor, Pairwise, Refer
 from plaudit.types import Reply, Sample
 
 POINTS = [Criterion("correct", "It is right."), Criterion("brief", "It is short.")]
-LATER = [*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH, *SEVERAL]
+LATER = [*SECOND, *THIRD, *FOURTH, *FIFTH, *SIXTH, *SEVENTH, *EIGHTH, *SEVERAL, *NINTH]
 JUDGES: dict[str, Any] = {
     "rubric": Rubric("Is it correct and brief?", scale=(0, 10)),
     "reference": Reference(),

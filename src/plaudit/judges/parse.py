@@ -314,8 +314,10 @@ def is_remark(value: object) -> bool:
 
 
 def words(found: Mapping[str, Any], key: str) -> str:
-    """The value as text; empty where it is left out."""
+    """The value as text, also of a list of texts; empty where it is left out."""
     value = found.get(key, "")
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        value = " ".join(value)
     if not isinstance(value, str):
         raise UnreadableVerdict(f"the {key} is not text")
     return value

@@ -117,7 +117,8 @@ _ABOUT_THE_VERDICT = re.compile(
     re.IGNORECASE,
 )
 _CONFIRMS = re.compile(
-    r"\b(?:please )?let me know\b.*|\bfeel free\b.*|\b(?:i )?hope (?:this|that) helps\b"
+    r"\b(?:please )?let me know\b.*|\bfeel free\b.*|\b(?:is there )?anything else\b.*\?"
+    r"|\b(?:i )?hope (?:this|that) helps\b"
     r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
     r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|evaluated only|judged only)\b"
     r"|\bi (?:have )?weighed (?:it|the response) against the \w+.*"
