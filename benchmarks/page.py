@@ -1,4 +1,4 @@
-"""How the page of a journal feels, in Debian's chromium: first picture, frames while scrolling, while it grows.
+"""How the page of a journal feels, in Debian's chromium: the first picture, and frames while scrolling.
 
     python benchmarks/page.py [--records 1000000] [--scrolled 100000]
 
