@@ -23,9 +23,9 @@ from plaudit.errors import ConfigError
         ("http://", "names no host"),
         ("http:///v1", "names no host"),
         ("http://:8000/v1", "names no host"),
-        ("http://local host:8000/v1", "holds a space"),
-        ("http://localhost:8000/v1 /chat", "holds a space"),
-        ("http://localhost\x00:8000/v1", "no URL can hold"),
+        ("http://local host:8000/v1", "contains a space"),
+        ("http://localhost:8000/v1 /chat", "contains a space"),
+        ("http://localhost\x00:8000/v1", "not allowed in a URL"),
         ("http://localhost:99999/v1", "from 1 to 65535"),
         ("http://localhost:0/v1", "from 1 to 65535"),
         ("http://localhost:-1/v1", "from 1 to 65535"),
@@ -164,5 +164,5 @@ def test_servers_of_one_model_name_share_cache_keys_unless_their_identity_says_o
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Endpoint("http://localhost:8000/v1", api_key=Secret(key, origin="TEAM_KEY"))
-    assert str(caught.value).startswith("TEAM_KEY holds a line break or another character")
+    assert str(caught.value).startswith("TEAM_KEY contains a line break or another character")
     assert key not in str(caught.value)

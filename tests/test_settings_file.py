@@ -47,7 +47,7 @@ def test_a_file_above_the_project_is_said_once_with_the_remedy(
     assert find_file(project) is None
     assert find_file(project) is None
     [record] = caplog.records
-    assert "is ignored: it lies outside of the project" in record.getMessage()
+    assert "is ignored: it is outside the project" in record.getMessage()
     assert f"set PLAUDIT_CONFIG={tmp_path / 'plaudit.toml'}" in record.getMessage()
 
 

@@ -48,7 +48,7 @@ UNSET: Final = Unset.UNSET
 def warn_unneeded(setting: str, remedy: str) -> None:
     """Say once that a setting of the design notes is accepted and changes nothing, and what to use."""
     logging.getLogger("plaudit").warning(
-        "%s is accepted and changes nothing: one thread with one event loop holds every request at once, and "
+        "%s is accepted but has no effect: one event loop handles all requests, and "
         "adaptive concurrency finds how many the endpoint answers; %s",
         setting,
         remedy,
@@ -225,7 +225,7 @@ class Endpoint:
         parts, port = _parsed(self.url)
         if parts.username or parts.password:
             raise ConfigError(
-                "carries a user or a password; leave them out, and give a key on its own",
+                "contains a user name or a password; leave them out, and give a key separately",
                 setting="url",
                 value=without_password(self.url.strip()),
             )
@@ -364,13 +364,13 @@ def _check_headers(headers: Mapping[str, str]) -> None:
     """Raise ConfigError for what no header can be. It never shows a value: that may be a key."""
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER.fullmatch(name):
-            raise ConfigError(f"has {name!r}, which is no name of a header", setting="headers")
+            raise ConfigError(f"has {name!r}, which is not a valid header name", setting="headers")
         if name.lower() in _OWN_HEADERS:
-            raise ConfigError(f"has {name}, which is for the client to fill; leave it out", setting="headers")
+            raise ConfigError(f"has {name}, which plaudit sets itself; leave it out", setting="headers")
         if name.lower() == "authorization":
             raise ConfigError("has Authorization; give the key as api_key instead", setting="headers")
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
-            raise ConfigError(f"has a value for {name} that no header can carry", setting="headers")
+            raise ConfigError(f"has a value for {name} that a header cannot contain", setting="headers")
 
 
 def _check_key(key: Secret) -> None:
@@ -379,7 +379,7 @@ def _check_key(key: Secret) -> None:
     if not text.isascii() or not text.isprintable():
         where = {"setting": "api_key_env", "spelled": key.origin} if key.origin else {"setting": "api_key"}
         raise ConfigError(
-            "holds a line break or another character that a key cannot contain; copy the key again, and "
+            "contains a line break or another character that a key cannot contain; copy the key again, and "
             "nothing else with it",
             **where,
         )
@@ -395,13 +395,13 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
         scheme, rest = (half[1].lower(), url[half.end() :]) if half else ("http", url)
         raise _bad_url(url, f"has no scheme; write {scheme}://{without_password(rest)}")
     if url.count("://") > 1 and "," in url:
-        raise _bad_url(url, "holds several URLs; give each one on its own")
+        raise _bad_url(url, "contains several URLs; give each one separately")
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise _bad_url(url, "holds a space, or a character that no URL can hold; remove it")
+        raise _bad_url(url, "contains a space or another character that is not allowed in a URL; remove it")
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise _bad_url(url, f"is no URL ({error}); write it like http://localhost:8000/v1") from None
+        raise _bad_url(url, f"is not a URL ({error}); write it like http://localhost:8000/v1") from None
     if parts.scheme not in ("http", "https"):
         raise _bad_url(url, "is not an HTTP address; use http:// or https://")
     if not parts.hostname:

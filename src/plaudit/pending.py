@@ -70,7 +70,7 @@ class Pending:
         if not self._wait_in_time(timeout):
             self._tell(self._session.expire)
             if not self._batch.wait(GRACE):
-                raise EngineClosed("the engine's thread does not answer; was it blocked by an observer?")
+                raise EngineClosed("the engine's thread does not respond; is an observer blocking it?")
         return self._verdicts()
 
     @overload
@@ -186,13 +186,11 @@ class Pending:
         self._check_can_arrive()
         if self._batch.remaining and self._session.is_current:
             raise EngineClosed(
-                "waiting for a batch on the engine's own thread would never end; "
-                "let the observer or judge go on, and wait on another thread"
+                "waiting for a batch on the engine's own thread would never end; wait on another thread"
             )
 
     def _check_can_arrive(self) -> None:
         if self._batch.remaining and not self._session.is_alive:
             raise EngineClosed(
-                "this batch cannot arrive here: its engine was started by the parent of this forked process; "
-                "submit it again in this one"
+                "this batch belongs to the parent of this forked process; submit it again in this process"
             )

@@ -326,7 +326,7 @@ def _message(name: str, number: int, turn: Any) -> Message:
     if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
         turn = {"role": turn["from"], "content": turn["value"]}
     if isinstance(turn, str):
-        raise ConfigError(f"{name!r} is a list of texts; give each a row of its own")
+        raise ConfigError(f"{name!r} is a list of texts; give each its own row")
     role = _field(turn, "role")
     if not isinstance(role, str) or (isinstance(turn, Mapping) and not {"content", "tool_calls"} & set(turn)):
         raise ConfigError(f'message {number} of {name!r} is not like {{"role": "user", "content": "..."}}')
@@ -408,7 +408,7 @@ def _file(part: Any) -> tuple[str, str]:
         try:
             value = base64.b64decode(encoded, validate=True)
         except ValueError:
-            raise ConfigError(f"a file {name[:40]!r} whose data is no base64") from None
+            raise ConfigError(f"a file {name[:40]!r} whose data is not base64") from None
     if isinstance(value, bytes):
         if value.startswith(b"%PDF"):
             document = base64.b64encode(value).decode()
@@ -495,7 +495,7 @@ def _field(thing: Any, name: str) -> Any:
 def _split(turns: Prompt, name: str) -> tuple[Prompt, str]:
     """A conversation as a task and the response that ends it."""
     if isinstance(turns, str) or turns[-1]["role"] != "assistant":
-        raise ConfigError(f"{name!r} does not end with a turn of the assistant, which would be judged")
+        raise ConfigError(f"{name!r} does not end with a turn of the assistant, which is what is judged")
     return turns[:-1], turns[-1]["content"]
 
 

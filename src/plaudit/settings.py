@@ -70,16 +70,18 @@ class Settings:
 
     base_url: tuple[str, ...] = _setting(
         (),
-        "Endpoint, like http://localhost:8000/v1; several: the option again, or with commas in a variable "
+        "Endpoint, like http://localhost:8000/v1; repeat the option for several (commas in a variable) "
         "(default: a model on this machine)",
         "Judge",
         "URL",
     )
-    model: str = _setting("", "Model to ask (default: the only one that the endpoint has)", "Judge", "M")
+    model: str = _setting("", "Model to use (default: the endpoint's only model)", "Judge", "M")
     api_key_env: str = _setting(
-        "", "Variable that holds the key (default: PLAUDIT_API_KEY, else OPENAI_API_KEY)", "Judge", "NAME"
+        "", "Variable with the API key (default: PLAUDIT_API_KEY or OPENAI_API_KEY)", "Judge", "NAME"
     )
-    identity: str = _setting("", "Which model this is, in cache keys (default: its name)", "Requests", "NAME")
+    identity: str = _setting(
+        "", "Identity of the model in cache keys (default: its name)", "Requests", "NAME"
+    )
     judge: str = _setting(
         "rubric",
         "A kind of judge (rubric, yes, reference, ...), or a file that describes one (default: rubric)",
@@ -88,7 +90,7 @@ class Settings:
     )
     rubric: str = _setting(
         "",
-        "What to judge by, in words, or a file that holds them (default: the judge's own)",
+        "Criteria, as text or in a file (default: the judge's own)",
         "Judge",
         "TEXT|FILE",
     )
@@ -96,107 +98,107 @@ class Settings:
         None, "Lowest and highest score (default: the judge's own)", "Judge", "LO HI"
     )
     local_model: str = _setting(
-        "", "GGUF file to judge with on this machine (default: the packaged model)", "Judge", "FILE.gguf"
+        "", "GGUF file of a model to run on this machine (default: the packaged model)", "Judge", "FILE.gguf"
     )
     max_tokens: int | None = _setting(
-        None, "Tokens of a reply, reasoning included (default: the judge's)", "Requests", "N"
+        None, "Maximum tokens of a reply, reasoning included (default: the judge's)", "Requests", "N"
     )
     temperature: float | None = _setting(
         None, "Sampling temperature (default: the judge's own, mostly 0)", "Requests", "T"
     )
-    top_p: float | None = _setting(
-        None, "Share of the probability to sample from (default: the endpoint's)", "Requests"
-    )
-    seed: int | None = _setting(None, "Seed of the sampling (default: none is sent)", "Requests", "N")
+    top_p: float | None = _setting(None, "Nucleus sampling (default: the endpoint's)", "Requests")
+    seed: int | None = _setting(None, "Sampling seed (default: none is sent)", "Requests", "N")
     reasoning_effort: str | None = _setting(
-        None, "low, medium, high, or another (default: the endpoint's)", "Requests", "WORD"
+        None, "low, medium, high or another value (default: the endpoint's)", "Requests", "WORD"
     )
     extra: Mapping[str, Any] | None = _setting(
-        None, 'More body fields, like {"top_k": 20} (default: none)', "Requests", "JSON"
+        None, 'Additional request fields, like {"top_k": 20} (default: none)', "Requests", "JSON"
     )
     headers: Mapping[str, str] | None = _setting(
-        None, 'More headers, like {"X-Team": "rl"} (default: none)', "Requests", "JSON"
+        None, 'Additional headers, like {"X-Team": "rl"} (default: none)', "Requests", "JSON"
     )
     max_concurrent: int | None = _setting(
-        None, "Ceiling on calls at once, over all endpoints (default: adaptive concurrency)", "Limits", "N"
+        None, "Maximum calls at once, over all endpoints (default: adaptive concurrency)", "Limits", "N"
     )
     rpm: int | None = _setting(
-        None, "Requests a minute, over all endpoints (default: no limit)", "Limits", "N"
+        None, "Maximum requests per minute, over all endpoints (default: no limit)", "Limits", "N"
     )
-    tpm: int | None = _setting(None, "Tokens a minute, over all endpoints (default: no limit)", "Limits", "N")
+    tpm: int | None = _setting(
+        None, "Maximum tokens per minute, over all endpoints (default: no limit)", "Limits", "N"
+    )
     budget: float | None = _setting(None, "US dollars that a run may spend; needs a price", "Limits", "USD")
     price: tuple[float, float] | None = _setting(
         None,
-        "US dollars for a million prompt tokens, and for a million completion tokens",
+        "US dollars per million prompt tokens and per million completion tokens",
         "Limits",
         "IN OUT",
     )
     cached_price: float | None = _setting(
-        None, "Price of a million cached prompt tokens (default: as others)", "Limits", "USD"
+        None, "US dollars per million cached prompt tokens (default: as others)", "Limits", "USD"
     )
     timeout: float = _setting(120.0, "Seconds one call may take (default: 120)", "Limits", "S")
     deadline: float | None = _setting(
         None, "Seconds the whole run may take (default: no limit)", "Limits", "S"
     )
     hedge: bool = _setting(
-        True, "Whether a call that takes far too long is sent a second time (default: yes)", "Limits"
+        True, "Whether to send a call that takes far too long a second time (default: yes)", "Limits"
     )
     cache: str = _setting(
         "",
-        "File that keeps the verdicts, or off (default: verdicts.sqlite in plaudit's home)",
+        "File for cached verdicts, or off (default: verdicts.sqlite in plaudit's home)",
         "Output",
         "PATH|off",
     )
     on_failure: str = _setting(
         "null",
-        "Score of a line without a verdict; raise names the first such line (default: null)",
+        "Score of lines without a verdict; raise reports the first one (default: null)",
         "Output",
         "null|group-mean|VALUE|raise",
     )
     client: Literal["httptools", "aiohttp", "pyreqwest"] = _setting(
-        "httptools", "HTTP client; pyreqwest where it is installed (default: httptools)", "Limits"
+        "httptools", "HTTP client; pyreqwest must be installed (default: httptools)", "Limits"
     )
     observers: tuple[str, ...] = _setting(
         (),
-        "What is called with every event, by its import path; several: the option again, or with commas in a "
+        "Import path of a function to call with every event; several: the option again, or with commas in a "
         "variable (default: none)",
         "Output",
         "MODULE:NAME",
     )
     journal: str = _setting(
         "",
-        "File that gets every verdict with its request and its reply, or off (default: off)",
+        "File that records every verdict with its request and reply, or off (default: off)",
         "Output",
         "FILE|off",
     )
     journal_max_mb: float = _setting(
         2048.0,
-        "Megabytes that the journal may take; its oldest part goes first (default: 2048)",
+        "Maximum size of the journal; its oldest part is deleted first (default: 2048)",
         "Output",
         "MB",
     )
     journal_text: bool = _setting(
         True,
-        "Whether the journal keeps texts, or numbers and hashes only (default: yes)",
+        "Whether the journal keeps texts, or only numbers and hashes (default: yes)",
         "Output",
         flags=("--journal-text/--no-text",),
     )
     run: str = _setting(
-        "", "What the journal calls this run (default: a name made of the time)", "Output", "NAME"
+        "", "Name of this run in the journal (default: from the current time)", "Output", "NAME"
     )
     train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
     monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
     monitor: str = _setting(
         "",
-        "Behaviour that compute_score's monitor looks for, in words, or a file (default: gaming the score)",
+        "Behaviour that compute_score's monitor looks for, as text or in a file (default: gaming the score)",
     )
     monitor_use: Literal["penalise", "screen", "observe"] = _setting(
         "penalise",
-        "What compute_score does with the monitor's verdict: subtract it, leave the row out, or report it",
+        "What compute_score does with the monitor's verdict: subtract it, drop the row, or only report it",
     )
-    monitor_weight: float = _setting(1.0, "What a response that the monitor is sure about loses")
+    monitor_weight: float = _setting(1.0, "Penalty at full suspicion")
     max_failure_rate: float = _setting(
-        0.2, "Share of samples without a verdict past which compute_score raises"
+        0.2, "Share of samples without a verdict above which compute_score raises"
     )
     api_key: Secret | None = None
     """The key itself; it comes from a variable only, never from a file or an argument."""
@@ -351,7 +353,7 @@ def _full_path(setting: str, place: str | os.PathLike[str] | None) -> str | None
     if place is None or place in ("", "off"):
         return None
     if not isinstance(place, str | os.PathLike):
-        complaint = "should be the path of a file: what lives in one process is no part of a configuration"
+        complaint = "should be the path of a file: live objects cannot be part of a configuration"
         raise ConfigError(complaint, setting=setting, value=place)
     return "memory" if place == "memory" and setting == "cache" else str(Path(place).expanduser().absolute())
 
@@ -464,7 +466,7 @@ def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
         raise ConfigError(f"should be {words_for(kind)}", setting=name, value=shown) from None
     if name == "api_key_env" and converted and not _is_variable_name(converted):
         raise ConfigError(
-            "holds what looks like a key; give the name of the variable that holds it, like OPENAI_API_KEY",
+            "looks like a key; give the name of the variable that contains it, like OPENAI_API_KEY",
             setting=name,
         )
     if complaint := _complaint(name, converted):
@@ -481,7 +483,7 @@ def _table(name: str, value: Any) -> Any:
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
-        raise ConfigError('is no JSON; write it like {"name": "value"}', setting=name) from None
+        raise ConfigError('is not JSON; write it like {"name": "value"}', setting=name) from None
 
 
 def _complaint(name: str, value: Any) -> str:
@@ -489,9 +491,9 @@ def _complaint(name: str, value: Any) -> str:
     if not all(math.isfinite(number) for number in numbers):
         return "should be finite"
     if name == "base_url" and any(_has_credentials(url) for url in value):
-        return "carries a user or a password; put a key into OPENAI_API_KEY, and leave them out of the URL"
+        return "contains a user name or a password; leave them out, and put the key into OPENAI_API_KEY"
     if name == "scale" and value[0] >= value[1]:
-        return "is no scale; give the lowest score first, then the highest, like 0 10"
+        return "is not a scale; give the lowest score first, then the highest, like 0 10"
     return complaint_about(name, value)
 
 
@@ -518,7 +520,7 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
         )
     if "observers" in table:
         raise ConfigError(
-            f"{where}: observers are code to run, which no file of a project may name; "
+            f"{where}: observers are code, which a project's file may not name; "
             "set PLAUDIT_OBSERVERS, or use --observers"
         )
     with spelling(lambda name, _: f"{where}: {name}"):

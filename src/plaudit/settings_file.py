@@ -43,7 +43,7 @@ def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
         path = Path(named).expanduser()
         if not path.is_file():
             raise ConfigError(
-                "is no file; correct it, or unset it",
+                "does not exist; correct it, or unset it",
                 setting="config",
                 value=named,
                 spelled=f"{VARIABLE}={named}",
@@ -57,7 +57,7 @@ def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
             _say_ignored(found, doubt)
     for place in above:
         if (found := place / FILE_NAME).is_file():
-            _say_ignored(found, f"it lies outside of the project in {inside[-1]}")
+            _say_ignored(found, f"it is outside the project in {inside[-1]}")
             break
     return None
 
@@ -94,13 +94,13 @@ def announce(path: Path, destination: Mapping[str, str]) -> None:
     known = _announced()
     if mark in known:
         return
-    log.warning("%s: samples, and the key if there is one, go there (said once for each change)", text)
+    log.warning("%s: samples, and the key if there is one, are sent there (shown once per change)", text)
     try:
         make_private_folder(home())
         kept = [*known, mark][-ANNOUNCED_KEPT:]
         write_whole(home() / ANNOUNCED, msgspec.json.encode(kept), mode=PRIVATE_FILE)
     except OSError as error:
-        log.debug("%s cannot be kept: %s", home() / ANNOUNCED, error)  # said again by the next process
+        log.debug("%s cannot be saved: %s", home() / ANNOUNCED, error)  # said again by the next process
 
 
 def _announced() -> list[str]:

@@ -21,24 +21,24 @@ HIDDEN = ("api_key", "headers")
 """Settings whose values no error shows."""
 
 Bounds = tuple[float, float, str]
-_CALLS: Bounds = (1, MOST, "allows no call at all; use 1 or more, or leave it out")
-_SECONDS: Bounds = (ABOVE_0, math.inf, "leaves no time at all; give seconds, above 0")
-_DOLLARS: Bounds = (0, MOST, "is no sum of money; give US dollars, 0 or more")
+_CALLS: Bounds = (1, MOST, "allows no calls; use 1 or more, or leave it out")
+_SECONDS: Bounds = (ABOVE_0, math.inf, "leaves no time; give a number of seconds above 0")
+_DOLLARS: Bounds = (0, MOST, "is not an amount of money; give US dollars, 0 or more")
 _BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(("max_concurrent", "max_concurrent_requests", "rpm", "tpm"), _CALLS),
     **dict.fromkeys(("timeout", "deadline"), _SECONDS),
     **dict.fromkeys(("budget", "price", "prompt", "completion", "cached_prompt", "cached_price"), _DOLLARS),
     **dict.fromkeys(("max_entries", "max_bytes"), (1, MOST, "leaves no room for an entry; use 1 or more")),
-    "journal_max_mb": (ABOVE_0, MOST, "leaves the journal no room; give megabytes, above 0"),
+    "journal_max_mb": (ABOVE_0, MOST, "leaves no room for the journal; give a number of megabytes above 0"),
     "max_tokens": (1, MOST, "leaves no room for a reply; use 1 or more"),
-    "temperature": (0, MOST, "is no temperature; use 0 or more"),
-    "seed": (-(2**63), 2**63 - 1, "is no seed; use a whole number of 64 bits"),
-    "top_p": (0, 1, "is no share; use a number from 0 to 1"),
+    "temperature": (0, MOST, "is not a temperature; use 0 or more"),
+    "seed": (-(2**63), 2**63 - 1, "is not a seed; use a 64-bit whole number"),
+    "top_p": (0, 1, "is not a share; use a number from 0 to 1"),
     **dict.fromkeys(
         ("max_chars", "max_chars_per_call", "per_call"), (1, MOST, "leaves nothing to judge; use 1 or more")
     ),
-    **dict.fromkeys(("min_mass", "threshold"), (ABOVE_0, 1, "is no probability above 0 and up to 1")),
-    "floor": (-MOST, -ABOVE_0, "is no log-probability; use a number below 0"),
+    **dict.fromkeys(("min_mass", "threshold"), (ABOVE_0, 1, "is not a probability above 0 and up to 1")),
+    "floor": (-MOST, -ABOVE_0, "is not a log-probability; use a number below 0"),
 }
 
 
@@ -68,7 +68,7 @@ def complaint_about(name: str, value: object) -> str:
     several = value if isinstance(value, tuple) else (value,)
     numbers = [float(one) for one in several if isinstance(one, Real)]
     if any(math.isnan(number) for number in numbers):
-        return "is no number"
+        return "is not a number"
     return "" if all(low <= number <= high for number in numbers) else complaint
 
 
@@ -104,7 +104,9 @@ def check_known(name: str, known: Collection[str], what: str, *, place: str = ""
     if name not in known:
         near = difflib.get_close_matches(str(name).replace("-", "_"), known, n=1)
         hint = f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(known)}"
-        raise ConfigError(f"is no {what}; {hint}", setting=f"{place}{name}")
+        raise ConfigError(
+            f"is not {'an' if what[0] in 'aeiou' else 'a'} {what}; {hint}", setting=f"{place}{name}"
+        )
 
 
 def reworded(error: Exception) -> tuple[str, str]:

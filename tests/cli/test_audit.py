@@ -103,7 +103,7 @@ def test_a_report_never_takes_the_place_of_the_pairs(simulator: Simulator, tmp_p
         (("compare", PAIRS), "give --judge twice"),
         (("compare", PAIRS, "--judge", "yes", "--judge", "yes"), "give --judge twice"),
         (("compare", PAIRS, *["--judge", "yes"] * 3), "given 3 times"),
-        (("calibrate", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
+        (("calibrate", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
         (("probe", "--pass-mark", "99"), "--pass-mark 99"),
     ],
 )

@@ -148,7 +148,7 @@ def test_prune_by_nothing_is_refused(file: Path) -> None:
 def test_prune_explains_a_bad_size(file: Path) -> None:
     result = plaudit_cache("prune", "--max-size", "plenty")
     assert result.exit_code == 2
-    assert "'plenty' is no size" in result.stderr
+    assert "'plenty' is not a size" in result.stderr
 
 
 def exported() -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ def test_all_is_well_with_a_server_that_answers(simulator: Simulator) -> None:
     assert result.exit_code == 0, result.output
     assert "simulated answers in" in result.stdout
     assert "replies follow a JSON schema" in result.stdout
-    assert "log-probabilities are given" in result.stdout
+    assert "log-probabilities are supported" in result.stdout
     assert result.stdout.endswith("all is well\n")
 
 
@@ -82,7 +82,7 @@ def test_a_wrong_key_and_an_unknown_model_are_told_apart(monkeypatch: pytest.Mon
     with simulated(Scenario(latency=FAST, api_key="right")) as simulator:
         result = doctor("--base-url", simulator.url)
         assert result.exit_code == 1
-        assert "--api-key-env OPENAI_API_KEY holds a key" in result.stdout
+        assert "--api-key-env OPENAI_API_KEY contains a key" in result.stdout
     with simulated(Scenario(latency=FAST)) as simulator:
         result = doctor("--base-url", simulator.url, "--model", "missing")
         assert result.exit_code == 1
@@ -100,7 +100,7 @@ def test_a_mistyped_variable_is_found(simulator: Simulator, monkeypatch: pytest.
     monkeypatch.setenv("PLAUDIT_MAX_CONCURENT", "60")
     result = doctor("--base-url", simulator.url)
     assert result.exit_code == 1
-    assert "PLAUDIT_MAX_CONCURENT sets nothing; did you mean PLAUDIT_MAX_CONCURRENT?" in result.stdout
+    assert "PLAUDIT_MAX_CONCURENT has no effect; did you mean PLAUDIT_MAX_CONCURRENT?" in result.stdout
 
 
 def test_without_an_endpoint_the_embedded_judge_is_looked_at() -> None:
@@ -113,4 +113,4 @@ def test_a_mistake_in_plaudit_toml_is_named(clean_environment: Path) -> None:
     (clean_environment / "plaudit.toml").write_text("modle = 'm'")
     result = doctor()
     assert result.exit_code == 1
-    assert "plaudit.toml: modle is no setting; did you mean model?" in result.stdout
+    assert "plaudit.toml: modle is not a setting; did you mean model?" in result.stdout

@@ -86,9 +86,11 @@ def test_nobody_there_ends_the_examination() -> None:
 def test_a_refused_key_is_wrong_wherever_it_shows() -> None:
     environment = {"OPENAI_API_KEY": "sk-abcdefghijklmnopqrst"}
     early = by_name(Findings(DISTANT, HttpAnswer(status=401)), **environment)
-    assert "OPENAI_API_KEY holds a key that https://api.example.com/v1 refuses (401)" in early["reach"].text
+    assert (
+        "OPENAI_API_KEY contains a key that https://api.example.com/v1 refuses (401)" in early["reach"].text
+    )
     late = by_name(Findings(DISTANT, HttpAnswer(status=404), test=HttpAnswer(status=403)), **environment)
-    assert "OPENAI_API_KEY holds a key that https://api.example.com/v1 refuses (403)" in late["model"].text
+    assert "OPENAI_API_KEY contains a key that https://api.example.com/v1 refuses (403)" in late["model"].text
     assert late["model"].state == "wrong"
 
 

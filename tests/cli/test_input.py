@@ -117,7 +117,7 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named_with_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").touch()
-    with pytest.raises(ConfigError, match=r"no file .*trian\.jsonl; in that folder there is train\.jsonl"):
+    with pytest.raises(ConfigError, match=r"trian\.jsonl does not exist; the folder contains train\.jsonl"):
         open_source(str(tmp_path / "trian.jsonl"))
     with pytest.raises(ConfigError, match=r"no file .*nowhere/x$"):
         open_source(str(tmp_path / "nowhere" / "x"))

@@ -121,7 +121,7 @@ def test_two_models_for_several_endpoints_are_an_error(second: list[str]) -> Non
 
 
 def test_of_other_options_the_last_value_counts_so_that_scripts_can_override() -> None:
-    with pytest.raises(ConfigError, match="no file"):
+    with pytest.raises(ConfigError, match="does not exist"):
         command_named("score").main(["in", "--rpm", "0", "--rpm", "5", "-o", "out"], standalone_mode=False)
 
 

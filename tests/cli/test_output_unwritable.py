@@ -120,7 +120,7 @@ def test_an_output_on_a_full_disk_is_named_and_not_torn_and_the_verdicts_are_kep
     done = score(long, simulator.url, "-o", str(out), *cache, limit=file_size(1_000_000))
     assert done.returncode == 2
     assert f"{out} cannot be written: File too large; make room, or name another place" in done.stderr
-    assert "it goes on from the cache" in done.stderr
+    assert "it resumes from the cache" in done.stderr
     assert out.read_text() == "old\n"
     assert not list(tmp_path.glob(".out*"))
     asked = simulator.server.stats.requests

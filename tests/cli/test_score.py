@@ -163,7 +163,7 @@ def test_a_deadline_is_kept_and_marks_what_is_missing(source: Path, out: Path) -
         (["score"], "Missing argument 'IN'"),
         (["score", "in.jsonl"], "Missing option '-o'"),
         (["scor", "in.jsonl"], "Did you mean 'score'?"),
-        (["score", "missing.jsonl", "-o", "out.jsonl"], "there is no file missing.jsonl"),
+        (["score", "missing.jsonl", "-o", "out.jsonl"], "missing.jsonl does not exist"),
         (["score", ".", "-o", "out.jsonl"], "is a folder"),
         (["score", "in.jsonl", "-o", "."], "is a folder"),
         (["score", "in.jsonl", "-o", "no/out.jsonl"], "make it first"),

@@ -303,7 +303,7 @@ def test_skipped_lines_are_counted_and_the_others_scored(tmp_path: Path, out: Pa
 def test_a_file_where_every_line_is_bad_is_an_error_even_so(tmp_path: Path, out: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text("nonsense\n")
-    with pytest.raises(ConfigError, match="No other is left"):
+    with pytest.raises(ConfigError, match="There are no other lines"):
         run(Job(str(source), str(out), settings(), skip_bad=True))
 
 

@@ -95,7 +95,7 @@ def test_a_port_in_use_is_named_with_the_way_out() -> None:
     [
         (["--scenario", "nowhere"], "--scenario nowhere"),
         (["--scenario", "gone.toml"], "gone.toml cannot be read"),
-        (["--speed", "0"], "--speed 0 stops time"),
+        (["--speed", "0"], "--speed 0 would stop time"),
         (["--capacity", "0"], "slots=0"),
         (["--scenario", "instant", "--capacity", "5"], "no capacity to change"),
         (["--latency", "-1"], "seconds_per_token=-"),

@@ -55,7 +55,7 @@ def test_a_good_script_is_well(tmp_path: Path, simulator: Simulator) -> None:
         ('model="simulated"', 'model="simulated", rpm=0', "rpm=0", 1),
         ("url=URL", "url=os.environ['JUDGE']", "url: known only when the script runs", 0),
         ("reward_funcs=reward", "reward_funcs=[reward, accuracy]", "rules=[...]", 1),
-        ("reward_funcs=reward", "reward_funcs=[reward]", "all is well", 0),
+        ("reward_funcs=reward", "reward_funcs=[reward]", "everything is fine", 0),
         (", beta=0.04", "", "beta=0 leaves no log-probs", 0),
         ("overlap(GRPOTrainer)", "GRPOTrainer", "judges during the log-probs", 0),
         (", beta=0.04", ", num_generations=1", "no advantage", 1),

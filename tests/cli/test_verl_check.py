@@ -30,7 +30,7 @@ def test_a_good_configuration_is_well(tmp_path: Path, simulator: Simulator) -> N
     assert result.exit_code == 0, result.output
     assert "8 responses to a prompt" in result.stdout
     assert simulator.url in result.stdout
-    assert "all is well" in result.stdout
+    assert "everything is fine" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_good_configuration_is_well(tmp_path: Path, simulator: Simulator) -> N
     [
         ("rubric:", "rubrik:", "did you mean reward.plaudit.rubric?"),
         ("name: plaudit", "name: naive", "reward.reward_manager.name=plaudit"),
-        ("num_workers: 8", "num_workers: 0", "all is well"),
+        ("num_workers: 8", "num_workers: 0", "everything is fine"),
         ("train_batch_size: 64", "train_batch_size: 2048", "reward.num_workers=19"),
         ("rubric: Is it right?", "budget: 5.0", "reward.plaudit.price"),
         ("rubric: Is it right?", "rpm: none", "reward.plaudit.rpm='none'"),

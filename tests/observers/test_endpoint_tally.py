@@ -59,7 +59,7 @@ def test_each_endpoint_has_its_own_line_and_one_without_trouble_has_none() -> No
         tally(event)
     assert lines(tally) == [
         "endpoint  http://busy/v1 m rate limited 25% of 8 calls: it takes 5 calls at once",
-        "endpoint  http://gone/v1 m was away for 3.5 s",
+        "endpoint  http://gone/v1 m was unavailable for 3.5 s",
     ]
 
 
@@ -67,4 +67,4 @@ def test_failures_without_an_absence_name_the_last_of_them() -> None:
     tally = Tally()
     for event in (call(0.0), call(1.0, "failed"), call(2.0)):
         tally(event)
-    assert lines(tally) == ["endpoint  e failed 1 of 3 calls, the last one: failed at 1"]
+    assert lines(tally) == ["endpoint  e failed 1 of 3 calls, most recently: failed at 1"]

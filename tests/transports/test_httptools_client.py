@@ -302,7 +302,7 @@ def test_a_proxy_may_be_reached_by_tls_and_an_endpoint_through_it_by_tls_again(
         (hang_up(), "the proxy closed the connection"),
         (raw(b"220 mail ready\r\n\r\n"), "the proxy's answer is not HTTP"),
         (answer(502), "the proxy answered 502"),
-        (raw(b"HTTP/1.1 200 OK\r\n\r\nwords"), "said more"),
+        (raw(b"HTTP/1.1 200 OK\r\n\r\nwords"), "sent data"),
         (raw(b"x" * (MAX_HEAD + 1)), "does not end"),
     ],
     ids=["silent", "gone", "mail", "502", "plain", "endless"],

@@ -132,7 +132,7 @@ class SqliteCache:
 
     async def _submitted(self, **work: Any) -> Any:
         if self._is_closed:
-            raise CacheError(f"the cache {self.path} is closed; open it anew")
+            raise CacheError(f"the cache {self.path} is closed; open it again")
         if self._file_thread is None or self._file_thread.pid != os.getpid():
             # A forked child needs a thread and a connection of its own.
             make_store = functools.partial(Store, self.path, clock=self._clock, connect=self._connect)
@@ -170,7 +170,7 @@ class _CacheThread:
         """Hand over a job; its future is settled on its own loop."""
         with self._gate:
             if self._is_stopped:
-                raise CacheError("the cache is closed; open it anew")
+                raise CacheError("the cache is closed; open it again")
             self._inbox.put(job)
             if self._thread.ident is None:
                 self._thread.start()

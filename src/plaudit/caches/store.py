@@ -168,7 +168,7 @@ class Store:
         try:
             return self._attempt(work)
         except Unusable as damage:
-            raise CacheError(f"{self} is damaged again and again ({damage}); check its disk") from damage
+            raise CacheError(f"{self} keeps getting damaged ({damage}); check its disk") from damage
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""

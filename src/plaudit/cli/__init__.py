@@ -15,19 +15,19 @@ from plaudit.cli.console import Console, close_standard_streams, open_standard_s
 from plaudit.errors import PlauditError
 
 COMMANDS = {
-    "score": "Give every line of a file a score from a judge.",
-    "report": "Make a page of a scored file.",
-    "serve": "Put one engine behind HTTP, for everything that takes a URL.",
-    "doctor": "Look at everything a run depends on, and say what is wrong.",
-    "simulate": "Start a simulated judge, with the speed, limits and faults of your choice.",
+    "score": "Score every line of a file with a judge.",
+    "report": "Turn a scored file into an HTML page.",
+    "serve": "Serve one engine over HTTP, for everything that takes a URL.",
+    "doctor": "Check everything that a run depends on.",
+    "simulate": "Start a simulated judge with the speed, limits and faults that you choose.",
     "train-mutator": "Train a policy that rewrites questions so that a target model answers them better.",
     "mutate": "Rewrite questions with a trained policy.",
     "audit": "Find out whether a judge can be trusted.",
     "view": "Show journals in a browser.",
-    "journal": "Look at a journal: every verdict with its request and its reply.",
-    "rejudge": "Judge the samples of a journal again, and say what changed.",
-    "top": "Follow a run in the terminal.",
-    "cache": "Look after the file of verdicts already paid for.",
+    "journal": "Read a journal: every verdict with its request and its reply.",
+    "rejudge": "Judge the samples of a journal again, and report what changed.",
+    "top": "Watch a run in the terminal.",
+    "cache": "Manage the file of cached verdicts.",
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 USAGE = 2

@@ -48,7 +48,7 @@ from plaudit.types import Sample, Verdict
 
 SOME_MISSING = 3
 
-ENDING = "\n\nExit status:  0 everything has a verdict, 3 something has none, 2 bad usage or input."
+ENDING = "\n\nExit status:  0 every response has a verdict, 3 some have none, 2 bad usage or input."
 ENGINE = (*REQUESTS, *LIMITS, "cache")
 
 
@@ -57,10 +57,10 @@ class AuditOptions(Running):
     """What every one of these commands takes beside the settings."""
 
     json: Path | None = option(
-        default=None, metavar="FILE", text="Write every number there.", section="Report"
+        default=None, metavar="FILE", text="Write all numbers to this file.", section="Report"
     )
     html: Path | None = option(
-        default=None, metavar="FILE", text="Write one page with charts.", section="Report"
+        default=None, metavar="FILE", text="Write an HTML page with charts.", section="Report"
     )
 
 
@@ -69,15 +69,15 @@ class ProbeOptions(AuditOptions):
     """What `plaudit audit probe` takes."""
 
     per_family: int | None = option(
-        default=None, metavar="N", text="Attacks of each family (default: all, 230 together)"
+        default=None, metavar="N", text="Attacks per family (default: all, 230 in total)"
     )
     pass_mark: float | None = option(
-        default=None, metavar="S", text="Score of a good answer (default: middle of the scale)"
+        default=None, metavar="S", text="Lowest score of a good answer (default: the middle of the scale)"
     )
     margin: float | None = option(
-        default=None, metavar="S", text="Points that are a rise (default: a fifth of the scale)"
+        default=None, metavar="S", text="Rise in score that counts as fooled (default: a fifth of the scale)"
     )
-    with_reference: bool = option(default=False, text="Show the judge the right answers, too.")
+    with_reference: bool = option(default=False, text="Show the right answers to the judge, too.")
 
 
 @command(
@@ -86,7 +86,7 @@ class ProbeOptions(AuditOptions):
     epilog="Example:  plaudit audit probe --base-url URL --rubric 'Is it right?' --html probe.html" + ENDING,
 )
 def probe(options: ProbeOptions, given: Given) -> int:
-    """Try over 200 attacks on a judge: can it be talked into a score for a wrong answer?"""
+    """Try over 200 attacks that ask a judge for a good score for a wrong answer."""
     with _opened(load(given), options) as asked:
         plan = Probe(
             asked.judge,
@@ -106,7 +106,9 @@ class CalibrateOptions(AuditOptions):
 
     file: Path = argument("FILE", "Labelled pairs: RewardBench, JudgeBench or LLMBar fields.")
     retest: bool = option(
-        "--retest/--no-retest", default=True, text="Ask everything twice, the second time uncached."
+        "--retest/--no-retest",
+        default=True,
+        text="Judge everything twice, the second time without the cache.",
     )
 
 
@@ -117,7 +119,7 @@ class CalibrateOptions(AuditOptions):
     epilog="Example:  plaudit audit calibrate pairs.jsonl --html calibration.html" + ENDING,
 )
 def calibrate_(options: CalibrateOptions, given: Given) -> int:
-    """Compare a judge with labelled pairs, with itself, and with mere length and format."""
+    """Compare a judge with labelled pairs, with itself, and with length and format."""
     with _opened(load(given), options) as asked:
         pairs = pairs_from(rows_in(str(options.file)), str(options.file))
         samples = samples_of(pairs)
@@ -149,7 +151,7 @@ class CompareOptions(AuditOptions):
     epilog="Example:  plaudit audit compare answers.jsonl --model small --model large" + ENDING,
 )
 def compare_(options: CompareOptions, given: Given) -> int:
-    """Put two judges, or two models, to the same answers, or to the same labelled pairs."""
+    """Compare two judges, or two models, on the same answers or labelled pairs."""
     judges, models = _two(options.judge, "judge"), _two(options.model, "model")
     if len(set(judges)) == len(set(models)) == 1:
         raise ConfigError("compare needs two judges: give --judge twice, or --model twice")

@@ -32,7 +32,7 @@ def seconds(text: str) -> float:
     """Read a duration: 90s, 45m, 12h, 30d, 2w."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", text.strip().lower())
     if not match:
-        raise click.BadParameter(f"{text!r} is no duration; write 90s, 45m, 12h, 30d or 2w")
+        raise click.BadParameter(f"{text!r} is not a duration; write 90s, 45m, 12h, 30d or 2w")
     return float(match[1]) * SECONDS[match[2]]
 
 
@@ -40,7 +40,7 @@ def size(text: str) -> int:
     """Read a size: 500000, 500MB, 1.5GB, 2GiB."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
     if not match or (match[3] and not match[2]):
-        raise click.BadParameter(f"{text!r} is no size; write 500MB, 1.5GB or 2GiB")
+        raise click.BadParameter(f"{text!r} is not a size; write 500MB, 1.5GB or 2GiB")
     return int(float(match[1]) * (BINARY_BYTES if match[3] else BYTES)[match[2]])
 
 
@@ -57,12 +57,12 @@ class CacheOptions:
 class StatsOptions(CacheOptions):
     """What `plaudit cache stats` takes."""
 
-    as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
+    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
 
 
 @command(StatsOptions, epilog="Example:  plaudit cache stats --json")
 def stats(options: StatsOptions) -> None:
-    """Say how many verdicts there are, how big the file is, how old they are, and what was paid for them."""
+    """Show the number, size and age of the cached verdicts, and what was paid for them."""
     path = _existing(options.cache)
     found = _run(path, lambda file: file.stats())
     if options.as_json:
@@ -77,22 +77,25 @@ class PruneOptions(CacheOptions):
     """What `plaudit cache prune` takes."""
 
     older_than: float | None = option(
-        default=None, type_=seconds, metavar="AGE", text="Drop what is older: 12h, 30d, 2w."
+        default=None, type_=seconds, metavar="AGE", text="Drop verdicts older than this: 12h, 30d, 2w."
     )
     max_size: int | None = option(
-        default=None, type_=size, metavar="SIZE", text="Then the oldest, down to 500MB, 1GB."
+        default=None, type_=size, metavar="SIZE", text="Then drop the oldest, down to this size: 500MB, 1GB."
     )
     max_entries: int | None = option(
-        default=None, type_=click.IntRange(min=0), metavar="N", text="Then the oldest, down to so many."
+        default=None,
+        type_=click.IntRange(min=0),
+        metavar="N",
+        text="Then drop the oldest, down to this number.",
     )
 
 
 @command(PruneOptions, epilog="Example:  plaudit cache prune --older-than 30d --max-size 1GB")
 def prune(options: PruneOptions) -> None:
-    """Drop old verdicts, and give the space back to the disk."""
+    """Drop old verdicts, and free their disk space."""
     limits = (options.older_than, options.max_size, options.max_entries)
     if limits == (None, None, None):
-        raise ConfigError("nothing to prune by; give --older-than, --max-size or --max-entries")
+        raise ConfigError("nothing to do; give --older-than, --max-size or --max-entries")
     older_than, max_bytes, max_entries = limits
     path = _existing(options.cache)
     count = _run(
@@ -126,7 +129,7 @@ def export(options: ExportOptions) -> None:
 class ClearOptions(CacheOptions):
     """What `plaudit cache clear` takes."""
 
-    yes: bool = option("--yes", "-y", default=False, text="Do not ask.")
+    yes: bool = option("--yes", "-y", default=False, text="Do not ask for confirmation.")
 
 
 @command(ClearOptions, epilog="Example:  plaudit cache clear --yes")
@@ -135,7 +138,7 @@ def clear(options: ClearOptions) -> None:
     path = _existing(options.cache)
     if not options.yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"this drops all verdicts in {path}; add --yes to say that you mean it")
+            raise ConfigError(f"this drops all verdicts in {path}; add --yes to confirm")
         click.confirm(f"Drop all verdicts in {path}?", abort=True, err=True)
     count = _run(path, lambda file: file.clear())
     click.echo(f"dropped {count:,} verdicts from {path}")
@@ -144,7 +147,7 @@ def clear(options: ClearOptions) -> None:
 COMMAND = click.Group(
     "cache",
     commands=[stats, prune, export, clear],
-    help="Look after the file of verdicts already paid for.",
+    help="Manage the file of cached verdicts.",
     epilog="Example:  plaudit cache stats",
     no_args_is_help=True,
 )

@@ -30,14 +30,14 @@ from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variab
 from plaudit.setup.json_lines import encode
 
 HELP = (
-    "Look at everything a run depends on, and say what is wrong.\n\n"
-    "The key (masked), each endpoint (reach, model, what it can do, its limits; this sends a few tiny "
-    "requests), the cache, optional packages, and every setting with its value and its origin."
+    "Check everything that a run depends on.\n\n"
+    "Checks the key (masked), each endpoint (connection, model, features, limits; this sends a few tiny "
+    "requests), the cache and optional packages, and prints every setting and where it came from."
 )
 EPILOG = (
     "Example:  plaudit doctor --base-url http://localhost:8000/v1\n\n"
-    "Before a training:  plaudit doctor --verl config.yaml  or  plaudit doctor --trl train.py\n\n"
-    "Exit status:  0 all is well, 1 something is wrong."
+    "Before training:  plaudit doctor --verl config.yaml  or  plaudit doctor --trl train.py\n\n"
+    "Exit status:  0 everything is fine, 1 something is wrong."
 )
 PACKAGES = {
     "uvloop": ("a faster event loop", "uvloop"),
@@ -76,7 +76,7 @@ class DoctorOptions(Debugging):
 def doctor(options: DoctorOptions, given: Given) -> int:
     """Examine, and show."""
     if options.verl and options.trl:
-        raise ConfigError("--verl and --trl are for one training each; give one of them")
+        raise ConfigError("give either --verl or --trl, not both")
     settings, sections = _examine(given, options)
     rows = settings_table(settings) if settings else []
     if options.trl is not None:
@@ -127,7 +127,9 @@ def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
 def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:
     """Variables that look like settings and are none."""
     return [
-        CheckResult("variable", "wrong", f"{name} sets nothing" + (f"; did you mean {near}?" if near else ""))
+        CheckResult(
+            "variable", "wrong", f"{name} has no effect" + (f"; did you mean {near}?" if near else "")
+        )
         for name, near in unknown_variables(environment).items()
     ]
 
@@ -136,7 +138,7 @@ def check_cache(settings: Settings) -> CheckResult:
     """Where verdicts are kept, how much there is, and whether more can be added."""
     if settings.cache in ("off", "memory"):
         return CheckResult(
-            "cache", "note", f"{settings.cache} ({settings.origin('cache')}): a rerun pays again"
+            "cache", "note", f"{settings.cache} ({settings.origin('cache')}): another run pays again"
         )
     path = Path(settings.cache).expanduser() if settings.cache else default_path()
     if path.is_dir():
@@ -146,11 +148,11 @@ def check_cache(settings: Settings) -> CheckResult:
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
             return CheckResult("cache", "ok", f"{path}, {size}, writable")
         return CheckResult(
-            "cache", "wrong", f"{path}, {size}, cannot be written; change its rights, or use --cache"
+            "cache", "wrong", f"{path}, {size}, cannot be written; change its permissions, or use --cache"
         )
     nearest = next(place for place in path.absolute().parents if place.exists())
     if os.access(nearest, os.W_OK):
-        return CheckResult("cache", "ok", f"{path}, not there yet")
+        return CheckResult("cache", "ok", f"{path}, does not exist yet")
     return CheckResult(
         "cache", "wrong", f"{path} cannot be made: {nearest} is not writable; use --cache PATH"
     )
@@ -173,13 +175,13 @@ def check_embedded(settings: Settings) -> CheckResult:
         path = Path(settings.local_model).expanduser()
         if path.is_file():
             return CheckResult("embedded", "ok", str(path))
-        return CheckResult("embedded", "wrong", f"there is no model file {path}")
+        return CheckResult("embedded", "wrong", f"the model file {path} does not exist")
     if SMOLLM2.path.exists():
-        return CheckResult("embedded", "note", f"{SMOLLM2.path}: shows the machinery, no judge to rely on")
+        return CheckResult("embedded", "note", f"{SMOLLM2.path}: for trying things out, not a reliable judge")
     return CheckResult(
         "embedded",
         "note",
-        f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be fetched on first use, if you agree",
+        f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be downloaded on first use, if you agree",
     )
 
 
@@ -227,7 +229,7 @@ def _lines(
         lines += [f"  {row['name']:19}{_shown(row['value']):40} {row['origin']}" for row in rows]
     lines.append("")
     names = ", ".join(dict.fromkeys(check.name for check in wrong))
-    lines.append(f"something is wrong: {names}" if wrong else "all is well")
+    lines.append(f"something is wrong: {names}" if wrong else "everything is fine")
     return lines
 
 

@@ -233,13 +233,13 @@ def check_key(settings: Settings, endpoints: tuple[Endpoint, ...]) -> CheckResul
             if needs_key(endpoint.url):
                 return CheckResult("key", "wrong", _said(missing_key(endpoint, settings)))
         if distant:
-            return CheckResult("key", "note", "none set; these servers may want none")
-        return CheckResult("key", "ok", "none set, none needed on this network")
+            return CheckResult("key", "note", "none set; these servers may not need one")
+        return CheckResult("key", "ok", "none set, and none needed on this network")
     text = f"{masked(settings.api_key)} from {settings.origin('api_key')}"
     in_clear = [endpoint.url for endpoint in distant if endpoint.url.startswith("http://")]
     if in_clear:
         return CheckResult(
-            "key", "wrong", f"{text}, but {in_clear[0]} would send it unencrypted; use https://"
+            "key", "wrong", f"{text}, but {in_clear[0]} would receive it unencrypted; use https://"
         )
     return CheckResult("key", "ok", text)
 
@@ -293,7 +293,9 @@ def _said(error: ConfigError) -> str:
 def _schema(found: Findings) -> CheckResult:
     answer = found.schema
     if answer is None or not answer.is_ok:
-        return CheckResult("schema", "note", "JSON schemas are not supported; replies are asked for in words")
+        return CheckResult(
+            "schema", "note", "JSON schemas are not supported; the prompt describes the format instead"
+        )
     try:
         is_kept = isinstance(json.loads(_text(answer.body)).get("ok"), bool)
     except (ValueError, AttributeError):
@@ -310,14 +312,14 @@ def _logprobs(found: Findings) -> list[CheckResult]:
         return []
     choice = _first_choice(found.logprobs.body) if found.logprobs.is_ok else {}
     if choice.get("logprobs"):
-        return [CheckResult("logprobs", "ok", "log-probabilities are given")]
+        return [CheckResult("logprobs", "ok", "log-probabilities are supported")]
     return [CheckResult("logprobs", "note", "no log-probabilities; the judge `yes` needs them")]
 
 
 def _limits(answer: HttpAnswer) -> CheckResult:
     headers = {name.lower(): value for name, value in answer.headers.items()}
     limits = [f"{name} {headers[name]}" for name in sorted(headers) if "ratelimit" in name]
-    return CheckResult("limits", "ok", ", ".join(limits) if limits else "the endpoint states none")
+    return CheckResult("limits", "ok", ", ".join(limits) if limits else "none in the endpoint's headers")
 
 
 def _parallel(found: Findings) -> CheckResult:
@@ -335,7 +337,7 @@ def _parallel(found: Findings) -> CheckResult:
     return CheckResult(
         "ollama",
         "note",
-        f"{text}: it answers one after another; restart it with OLLAMA_NUM_PARALLEL=4 ollama serve "
+        f"{text}: it answers them one after another; restart it with OLLAMA_NUM_PARALLEL=4 ollama serve "
         "(each slot takes memory for its own context)",
     )
 

@@ -198,8 +198,8 @@ def _missing(place: str, path: Path) -> str:
     there = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     names = [found.name for found in there if FORMATS.keys() & set(found.suffixes)]
     near = get_close_matches(path.name, names, n=1) or names[:5]
-    hint = f"; in that folder there is {', '.join(near)}" if near else ""
-    return f"there is no file {place}{hint}"
+    hint = f"; the folder contains {', '.join(near)}" if near else ""
+    return f"{place} does not exist{hint}"
 
 
 class WholeGroups:

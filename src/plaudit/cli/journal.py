@@ -32,29 +32,31 @@ BARS = " ▁▂▃▄▅▆▇█"
 class JournalOptions:
     """What every one of these commands takes."""
 
-    journal: str = argument("JOURNAL", "File that --journal named.")
+    journal: str = argument("JOURNAL", "Journal file.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(JournalOptions):
     """Which records a command is about."""
 
-    run: str = option(default="", metavar="NAME", text="Only of this run.", section="Records")
+    run: str = option(default="", metavar="NAME", text="Only records of this run.", section="Records")
     judge: str = option(
         default="",
         metavar="NAME",
-        text="Only by this judge; the beginning of its name will do.",
+        text="Only records of this judge; the beginning of its name is enough.",
         section="Records",
     )
     status: str = option(
-        default="", metavar="STATUS", text="Only these: ok, failed, ..., or missing.", section="Records"
+        default="", metavar="STATUS", text="Only this status: ok, failed, ..., or missing.", section="Records"
     )
-    step: str = option(default="", metavar="N|N-M", text="Only of these training steps.", section="Records")
+    step: str = option(default="", metavar="N|N-M", text="Only these training steps.", section="Records")
     sort: str = option(default="time", type_=click.Choice(ORDERS), text="What to sort by.", section="Records")
     descending: bool = option(
         "--descending", "-d", default=False, text="The largest first.", section="Records"
     )
-    limit: int = option("-n", "--limit", default=20, text="Records at the most; 0: all.", section="Records")
+    limit: int = option(
+        "-n", "--limit", default=20, text="Maximum number of records; 0 for all.", section="Records"
+    )
 
     def query(self, text: str = "") -> Query:
         """The choice, as the journal takes it."""
@@ -81,13 +83,13 @@ class ShowOptions(Choice):
     id: str = option(
         default="",
         metavar="ID",
-        text="One record in full, as the others name it; of a trainer's `record`, the last verdict on it.",
+        text="Show the record with this id in full; for a trainer's `record`, the last verdict on it.",
     )
 
 
 @command(ShowOptions, epilog="Example:  plaudit journal show run.journal --sort unit -n 5")
 def show(options: ShowOptions) -> None:
-    """List records, a line each; one of them in full with --id."""
+    """List records, one per line, or show one in full with --id."""
     with _opened(options.journal) as index:
         if options.id:
             row = index.row_of(options.id)
@@ -130,12 +132,12 @@ def grep(options: GrepOptions) -> int:
 class JournalStatsOptions(Choice):
     """What `plaudit journal stats` takes."""
 
-    as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
+    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
 
 
 @command(JournalStatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
 def stats(options: JournalStatsOptions) -> None:
-    """Say what the records come to: scores by judge and step, what is missing, time, money."""
+    """Summarise the records: scores by judge and step, failures, time, cost."""
     with _opened(options.journal) as index:
         found = overview(index, options.query().rows(index))
     if options.as_json:
@@ -149,13 +151,13 @@ class DiffOptions(JournalOptions):
     """What `plaudit journal diff` takes."""
 
     first: str = argument("RUN", "Name of a run, as `plaudit journal stats` lists it.")
-    second: str = argument("RUN", "Name of the other.")
-    as_json: bool = option("--json", default=False, text="One JSON object, for scripts.")
+    second: str = argument("RUN", "Name of the other run.")
+    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
 
 
 @command(DiffOptions, epilog="Example:  plaudit journal diff run.journal monday tuesday")
 def diff(options: DiffOptions) -> None:
-    """Compare two runs over the samples that both have judged."""
+    """Compare two runs on the samples that both have judged."""
     with _opened(options.journal) as index:
         rows = [Query(run=name).rows(index) for name in (options.first, options.second)]
         runs = {session.run for session in index.sessions.values()}
@@ -173,7 +175,9 @@ def diff(options: DiffOptions) -> None:
 class JournalExportOptions(Choice):
     """What `plaudit journal export` takes."""
 
-    limit: int = option("-n", "--limit", default=0, text="Records at the most; 0: all.", section="Records")
+    limit: int = option(
+        "-n", "--limit", default=0, text="Maximum number of records; 0 for all.", section="Records"
+    )
     output: str = option(
         "-o",
         "--output",
@@ -203,7 +207,7 @@ def export(options: JournalExportOptions) -> None:
 COMMAND = click.Group(
     "journal",
     commands=[show, grep, stats, diff, export],
-    help="Look at a journal: every verdict with its request and its reply.",
+    help="Read a journal: every verdict with its request and its reply.",
     epilog="Example:  plaudit journal show run.journal",
     no_args_is_help=True,
 )

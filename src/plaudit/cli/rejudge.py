@@ -25,10 +25,10 @@ from plaudit.types import Sample
 WINDOW = 4096
 """Samples that are judged together."""
 HELP = (
-    "Judge the samples of a journal again, and say what changed.\n\n"
-    "By another judge, prompt or model: what changed, where, and by how much. "
-    "The new verdicts go into the same journal under a run of their own, or into that of --journal. What was "
-    "judged before comes from the cache, so the command can be stopped and run again."
+    "Judge the samples of a journal again, and report what changed.\n\n"
+    "Use another judge, prompt or model, and see which scores changed and by how much. The new verdicts go "
+    "into the same journal as a new run, or into the one that --journal names. Cached verdicts are used, so "
+    "you can stop the command and run it again."
 )
 
 
@@ -36,18 +36,18 @@ HELP = (
 class RejudgeOptions(Running):
     """What `plaudit rejudge` takes beside the settings."""
 
-    source: str = argument("JOURNAL", "File that --journal named.")
+    source: str = argument("JOURNAL", "Journal file.")
     of_run: str = option(default="", metavar="NAME", text="Only the samples of this run.", section="Records")
-    step: str = option(default="", metavar="N|N-M", text="Only of these training steps.", section="Records")
+    step: str = option(default="", metavar="N|N-M", text="Only these training steps.", section="Records")
     status: str = option(
-        default="", metavar="STATUS", text="Only these: ok, failed, ..., or missing.", section="Records"
+        default="", metavar="STATUS", text="Only this status: ok, failed, ..., or missing.", section="Records"
     )
     limit: int = option(
         "-n",
         "--limit",
         default=0,
         type_=click.IntRange(min=0),
-        text="Samples at the most; 0: all.",
+        text="Maximum number of samples; 0 for all.",
         section="Records",
     )
     as_json: bool = option(

@@ -32,18 +32,22 @@ SHORT = 160
 class ReportOptions:
     """What `plaudit report` takes."""
 
-    source: str = argument("SCORED", "File that plaudit score has written.")
+    source: str = argument("SCORED", "File written by plaudit score.")
     output: str | None = option(
-        "-o", "--output", default=None, metavar="PAGE.html", text="Page to write (default: beside the file)."
+        "-o",
+        "--output",
+        default=None,
+        metavar="PAGE.html",
+        text="Page to write (default: next to the input).",
     )
 
 
 @command(ReportOptions, epilog="Example:  plaudit report scored.jsonl")
 def report(options: ReportOptions) -> None:
-    """Make a page of a scored file.
+    """Turn a scored file into an HTML page.
 
-    It shows how the scores spread, the worst and the best with their reasons, why scores are missing, and
-    what it cost.
+    It shows the distribution of the scores, the worst and best responses with their reasons, why scores are
+    missing, and the cost.
     """
     beside = "report.html" if options.source == "-" else str(Path(options.source).with_suffix(".html"))
     place = options.output or beside

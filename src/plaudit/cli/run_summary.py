@@ -130,15 +130,17 @@ class RunSummary:
             lines.append(f"  skipped   {self.skipped:,} bad lines")
         if self.cut:
             lines.append(
-                f"  cut       {self.cut:,} lines have a text of more than {self.max_chars:,} characters: "
-                "the judge reads its beginning and its end (max_chars in a judge's file)"
+                f"  cut       {self.cut:,} lines have a text of more than {self.max_chars:,} characters; "
+                "the judge only sees its beginning and end (set max_chars in a judge file)"
             )
         if summary.failures or set(summary.by_status) - {"ok"}:
             lines.append(f"  status    {_counts(_statuses(summary))}")
         if set(summary.by_source) - {"call"}:
             lines.append(f"  source    {_counts(summary.by_source)}")
         if summary.score_mean is not None and summary.score_std is not None:
-            lines.append(f"  score     mean {summary.score_mean:.4g}, deviation {summary.score_std:.3g}")
+            lines.append(
+                f"  score     mean {summary.score_mean:.4g}, standard deviation {summary.score_std:.3g}"
+            )
         lines += _spread(self.digest, width)
         if summary.calls:
             lines.append(f"  calls     {_calls(summary)}")
@@ -204,14 +206,14 @@ def _trouble(endpoint: EndpointSummary) -> str:
     parts = []
     if endpoint.away_s:
         times = f", {endpoint.times_away:,} times" if endpoint.times_away > 1 else ""
-        parts.append(f"was away for {endpoint.away_s:.1f} s{times}")
+        parts.append(f"was unavailable for {endpoint.away_s:.1f} s{times}")
     if endpoint.rate_limited:
         share = endpoint.rate_limited / endpoint.calls
         why = f": {endpoint.cause}" if endpoint.cause not in ("", "rate limited") else ""
         parts.append(f"rate limited {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(
-            f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, the last one: {endpoint.error}"
+            f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, most recently: {endpoint.error}"
         )
     return f"{endpoint.name} {'; '.join(parts)}" if parts else ""
 

@@ -46,16 +46,16 @@ TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
 
 
 HELP = (
-    "Give every line of a file a score from a judge.\n\n"
-    'IN holds one JSON object a line: "prompt" (text or messages) and "response"; "reference", "group" and '
-    '"id" if you like; other fields are carried through. It may also be a JSON array, CSV, Parquet, or the '
-    "folder of a Hugging Face data set; field names of common data sets are recognised. OUT gets the same "
-    "lines in the same order, in the same format or the one that its name says, plus "
-    '"score" (a number, or null without a verdict), "status" (ok, empty, failed, deadline, unreadable, '
-    'refused, flagged), "reason", "judge", and "error" where there is one. Fields of these names in IN are '
-    "replaced.\n\n"
-    "OUT appears complete or not at all; what is done so far is in OUT.partial.jsonl. Verdicts are kept in "
-    "the cache: after a crash or Ctrl-C, run the same command again."
+    "Score every line of a file with a judge.\n\n"
+    'IN has one JSON object per line with "prompt" (text or messages) and "response", and optionally '
+    '"reference", "group" and "id"; other fields are copied. It can also be a JSON array, CSV, Parquet or '
+    "the folder of a Hugging Face dataset; common field names are recognised. OUT gets the same lines in the "
+    "same order, in the format of IN or the one that its ending names, plus "
+    '"score" (a number, or null if there is no verdict), "status" (ok, empty, failed, deadline, unreadable, '
+    'refused, flagged), "reason", "judge", and "error" if there is one. If IN already has these fields, they '
+    "are replaced.\n\n"
+    "OUT is written when all lines are done; finished lines are in OUT.partial.jsonl. Verdicts are cached: "
+    "after a crash or Ctrl-C, run the same command again."
 )
 EPILOG = (
     "Example:  plaudit score answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 "
@@ -73,12 +73,12 @@ def _field_option(name: str) -> Any:
 class ScoreOptions(Running):
     """What `plaudit score` takes beside the settings."""
 
-    source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet; gzip too) or folder; - for stdin.")
+    source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet, also gzipped) or folder; - for stdin.")
     output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
     summary: str | None = option(
-        default=None, metavar="FILE.json", text="Write the run's numbers there.", section="Output"
+        default=None, metavar="FILE.json", text="Write a summary of the run to this file.", section="Output"
     )
-    skip_bad: bool = option(default=False, text="Leave out lines that cannot be scored.", section="Output")
+    skip_bad: bool = option(default=False, text="Skip lines that cannot be scored.", section="Output")
     prompt_field: str | None = _field_option("prompt")
     response_field: str | None = _field_option("response")
     reference_field: str | None = _field_option("reference")
@@ -111,13 +111,13 @@ class ScoreOptions(Running):
         output = Path(self.output).resolve()
         if OnFailure(settings.on_failure).needs_second_pass and self.output == "-":
             raise ConfigError(
-                "must see every line before it can write one; name a file with -o",
+                "needs all lines before it can write the first; name a file with -o",
                 setting="on_failure",
                 value=settings.on_failure,
             )
         if settings.budget is not None and settings.price is None:
             raise ConfigError(
-                "must know what calls cost; add --price IN OUT, USD for a million tokens",
+                "needs to know what calls cost; add --price IN OUT, USD per million tokens",
                 setting="budget",
             )
         if self.summary is not None and Path(self.summary).resolve() in (output, Path(self.source).resolve()):
@@ -270,7 +270,7 @@ class ScoreRun:
         if not can_be_read_twice(self._options.source):
             open_source(self._options.source).close()  # says at once what is wrong with it
             if self._options.source == "-" and sys.stdin.isatty():
-                self._say("reading from the terminal: one JSON object a line, Ctrl-D ends them")
+                self._say("reading from the terminal: one JSON object per line, end with Ctrl-D")
             return None
         found = check_input(self._options.source, judge, self._read)
         bad = found.bad
@@ -282,9 +282,9 @@ class ScoreRun:
 
     def _remedy(self, bad: BadLines) -> str:
         if self._options.skip_bad:
-            return "No other is left."
+            return "There are no other lines."
         if not bad.lack_fields:
-            return "Correct them, or leave them out with --skip-bad."
+            return "Correct them, or skip them with --skip-bad."
         header = " The first line of a CSV file names its columns." if self._is_csv else ""
         return (
             "Name the fields with --prompt-field and --response-field, correct the lines, or leave them "
@@ -366,7 +366,7 @@ class ScoreRun:
         self._bad.add(line)
         if not self._options.skip_bad:
             raise _BadInput(
-                f"{self._options.source}: {line}\nCorrect it, or leave out such lines with --skip-bad."
+                f"{self._options.source}: {line}\nCorrect it, or skip such lines with --skip-bad."
             )
 
     def _save(self, sink: Sink) -> _Ended:
@@ -386,10 +386,10 @@ class ScoreRun:
     def _save_partial(self, sink: Sink) -> str:
         """Keep what is done, and say where it is and how to go on."""
         path = sink.save_partial()
-        kept = f"finished lines are in {path}" if path else "no further line was finished"
+        kept = f"finished lines are in {path}" if path else "no more lines were finished"
         if self._settings.cache == "off":
             return f"{kept}; the cache is off, so the next run starts from the beginning"
-        return f"{kept}; run the same command again to go on from the cache"
+        return f"{kept}; run the same command again to resume from the cache"
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[set[Cause]]:
@@ -432,7 +432,7 @@ class ScoreRun:
             if self._settings.cache == "off":
                 raise
             raise ConfigError(
-                f"{error}; it goes on from the cache, which has every verdict so far"
+                f"{error}; it resumes from the cache, which has every verdict so far"
             ) from error
         except BaseException:
             sink.discard()

@@ -41,13 +41,13 @@ PAGE_MB = 64.0
 SHARE = "serve"
 """The name under which servers find the engine they share."""
 HELP = (
-    "Put one engine behind HTTP, for everything that takes a URL.\n\n"
-    "OPENAI_BASE_URL=http://HOST:PORT/v1 is all that a client of the OpenAI API changes: its requests and "
-    "replies pass unchanged, and share one adaptive limit, one budget, retries and a durable cache. Trainers "
+    "Serve one engine over HTTP, for everything that takes a URL.\n\n"
+    "Clients of the OpenAI API only need OPENAI_BASE_URL=http://HOST:PORT/v1. Their requests and replies are "
+    "passed on unchanged, and share one adaptive limit, one budget, retries and a persistent cache. Trainers "
     "post samples to /score, /reward, /get_reward (OpenRLHF), /remote_rm (slime) or /verify (NeMo-Gym).\n\n"
-    "It listens on this machine only, unless --host, --trusted-host and the variable "
-    f"{TOKEN} say otherwise. Numbers for Prometheus are at /metrics, and a page that "
-    "shows what is going on at /page/; with --journal also every verdict with its request and its reply."
+    "The server only listens on this machine, unless you set --host, --trusted-host and the variable "
+    f"{TOKEN}. Metrics for Prometheus are at /metrics, and a page that shows the state of the server at "
+    "/page/; with --journal, it also shows every verdict with its request and its reply."
 )
 EPILOG = (
     "Example:  plaudit serve --base-url http://localhost:8000/v1 --model qwen3-32b --rpm 600\n\n"
@@ -69,17 +69,17 @@ class ServeOptions(Running):
     trusted_host: tuple[str, ...] = option(
         default=(),
         metavar="NAME",
-        text="A name under which other machines reach this one; may be given again.",
+        text="Host name by which other machines reach this one; may be repeated.",
         section="Server",
     )
     ray: bool = option(
         default=False,
-        text="Answer from one engine that all such servers of a Ray cluster share: one limit, one cache.",
+        text="Use one engine for all such servers of a Ray cluster: one limit, one cache.",
         section="Server",
     )
     drop_abandoned: bool = option(
         default=False,
-        text="Call off also a request at temperature 0 when its client has gone.",
+        text="Also cancel requests at temperature 0 when their client disconnects.",
         section="Server",
     )
 
@@ -165,7 +165,7 @@ async def _serve(
             print(f"listening on {url}", flush=True)
             say(told(url))
             await asyncio.to_thread(stopped.wait)
-            say("stopping: answering what is under way ...")
+            say("stopping; finishing the requests in flight ...")
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {options.host} port {options.port}: "
@@ -208,12 +208,12 @@ def _told(url: str, shared: Shared, ready: ReadyEndpoints, access: Access) -> st
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
     ]
     lines.append(
-        f"to see what is going on:        {url}/page/{' (asks for the token)' if access.token else ''}"
+        f"to see what is happening:       {url}/page/{' (asks for the token)' if access.token else ''}"
     )
     if access.token is not None:
         lines.insert(2, f"                                export OPENAI_API_KEY=${TOKEN}")
     elif access.host in LOOPBACK:
-        lines.append("reachable from this machine only")
+        lines.append("only reachable from this machine")
     if ready.notice:
         lines.append(ready.notice)
     return "\n".join(lines)

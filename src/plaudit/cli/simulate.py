@@ -27,20 +27,22 @@ class SimulateOptions:
         metavar="PRESET|FILE",
         text=f"One of {', '.join(PRESETS)}; or a .toml or .json file.",
     )
-    list_scenarios: bool = option("--list", default=False, text="Say what each scenario does, and stop.")
+    list_scenarios: bool = option(
+        "--list", default=False, text="List the scenarios and what each does, and exit."
+    )
     host: str = option(default="127.0.0.1", text="Address to listen on.")
     port: int = option(
         default=8010, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
     )
-    seed: int | None = option(default=None, text="Another seed: other lengths, answers and faults.")
+    seed: int | None = option(default=None, text="Seed for lengths, answers and faults.")
     speed: float = option(
         default=1.0, text="Simulated seconds per real second; times in headers shrink with it."
     )
     capacity: float | None = option(
-        default=None, text="Slots, requests a second, or knee, in place of the scenario's."
+        default=None, text="Slots, requests per second or knee, instead of the scenario's."
     )
     latency: float | None = option(
-        default=None, metavar="SECONDS", text="What an average call takes, in simulated seconds."
+        default=None, metavar="SECONDS", text="Average duration of a call, in simulated seconds."
     )
     api_key_env: str | None = option(
         default=None, metavar="VAR", text="Refuse calls without the key in this variable."
@@ -49,12 +51,11 @@ class SimulateOptions:
 
 @command(SimulateOptions)
 def simulate(options: SimulateOptions) -> None:
-    """Start a simulated judge, with the speed, limits and faults of your choice.
+    """Start a simulated judge with the speed, limits and faults that you choose.
 
-    It answers at OpenAI's routes under /v1 and Ollama's under /api, and shows statistics at /stats. A
-    response with the words of the reference, or with the result of the sum that is asked for, gets a high
-    score; one without them, or that says nothing, a low one; where there is neither a reference nor a sum,
-    chance decides. The same text gets the same score.
+    It serves the OpenAI API under /v1 and the Ollama API under /api, and statistics at /stats. A response that
+    contains the words of the reference, or the result of the sum in the prompt, gets a high score, otherwise
+    a low one. Without a reference or a sum, scores are random. The same text always gets the same score.
 
     Example:  plaudit simulate --scenario rejecting --port 8010 --speed 20
 
@@ -73,7 +74,9 @@ def simulate(options: SimulateOptions) -> None:
     if options.api_key_env is not None:
         chosen = chosen.replace(api_key=_key_in(options.api_key_env))
     if not options.speed > 0:
-        raise ConfigError("stops time; use a number above 0, like 20", setting="speed", value=options.speed)
+        raise ConfigError(
+            "would stop time; use a number above 0, like 20", setting="speed", value=options.speed
+        )
     label = f"scenario {options.scenario}, seed {chosen.seed}, speed {options.speed:g}"
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(chosen, host=options.host, port=options.port, speed=options.speed, label=label))
@@ -106,7 +109,9 @@ async def _serve(scenario: Scenario, *, host: str, port: int, speed: float, labe
 def _key_in(variable: str) -> str:
     key = os.environ.get(variable, "")
     if not key:
-        raise ConfigError(f"{variable} is not set; set it, or leave --api-key-env out to let everybody in")
+        raise ConfigError(
+            f"{variable} is not set; set it, or leave out --api-key-env to accept requests without a key"
+        )
     return key
 
 

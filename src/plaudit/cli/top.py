@@ -29,15 +29,15 @@ ANSWER_WITHIN = 10.0
 class TopOptions:
     """What `plaudit top` takes."""
 
-    url: str = argument("URL", "Where plaudit serve or plaudit view listens.")
-    once: bool = option(default=False, text="Show it once, and end.")
+    url: str = argument("URL", "URL of plaudit serve or plaudit view.")
+    once: bool = option(default=False, text="Show the numbers once, and exit.")
 
 
 @command(TopOptions, epilog="Example:  plaudit top http://127.0.0.1:8400")
 def top(options: TopOptions) -> int:
-    """Follow a run in the terminal.
+    """Watch a run in the terminal.
 
-    What waits, what each endpoint takes, what is lost, what it costs: the panels of the page, as text.
+    Shows the panels of the page as text: queued calls, the load on each endpoint, failures, cost.
     """
     try:
         asyncio.run(_follow(options))

@@ -35,16 +35,16 @@ HELP = (
     "Train a policy that rewrites questions so that a target model answers them better.\n\n"
     "At each step the policy picks an operator (clarify, simplify, ...); one model rewrites the question, "
     "the target answers, and a judge scores the answer. The reward is the quality gained, minus the drift "
-    "from the original meaning, minus the cost. A call that fails earns nothing, is counted, and stops "
-    "nothing.\n\n"
-    "The folder gets a checkpoint after every rollout, TensorBoard's files and, at the end, report.html. "
-    "With no server, a small model on this machine does everything."
+    "from the original meaning, minus the cost. Failed calls give no reward and are counted; training goes "
+    "on.\n\n"
+    "The folder gets a checkpoint after every rollout, TensorBoard files and, at the end, report.html. "
+    "Without a server, a small model on this machine does everything."
 )
 EPILOG = (
     "Example:  plaudit train-mutator --servers http://localhost:11434 --model llama3.2 --num-env-steps 20000 "
     "-o mutator\n\n"
     "Exit status:  0 trained to the end, 2 bad usage or input, 3 the servers were lost, 130 stopped by "
-    "Ctrl-C (after 3 and 130, go on with --resume)."
+    "Ctrl-C (after 3 and 130, continue with --resume)."
 )
 SERVERS_LOST = 3
 
@@ -54,14 +54,14 @@ class ModelOptions(Running):
     """The operators and the models of query mutation, in training and afterwards."""
 
     operators: Path | None = option(
-        default=None, metavar="FILE", text="Operators of your own, in TOML or JSON.", section="Task"
+        default=None, metavar="FILE", text="Your own operators, in TOML or JSON.", section="Task"
     )
     base_url: tuple[str, ...] = option(
         "--servers",
         "--base-url",
         default=(),
         metavar="URL",
-        text="Ollama or OpenAI-compatible; again, or with commas, for more (default: a model here)",
+        text="Ollama or OpenAI-compatible URL; repeat it or use commas for several (default: a model here)",
         section="Models",
     )
     mutate_model: str = option(default="", text="Model that rewrites (default: --model)", section="Models")
@@ -70,8 +70,8 @@ class ModelOptions(Running):
     embed_model: str = option(
         default="", text="Model that embeds (default: on this machine)", section="Models"
     )
-    rewrite_tokens: int = option(default=256, text="Tokens that a rewrite may have.", section="Models")
-    answer_tokens: int = option(default=512, text="Tokens that an answer may have.", section="Models")
+    rewrite_tokens: int = option(default=256, text="Maximum tokens of a rewrite.", section="Models")
+    answer_tokens: int = option(default=512, text="Maximum tokens of an answer.", section="Models")
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -108,24 +108,26 @@ class MutatorOptions(ModelOptions):
     """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
 
     output: Path = option(
-        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Where the training lives."
+        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Folder of the training."
     )
-    resume: bool = option(default=False, text="Go on from the folder's checkpoint.")
+    resume: bool = option(default=False, text="Continue from the checkpoint in the folder.")
     questions: Path | None = option(
         default=None,
         metavar="FILE",
-        text="JSON lines with question and reference (default: 200 of ours)",
+        text="JSON lines with question and reference (default: 200 built-in questions)",
         section="Task",
     )
-    patience: float = option(default=300.0, text="Seconds that an outage may last.", section="Models")
+    patience: float = option(
+        default=300.0, text="Maximum duration of an outage, in seconds.", section="Models"
+    )
     use_batching: bool = option(
         "--use-batching/--no-batching",
         default=True,
-        text="All environments at once, or one call after another.",
+        text="Run all environments at once, or one call after another.",
         section="PPO",
     )
     no_barrier: bool = option(
-        default=False, text="No environment waits for another within a rollout.", section="PPO"
+        default=False, text="Environments do not wait for each other within a rollout.", section="PPO"
     )
 
     @property
@@ -272,7 +274,7 @@ def _conclude(history: History, folder: Path) -> None:
         out.print(f"  {one.quality_before:.2f} -> {one.quality_after:.2f}  {one.before}")
         out.print(f"{'':14}  {' '.join(one.after.split())}")
     if history.failures:
-        out.print(f"of {history.steps:,} steps, these came to nothing: {nothing(history)}")
+        out.print(f"of {history.steps:,} steps, these failed: {nothing(history)}")
     out.print(f"wrote {folder / 'report.html'}")
 
 

@@ -218,7 +218,7 @@ def _config(path: Path, text: str) -> _Training:
     """A file for `trl grpo --config`: its reward function is in a module beside it."""
     config = decoded(text, path, setting="trl", default="YAML")
     if not isinstance(config, dict):
-        raise ConfigError("is no table of settings", setting="trl", value=str(path))
+        raise ConfigError("is not a table of settings", setting="trl", value=str(path))
     functions = config.get("reward_funcs") or []
     functions = [functions] if isinstance(functions, str) else [str(one) for one in functions]
     for function in functions:

@@ -22,10 +22,9 @@ from plaudit.service.access import Access, Refusal
 
 HELP = (
     "Show journals in a browser.\n\n"
-    "What the reward does step by step, what is lost, what it costs, and every verdict with its request and "
-    "its reply. "
-    "A journal that is being written is shown live. The page is served on this machine only, and fetches "
-    "nothing from elsewhere."
+    "Shows the reward step by step, failures, cost, and every verdict with its request and its reply. The "
+    "page updates while a journal is being written. It is only served on this machine, and loads nothing "
+    "from the network."
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class ViewOptions:
     """What `plaudit view` takes."""
 
-    journals: tuple[str, ...] = argument("JOURNAL...", "Files that --journal named.")
+    journals: tuple[str, ...] = argument("JOURNAL...", "Journal files.")
     port: int = option(
         default=8401, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
     )

@@ -58,7 +58,9 @@ class Query:
             ConfigError: a value makes no sense.
         """
         if self.order not in ORDERS:
-            raise ConfigError(f"is no order; use {', '.join(ORDERS)}", setting="sort", value=self.order)
+            raise ConfigError(
+                f"is not a sort order; use {', '.join(ORDERS)}", setting="sort", value=self.order
+            )
         found = np.flatnonzero(self._mask(index))
         if self.text:
             matches = matcher(self.text)
@@ -105,7 +107,7 @@ def matcher(pattern: str) -> Any:
     try:
         return re.compile(pattern, re.IGNORECASE).search
     except re.error as error:
-        raise ConfigError(f"is no pattern: {error}", setting="text", value=pattern) from None
+        raise ConfigError(f"is not a regular expression:  {error}", setting="text", value=pattern) from None
 
 
 def words_of(text: StoredText) -> Iterator[str]:
@@ -124,7 +126,7 @@ def words_of(text: StoredText) -> Iterator[str]:
 def _steps(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text)
     if match is None:
-        raise ConfigError("is no step; write 40 or 40-60", setting="step", value=text)
+        raise ConfigError("is not a step; write 40 or 40-60", setting="step", value=text)
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -132,7 +134,7 @@ def _hash(name: str, digits: str) -> int:
     try:
         return int(digits, 16)
     except ValueError:
-        raise ConfigError("is no hash of the journal", setting=name, value=digits) from None
+        raise ConfigError("is not a hash of the journal", setting=name, value=digits) from None
 
 
 # -- together ---------------------------------------------------------------------------------------------

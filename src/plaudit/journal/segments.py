@@ -260,7 +260,7 @@ def check_title(title: bytes, path: Path) -> None:
     if title == TITLE:
         return
     if not title.startswith(_MAGIC):
-        raise JournalError(f"{path} is no journal, and was left alone; name another file")
+        raise JournalError(f"{path} is not a journal and was left alone; name another file")
     version = title[len(_MAGIC) :].strip().decode(errors="replace")
     raise JournalError(
         f"{path} is a journal of version {version}, and this plaudit reads {VERSION:03d}; "

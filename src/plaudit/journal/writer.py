@@ -92,7 +92,7 @@ class JournalWriter:
         """Take a verdict; it is on file within half a second."""
         with self._lock:
             if self._waiting_bytes > MOST_WAITING:
-                self._lose(1, "the disk is too slow for it")
+                self._lose(1, "the disk is too slow")
                 return
             filling = self._filling
             try:

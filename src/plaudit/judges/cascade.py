@@ -67,14 +67,13 @@ class Cascade(Judge):
         rule: object = RULES.get(self.rule) if isinstance(self.rule, str) else self.rule
         if not callable(rule):
             raise ConfigError(
-                f"is no rule; name one of {', '.join(RULES)}, or pass a function of the sample",
+                f"is not a rule; name one of {', '.join(RULES)}, or pass a function of the sample",
                 setting="rule",
                 value=self.rule,
             )
         if is_panel(self.judge) or not hasattr(self.judge, "render"):
             raise ConfigError(
-                "is no judge that answers by itself; "
-                "give the cascade a plain one, like Reference() or Rubric(...)",
+                "is not a plain judge; give the cascade one, like Reference() or Rubric(...)",
                 setting="judge",
                 value=type(self.judge).__name__,
             )

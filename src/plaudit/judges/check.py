@@ -40,12 +40,14 @@ def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
     name = type(judge).__name__
     has_methods = is_panel(judge) or (hasattr(judge, "render") and hasattr(judge, "parse"))
     if isinstance(judge, type) or not has_methods:
-        raise ConfigError('is no judge; give one like Rubric("Is it correct?")', setting="judge", value=judge)
+        raise ConfigError(
+            'is not a judge; give one like Rubric("Is it correct?")', setting="judge", value=judge
+        )
     version = getattr(judge, "version", None)
     if not isinstance(version, str) or not version:
         raise ConfigError(
-            f"of class {name} has no version, which is part of every cache key; "
-            'add one to its class, like version = "tone-1"',
+            f"of class {name} has no version, which every cache key needs; "
+            'add one to the class, like version = "tone-1"',
             setting="judge",
         )
     match getattr(judge, "scale", None):
@@ -53,8 +55,8 @@ def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
             pass
         case None:
             raise ConfigError(
-                f"of class {name} does not say its scale, so no score of it is good or bad; "
-                "add its lowest and its highest score to its class, like scale = (0, 10)",
+                f"of class {name} has no scale, so plaudit cannot tell good scores from bad ones; "
+                "add the lowest and the highest score to the class, like scale = (0, 10)",
                 setting="judge",
             )
         case scale:
@@ -65,7 +67,7 @@ def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
             )
     if for_rewards and low == -math.inf:
         raise ConfigError(
-            f"of class {name} has no lowest score, and a reward lies between 0 and 1; "
+            f"of class {name} has no lowest score, but a reward is between 0 and 1; "
             "give its scale a lower end (for a Checklist: clip=True)",
             setting="judge",
         )

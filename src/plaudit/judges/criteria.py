@@ -54,12 +54,12 @@ class Criterion:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise ConfigError(
-                "is no name; use letters, digits, _ and -, like 'correct'", setting="name", value=self.name
+                "is not a name; use letters, digits, _ and -, like 'correct'", setting="name", value=self.name
             )
         checked_text("text", self.text, f"say what a response must do to be {self.name}")
         if not _is_number(self.weight):
             raise ConfigError(
-                f"of {self.name!r} is no weight; use a number, below 0 for a fault",
+                f"of {self.name!r} is not a weight; use a number, below 0 for a fault",
                 setting="weight",
                 value=self.weight,
             )
@@ -71,7 +71,7 @@ def checked_levels(levels: object, setting: str = "levels") -> int:
     """How many steps above 0 a criterion has. Raises ConfigError where a judge cannot give them."""
     if isinstance(levels, bool) or not isinstance(levels, int) or not 1 <= levels <= _MAX_LEVELS:
         raise ConfigError(
-            f"is no number of levels; use 1 for met or not, 2 for 0, 1 and 2, up to {_MAX_LEVELS}",
+            f"is not a number of levels; use 1 for met or not, 2 for 0, 1 and 2, up to {_MAX_LEVELS}",
             setting=setting,
             value=levels,
         )
@@ -82,7 +82,7 @@ def checked_criteria(criteria: object, *, total: Total, setting: str = "criteria
     """The criteria, if they can be asked about together and summed up. Raises ConfigError otherwise."""
     if not isinstance(criteria, (list, tuple)) or not criteria:
         raise ConfigError(
-            'is no list of criteria; give at least one, like [Criterion("correct", "The answer is right.")]',
+            'is not a list of criteria; give at least one, like [Criterion("correct", "It is right.")]',
             setting=setting,
             value=criteria,
         )
@@ -90,7 +90,7 @@ def checked_criteria(criteria: object, *, total: Total, setting: str = "criteria
     for place, point in enumerate(criteria):
         if not isinstance(point, Criterion):
             raise ConfigError(
-                "is no Criterion(name, text, weight)", setting=f"{setting}[{place}]", value=point
+                "is not a Criterion(name, text, weight)", setting=f"{setting}[{place}]", value=point
             )
         for key in (point.name.casefold(), reason_key(point).casefold()):
             if key in keys:
@@ -101,10 +101,10 @@ def checked_criteria(criteria: object, *, total: Total, setting: str = "criteria
             keys[key] = place
     weights = [point.weight for point in criteria]
     if not math.isfinite(math.fsum(map(abs, weights))) or not any(weights):
-        raise ConfigError("has no weight above 0 (or only endless ones), so none counts", setting=setting)
+        raise ConfigError("has no finite weight above 0, so no criterion counts", setting=setting)
     if total == "points" and not any(weight > 0 for weight in weights):
         raise ConfigError(
-            "has no points above 0 to be earned; give one a weight above 0, or sum up by share",
+            'has no points above 0 to earn; give one a weight above 0, or use total="share"',
             setting=setting,
         )
     return tuple(criteria)
@@ -151,10 +151,10 @@ def read_criteria(rubric: object, *, levels: int, total: Total, setting: str) ->
         text = rubric.encode() if isinstance(rubric, str) else msgspec.json.encode(rubric, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"is no plain data; give a list of criteria {_SHAPE}", setting=setting, value=type(rubric)
+            f"is not plain data; give a list of criteria {_SHAPE}", setting=setting, value=type(rubric)
         ) from None
     if b"null" in text and _holds_no_number(plain(rubric)):
-        raise ConfigError("holds NaN or infinity, which is no weight; give each a number", setting=setting)
+        raise ConfigError("contains NaN or infinity; give each criterion a number", setting=setting)
     return _read(text, levels, total, setting)
 
 
@@ -181,7 +181,7 @@ def _read(text: bytes, levels: int, total: Total, setting: str) -> tuple[Criteri
         rubric = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         raise ConfigError(
-            f"is text, and no JSON; give a list of criteria {_SHAPE}",
+            f"is text but not JSON; give a list of criteria {_SHAPE}",
             setting=setting,
             value=text[:80].decode(errors="replace"),
         ) from None
@@ -196,7 +196,7 @@ def _read(text: bytes, levels: int, total: Total, setting: str) -> tuple[Criteri
     elif isinstance(entries, list) and entries:
         points = [_entry(entry, f"{place}[{n}]", levels) for n, entry in enumerate(entries)]
     else:
-        raise ConfigError(f"is no list of criteria; give one {_SHAPE}", setting=place, value=entries)
+        raise ConfigError(f"is not a list of criteria; give one {_SHAPE}", setting=place, value=entries)
     return checked_criteria(_with_names(points), total=total, setting=setting)
 
 
@@ -221,14 +221,14 @@ def _leaves(node: Any, *, share: float, place: str, levels: int, depth: int) -> 
         yield replace(_entry(node, place, levels), weight=share)
         return
     if not isinstance(children, list) or depth > _MAX_DEPTH:
-        raise ConfigError("is no list of tasks", setting=f"{place}.sub_tasks", value=children)
+        raise ConfigError("is not a list of tasks", setting=f"{place}.sub_tasks", value=children)
     weights = [
         _weight(child, f"{place}.sub_tasks[{n}]") if isinstance(child, dict) else 1.0
         for n, child in enumerate(children)
     ]
     if min(weights) < 0 or not math.fsum(weights) > 0:
         raise ConfigError(
-            "have weights that share nothing out; use 0 or more, and one above 0",
+            "have no usable weights; use 0 or more, and at least one above 0",
             setting=f"{place}.sub_tasks",
             value=weights,
         )
@@ -242,7 +242,8 @@ def _weight(entry: Mapping[str, Any], place: str) -> float:
     if key is None:
         return 1.0
     if not _is_number(entry[key]):
-        raise ConfigError("is no number; below 0 for a fault", setting=f"{place}.{key}", value=entry[key])
+        complaint = "is not a number; use one below 0 for a fault"
+        raise ConfigError(complaint, setting=f"{place}.{key}", value=entry[key])
     return float(entry[key])
 
 

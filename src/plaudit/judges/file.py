@@ -87,7 +87,9 @@ def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
             log.warning("%s: %s", path, note)
         return JudgeFile(str(path), foreign.kind, foreign.options, lines, foreign.notes)
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
-        raise ConfigError("this is no table of settings; begin with a line like kind: rubric").at(f"{path}:1")
+        raise ConfigError("this is not a table of settings; start with a line like kind: rubric").at(
+            f"{path}:1"
+        )
     kind = table.pop("kind", "rubric")
     if kind is True and is_yaml:
         kind = "yes"  # which YAML takes for true

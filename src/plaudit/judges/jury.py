@@ -53,7 +53,7 @@ class Jury(Panel):
         named = _checked_members(members)
         if combine not in RULES:
             raise ConfigError(
-                f"is no way to combine scores; use {', '.join(RULES)}", setting="combine", value=combine
+                f"is not a way to combine scores; use {', '.join(RULES)}", setting="combine", value=combine
             )
         if quorum is None:
             quorum = len(named) // 2 + 1

@@ -71,7 +71,7 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
     if kind is None:
         near = difflib.get_close_matches(str(name), _KINDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        message = f"is no kind of judge; there are {', '.join(_KINDS)}{hint}"
+        message = f"is not a kind of judge; there are {', '.join(_KINDS)}{hint}"
         raise BadOption(message, key=(*at, "kind"), value=name)
     arguments: dict[str, Any] = {}
     for option, value in options.items():
@@ -173,9 +173,7 @@ def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
 def _inner(table: Any, key: Key) -> Judge | Panel:
     """A judge within a judge."""
     if not isinstance(table, dict):
-        raise BadOption(
-            "is no judge; describe one in a table of its own, with its kind", key=key, value=table
-        )
+        raise BadOption("is not a judge; describe one in its own table, with its kind", key=key, value=table)
     options = dict(table)
     return build(options.pop("kind", "rubric"), options, at=key)
 

@@ -116,7 +116,7 @@ class Rubric(PromptJudge):
         reason = parse.words(found, "reason")
         if self.echo and found.get("code") != self._code(sample):
             raise UnreadableVerdict(
-                "the verdict lacks the code of the response's tags, so anybody may have written it"
+                "the verdict lacks the code of the response's tags, so someone else may have written it"
             )
         return Verdict.of(reply, score, reason)
 

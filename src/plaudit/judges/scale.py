@@ -28,9 +28,9 @@ class Scale:
             if isinstance(end, bool) or not isinstance(end, (int, float)) or not -1e300 < end < 1e300:
                 raise self._wrong("needs two finite numbers, like (0, 10)")
         if self.low >= self.high:
-            raise self._wrong("is upside down; write the worst score first, then the best")
+            raise self._wrong("is reversed; write the worst score first, then the best")
         if self.integer and not (float(self.low).is_integer() and float(self.high).is_integer()):
-            raise self._wrong("has ends that no whole number reaches; use whole numbers, or integer=False")
+            raise self._wrong("has ends that are not whole numbers; use whole numbers, or integer=False")
 
     @staticmethod
     def of(ends: object, *, integer: bool = True) -> Scale:

@@ -166,9 +166,7 @@ def _cause(status: int, tail: str) -> str:
     """Put the end of a server process into words, with what to do about it."""
     cause = f"exit status {status}"
     if status == -signal.SIGKILL or "alloc" in tail:
-        cause = (
-            "killed, most likely for want of memory; use a smaller model, fewer slots or a shorter context"
-        )
+        cause = "killed, most likely out of memory; use a smaller model, fewer slots or a shorter context"
     elif status == 1:
         cause = "llama.cpp cannot load it; download the file again, or use a model that llama.cpp knows"
     return f"{cause}; it said:\n{tail}" if tail else cause

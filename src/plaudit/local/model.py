@@ -49,7 +49,7 @@ def check_model(path: Path) -> None:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
     except FileNotFoundError:
-        raise ConfigError("is no file; check the path", setting="local_model", value=str(path)) from None
+        raise ConfigError("does not exist; check the path", setting="local_model", value=str(path)) from None
     except IsADirectoryError:
         raise ConfigError(
             "is a folder; name the .gguf file inside it", setting="local_model", value=str(path)

@@ -25,7 +25,7 @@ def load_observers(paths: Sequence[str]) -> list[Observer]:
 def _load(path: str) -> Observer:
     module, _, name = path.partition(":")
     if not module or not name:
-        raise ConfigError("names no observer; write package.module:name", setting="observers", value=path)
+        raise ConfigError("is not an observer; write package.module:name", setting="observers", value=path)
     try:
         found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError) as error:

@@ -38,7 +38,7 @@ def verdicts_to_pandas(
     try:
         import pandas
     except ImportError:
-        raise ConfigError(f"a data frame needs pandas; run: {install_command('pandas')}") from None
+        raise ConfigError(f"a DataFrame needs pandas; run: {install_command('pandas')}") from None
     return pandas.DataFrame(rows(verdicts, samples))
 
 

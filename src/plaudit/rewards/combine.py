@@ -58,7 +58,7 @@ class Component:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ConfigError(
-                "names no component; it becomes part of a metric's name", setting="name", value=self.name
+                "is not a name; it becomes part of a metric's name", setting="name", value=self.name
             )
         for name in ("weight", "threshold"):
             check_number(f"{name} of {self.name!r}", getattr(self, name))
@@ -72,7 +72,7 @@ class Component:
             self.source is None or isinstance(self.source, str) or hasattr(self.source, "values")
         ):
             raise ConfigError(
-                f"of {self.name!r} is no source; give a RewardSource like RuleReward(fn), "
+                f"of {self.name!r} is not a source; give a RewardSource like RuleReward(fn), "
                 "or the name of a list of verdicts",
                 setting="source",
                 value=self.source,
@@ -290,7 +290,7 @@ class Reward:
         errors = Counter(
             v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
         )
-        first = f'; the commonest error is "{errors.most_common(1)[0][0]}"' if errors else ""
+        first = f'; the most frequent error is "{errors.most_common(1)[0][0]}"' if errors else ""
         is_strict = self.policy.on_failure == "raise"
         allowed = 0.0 if is_strict else self.policy.max_failure_rate or 0.0
         remedy = "on_failure='mask' or 'group_mean' goes on" if is_strict else "max_failure_rate allows more"

@@ -78,7 +78,8 @@ class FormatReward:
         for tag in self.tags:
             if not tag or not tag.replace("_", "a").replace("-", "a").isalnum():
                 raise ConfigError(
-                    f"has {tag!r}, which is no name; write it without brackets, like 'answer'", setting="tags"
+                    f"has {tag!r}, which is not a name; write it without brackets, like 'answer'",
+                    setting="tags",
                 )
         if len(set(self.tags)) < len(self.tags):
             raise ConfigError(

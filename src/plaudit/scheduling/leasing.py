@@ -75,7 +75,7 @@ class Leasing:
         if self._waiting and not self._has_told:
             self._has_told = True
             log.info(
-                "another run on the same cache is asking some of these questions; waiting for its verdicts"
+                "another run with the same cache has sent some of these requests; waiting for its verdicts"
             )
         if self._task is None:
             self._last_look = self._last_news = self._loop.time()

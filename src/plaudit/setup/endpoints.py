@@ -39,7 +39,7 @@ def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tup
             variable = settings.api_key_env or "OPENAI_API_KEY"
             raise ConfigError(
                 f"is not set, and neither is {variable}: there is no judge; run: export {variable}=... for "
-                "OpenAI's, or, for a server of your own, export OPENAI_BASE_URL=http://host:8000/v1",
+                "OpenAI, or for your own server: export OPENAI_BASE_URL=http://host:8000/v1",
                 setting="base_url",
             )
         settings = replace(settings, base_url=(OPENAI_URL,), model=settings.model or OPENAI_MODEL)
@@ -111,7 +111,7 @@ def missing_key(endpoint: Endpoint, settings: Settings) -> ConfigError:
         )
     return ConfigError(
         f"is not given, and {host} needs a key; run: export OPENAI_API_KEY=..., "
-        "or name the variable that holds the key",
+        "or name the variable that contains the key",
         setting="api_key_env",
     )
 
@@ -122,7 +122,7 @@ def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> ConfigEr
         return missing_key(endpoint, settings)
     variable = settings.api_key.origin if settings.api_key else ""
     return ConfigError(
-        f"holds a key that {endpoint.url} refuses ({status}); put the right one there",
+        f"contains a key that {endpoint.url} refuses ({status}); correct it",
         setting="api_key_env" if variable else "api_key",
         value=variable or NO_VALUE,
     )

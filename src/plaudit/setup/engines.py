@@ -52,8 +52,8 @@ def open_endpoints(settings: Settings, *, ask: Ask | None = None) -> Iterator[Re
         return
     if settings.model and not settings.local_model:
         raise ConfigError(
-            "names a model, but no server that has it; add --base-url, like --base-url "
-            f"{OPENAI_URL}, or leave the model out to judge with the small one on this machine",
+            "names a model but no server; add --base-url, like --base-url "
+            f"{OPENAI_URL}, or leave out the model to use the small one on this machine",
             setting="model",
             value=settings.model,
         )

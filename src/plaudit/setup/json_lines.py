@@ -149,7 +149,7 @@ def _record(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Wrong(
             f'{kind_of(value)} where an object is expected, like {{"prompt": "...", "response": "..."}}'
-            + ('; jq -c ".[]" turns a list into lines' if isinstance(value, list) else "")
+            + ('; jq -c ".[]" converts a list to lines' if isinstance(value, list) else "")
         )
     return value
 
@@ -165,11 +165,11 @@ def _second_opinion(raw: bytes) -> Any:
             raise _Wrong("UTF-16 text; save the file as UTF-8") from None
         raise _Wrong(f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8") from None
     except RecursionError:
-        raise _Wrong("nested too deep to be read") from None
+        raise _Wrong("nested too deeply") from None
     except json.JSONDecodeError as error:
         said = error.msg.removesuffix(" starting at")
         raise _Wrong(f"not JSON: {said} at character {error.colno}") from None
 
 
 def _no_constant(name: str) -> Never:
-    raise _Wrong(f"not JSON: {name} is no JSON number; write null instead")
+    raise _Wrong(f"not JSON: {name} is not valid in JSON; write null instead")

@@ -63,5 +63,5 @@ def text_or_file(value: str, setting: str) -> str:
     if len(value) < 1024 and path.is_file():
         return read_text(value, setting=setting)
     if value.endswith(TEXT_SUFFIXES) and " " not in value:
-        raise ConfigError("is no file; check the path", setting=setting, value=value)
+        raise ConfigError("does not exist; check the path", setting=setting, value=value)
     return value

@@ -153,7 +153,7 @@ def writer(place: str, source: str, source_format: Format, skipped: Collection[i
     if is_unknown or (is_compressed and kind in ("parquet", "folder")):
         known = ", ".join(FORMATS)
         raise ConfigError(
-            f"asks for a format that is not written; the endings are {known}; .gz only after those of text",
+            f"asks for a format that plaudit cannot write; the endings are {known}; .gz only with text",
             setting="output",
             value=place,
         )
@@ -205,7 +205,7 @@ def _array_by_hand(content: bytes, place: str) -> list[Any]:
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             raise ConfigError(
-                f"{place} holds several objects over several lines each; write one a line: jq -c . {place}"
+                f"{place} contains several objects of several lines; write one per line: jq -c . {place}"
             ) from None
         raise ConfigError(f"{place} is not JSON: {error}") from None
     except ValueError as error:
@@ -220,7 +220,7 @@ def _array_by_hand(content: bytes, place: str) -> list[Any]:
             and name not in CONVERSATIONS
         ):
             raise ConfigError(
-                f"{place} has its rows under {name!r}; take them out: jq -c '.{name}[]' {place}"
+                f"{place} has its rows under {name!r}; extract them with: jq -c '.{name}[]' {place}"
             )
     return [found]
 
@@ -341,18 +341,20 @@ def _files(folder: Path, place: str) -> list[Path]:
         return [folder / one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
     if (splits := folder / "dataset_dict.json").is_file():
         names = json.loads(splits.read_bytes())["splits"]
-        raise ConfigError(f"{place} holds the splits {', '.join(names)}; name one, like {folder / names[0]}")
+        raise ConfigError(
+            f"{place} contains the splits {', '.join(names)}; name one, like {folder / names[0]}"
+        )
     for pattern in ("*.parquet", "data/*.parquet", "*.arrow"):
         if found := sorted(folder.glob(pattern)):
             splits_found = sorted({file.name.partition("-")[0] for file in found if "-of-" in file.name})
             if len(splits_found) > 1:
                 raise ConfigError(
-                    f"{place} holds the splits {', '.join(splits_found)}; name one file, like {found[0]}"
+                    f"{place} contains the splits {', '.join(splits_found)}; name one file, like {found[0]}"
                 )
             return found
     there = sorted(file.name for file in folder.iterdir() if file.suffix in FORMATS)[:5]
-    hint = f"name a file in it, like {folder / there[0]}" if there else "it holds no Parquet or Arrow file"
-    raise ConfigError(f"{place} is a folder, and no data set: {hint}")
+    hint = f"name a file in it, like {folder / there[0]}" if there else "it contains no Parquet or Arrow file"
+    raise ConfigError(f"{place} is a folder but not a dataset: {hint}")
 
 
 def file_in_folder(source: str) -> str:

@@ -53,7 +53,7 @@ def _client(endpoint: Endpoint, name: str, proxy: str | None, timeout: float) ->
         return AiohttpClient(endpoint, proxy=proxy)
     if name != "pyreqwest":
         raise ConfigError(
-            "is no HTTP client; use 'httptools', 'aiohttp' or 'pyreqwest'", setting="client", value=name
+            "is not an HTTP client; use 'httptools', 'aiohttp' or 'pyreqwest'", setting="client", value=name
         )
     try:
         from plaudit.transports.pyreqwest_client import PyreqwestClient

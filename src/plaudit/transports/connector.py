@@ -211,7 +211,7 @@ class _Tunnel(asyncio.Protocol):
         if not 200 <= int(rest[:3]) < 300:
             raise _RefusedByProxy(int(rest[:3]))
         if more:
-            raise OSError("the proxy said more than that the tunnel is open")
+            raise OSError("the proxy sent data before the tunnel was used")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

@@ -114,7 +114,7 @@ class HttpTransport:
                 self._learn(dialect, error.complaint, answer.status)
             failure = failure_in_reply(self._endpoint, answer.headers, error.complaint, now=time.time())
         except BadReply as error:
-            failure = broken(self._endpoint, f"the reply is of no use: {error}")
+            failure = broken(self._endpoint, f"the reply cannot be used: {error}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             failure = broken(self._endpoint, _not_a_reply(answer, error))
         raise failure

@@ -294,8 +294,8 @@ class BatchReward:
         error = errors.most_common(1)[0][0] if errors else "no error was given"
         if complaint:
             raise BatchFailed(
-                f'{complaint}; the commonest error is "{error}"; what was judged is stored, so resuming from '
-                "the last checkpoint pays for nothing twice; max_failure_rate= of reward_function allows more"
+                f'{complaint}; the most frequent error is "{error}"; what was judged is stored, so resuming '
+                "from the last checkpoint pays for nothing twice; max_failure_rate= allows more"
             )
         if rank_and_count()[0]:
             return  # the first one says it

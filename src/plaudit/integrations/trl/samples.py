@@ -74,7 +74,7 @@ def _references(rows: Columns, name: str | None, count: int) -> Sequence[Any]:
         return [None] * count
     if name not in rows:
         raise ConfigError(
-            f"names no column of the data set, which has {', '.join(rows) or 'none'} "
+            f"is not a column of the dataset, which has {', '.join(rows) or 'none'} "
             "beside the prompt; name the column with the right answers",
             setting="reference",
             value=name,
