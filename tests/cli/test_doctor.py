@@ -25,7 +25,7 @@ def test_all_is_well_with_a_server_that_answers(simulator: Simulator) -> None:
     assert "simulated answers in" in result.stdout
     assert "replies follow a JSON schema" in result.stdout
     assert "log-probabilities are supported" in result.stdout
-    assert result.stdout.endswith("all is well\n")
+    assert result.stdout.endswith("everything is fine\n")
 
 
 def test_ollama_s_own_routes_are_examined_too(simulator: Simulator) -> None:

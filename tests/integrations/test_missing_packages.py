@@ -16,7 +16,7 @@ import pytest
             "shared",
             "SharedEngine",
             "ray",
-            r'needs Ray; run: pip install "plaudit\[ray\]"',
+            r'needs Ray; run: .*pip install "plaudit\[ray\]"',
         ),
         ("plaudit.integrations.verl", "reward_loop", "RewardManager", "verl", r"pip install 'verl>=0\.7\.1'"),
         (
@@ -24,7 +24,7 @@ import pytest
             "vector_env",
             "BatchedQueryMutationEnv",
             "gymnasium",
-            r'BatchedQueryMutationEnv needs gymnasium; run: pip install "plaudit\[mutation\]"',
+            r'BatchedQueryMutationEnv needs gymnasium; run: .*pip install "plaudit\[mutation\]"',
         ),
     ],
 )

@@ -303,7 +303,7 @@ def test_nothing_to_do_is_done_at_once() -> None:
 @pytest.mark.parametrize(
     ("queries", "operators", "references", "told"),
     [
-        ("Why?", CLARIFY, None, "one query is given where a list is expected"),
+        ("Why?", CLARIFY, None, "expected a list, but got one query"),
         (["Why?", 7], CLARIFY, None, "query 1 is int, not text"),
         (["Why?"], [CLARIFY, KEEP], None, "operators has 2 entries for 1 queries"),
         (["Why?"], CLARIFY, ["a", "b"], "references has 2 entries for 1 queries"),

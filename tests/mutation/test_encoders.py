@@ -101,7 +101,7 @@ def test_a_text_that_cannot_be_sent_fails_alone() -> None:
 def test_a_zero_vector_points_nowhere() -> None:
     with engine_over(EmbeddingModel(lambda texts: Reply("", vectors=((0.0, 0.0),) * len(texts)))) as engine:
         encoded = EndpointEncoder(engine).encode(["Why?"])
-    assert encoded.errors == ("the vector is zero, and points nowhere",)
+    assert encoded.errors == ("the vector is zero",)
 
 
 def test_two_models_behind_one_encoder_are_noticed() -> None:

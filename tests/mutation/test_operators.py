@@ -67,7 +67,7 @@ def test_a_file_may_be_json(tmp_path: Path) -> None:
         (OWN + OWN, "own.toml: operators has two named 'formal'"),
         (OWN.replace("formal", "clarify", 1), "own.toml: operators has two named 'clarify'.*`builtin`"),
         ('builtin = ["keep", "polish"]\n' + OWN, "own.toml:1: there is no built-in operator 'polish'; there"),
-        ("operators = []\n", "own.toml:1: it holds no operator; add"),
+        ("operators = []\n", "own.toml:1: it contains no operator; add"),
         ("", "own.toml:?1?: .*missing required field 'operators'"),
         ("[[operators]]\nname = formal\n", "cannot be read as TOML: .*quotation marks"),
     ],

@@ -77,8 +77,8 @@ def test_a_file_of_ones_own_needs_questions_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "own.jsonl. holds no question"),
-        ("\n \n", "holds no question"),
+        ("", "own.jsonl. contains no question"),
+        ("\n \n", "contains no question"),
         ('{"question": "Why?"}\n{"prompt": "How?"}\n', "own.jsonl:2: .*missing required field `question`"),
         ('{"question": " "}\n', "own.jsonl:1: the question is empty; write"),
         ('{"question": 3}\n', "own.jsonl:1: Expected `str`"),

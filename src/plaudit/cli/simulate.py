@@ -53,8 +53,8 @@ class SimulateOptions:
 def simulate(options: SimulateOptions) -> None:
     """Start a simulated judge with the speed, limits and faults that you choose.
 
-    It serves the OpenAI API under /v1 and the Ollama API under /api, and statistics at /stats. A response that
-    contains the words of the reference, or the result of the sum in the prompt, gets a high score, otherwise
+    It serves the OpenAI API under /v1, the Ollama API under /api, and statistics at /stats. A response that
+    contains the words of the reference, or the result of the sum in the prompt, gets a high score, and others
     a low one. Without a reference or a sum, scores are random. The same text always gets the same score.
 
     Example:  plaudit simulate --scenario rejecting --port 8010 --speed 20

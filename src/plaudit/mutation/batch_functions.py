@@ -305,7 +305,7 @@ def _answering(prompts: Sequence[str], system: str | None) -> list[Sample]:
 
 def _check_texts(what: str, texts: Sequence[str]) -> None:
     if isinstance(texts, str):
-        raise ConfigError(f"one {what} is given where a list is expected; write [{what}]")
+        raise ConfigError(f"expected a list, but got one {what}; write [{what}]")
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise ConfigError(f"{what} {number} is {type(text).__name__}, not text; decode it first")

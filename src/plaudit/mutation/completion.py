@@ -121,7 +121,7 @@ def explain(verdict: Verdict, deadline: float | None) -> str | None:
     if verdict.status is Status.DEADLINE:
         within = f"within {deadline:g} s" if deadline is not None else "in time"
         return f"no reply {within}: the server is too slow, or says too many requests; {OVERLOADED}"
-    error = verdict.error or f"the call came to nothing ({verdict.status})"
+    error = verdict.error or f"the call failed ({verdict.status})"
     return f"{error}; {OVERLOADED}" if verdict.cause is Cause.RATE_LIMITED else error
 
 

@@ -115,7 +115,7 @@ class EmbeddingJudge(Judge):
             raise UnreadableVerdict("the vectors are missing, or of different lengths")
         vectors = np.asarray(reply.vectors, dtype=np.float32)
         if not vectors.size or not np.isfinite(vectors).all():
-            raise UnreadableVerdict("a vector is empty, or holds a number that is none")
+            raise UnreadableVerdict("a vector is empty, or contains NaN")
         packed = base64.b64encode(vectors.tobytes()).decode()
         return Verdict.of(reply, 1.0, f"{expected}:{packed}")
 
@@ -215,7 +215,7 @@ class EndpointEncoder:
                     "have all servers serve the same embedding model"
                 )
             elif vector is None:
-                errors[text] = "the vector is zero, and points nowhere"
+                errors[text] = "the vector is zero"
             else:
                 vectors[text] = vector
 
@@ -286,7 +286,7 @@ class StaticEncoder:
         vectors: dict[str, Vectors] = {}
         for text, raw in zip(wanted, self._sums.means(tokens), strict=True):
             if (vector := unit(raw)) is None:
-                errors[text] = "the vector is zero, and points nowhere"
+                errors[text] = "the vector is zero"
             else:
                 vectors[text] = vector
         return gathered(texts, vectors, errors, dim=self._dim)
@@ -340,7 +340,7 @@ def _load(folder: Path) -> tuple[Any, Vectors]:
     for name in (WEIGHTS, TOKENIZER):
         if not (folder / name).is_file():
             raise ConfigError(
-                f"there is no {name} in {folder}; install wordllama 0.3.9 to 0.4, which carries it, "
+                f"there is no {name} in {folder}; install wordllama 0.3.9 to 0.4, which contains it, "
                 "or use an EndpointEncoder"
             )
     from safetensors.numpy import load_file

@@ -154,7 +154,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         """One step of every environment; returns when the slowest is done."""
         if self._in_flight:
             raise ConfigError(
-                f"{len(self._in_flight)} environments are under way; collect them with recv() before step()"
+                f"{len(self._in_flight)} environments are in flight; collect them with recv() before step()"
             )
         self.send(actions)
         result = self.recv(self.num_envs)
@@ -179,7 +179,9 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
             if not 0 <= number < self.num_envs:
                 raise ConfigError(f"there is no environment {number}; use 0 to {self.num_envs - 1}")
             if number in self._in_flight:
-                raise ConfigError(f"environment {number} is still under way; send again once recv() gave it")
+                raise ConfigError(
+                    f"environment {number} is still in flight; send again after recv() has returned it"
+                )
             checked.append(self._envs[number].checked(int(action)))
         for number, action in zip(numbers, checked, strict=True):
             self._begin(number, self._turn(self._envs[number], action))
@@ -188,7 +190,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
         """Wait for so many environments to finish; their rows, in the order of `infos["env_id"]`."""
         if not 1 <= at_least <= len(self._in_flight):
             raise ConfigError(
-                f"recv({at_least}) would wait for ever: {len(self._in_flight)} environments are under way"
+                f"recv({at_least}) would wait forever: {len(self._in_flight)} environments are in flight"
             )
         turns = self._collect(at_least)
         ids = np.array(sorted(turns), dtype=np.int64)
@@ -208,7 +210,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     def snapshot(self) -> list[dict[str, Any]]:
         """Every environment's state as plain data, when none is under way."""
         if self._in_flight:
-            raise ConfigError("environments are under way; collect them with recv() before a snapshot")
+            raise ConfigError("environments are in flight; collect them with recv() before a snapshot")
         return [env.snapshot() for env in self._envs]
 
     def restore(self, saved: Sequence[dict[str, Any]]) -> Array:

@@ -37,15 +37,15 @@ _TASK = {"section": "Task"}
 class Rules:
     """How long an episode lasts, and what counts against a rewrite."""
 
-    max_steps: int = field(default=3, metadata={**_TASK, "help": "Rewrites of a question, at most"})
+    max_steps: int = field(default=3, metadata={**_TASK, "help": "Maximum rewrites of a question"})
     """`keep` ends an episode sooner, and so does a perfect answer."""
     drift_weight: float = field(
         default=0.1,
-        metadata={**_TASK, "help": "Taken off for a query that has lost its meaning (cosine distance 1)"},
+        metadata={**_TASK, "help": "Penalty for a query that has lost its meaning (cosine distance 1)"},
     )
     cost_weight: float = field(
         default=0.01,
-        metadata={**_TASK, "help": "Taken off for every 1,000 characters that the models read or wrote"},
+        metadata={**_TASK, "help": "Penalty per 1,000 characters that the models read or write"},
     )
 
     def __post_init__(self) -> None:

@@ -82,7 +82,7 @@ def train(
     started = (folder / CHECKPOINT).exists()
     if started and not resume:
         raise ConfigError(
-            "holds a training already; go on with --resume, or name another folder",
+            "already contains a training; continue with --resume, or name another folder",
             setting="output",
             value=str(folder),
         )
@@ -116,7 +116,7 @@ def train(
                 callback.finish()
         else:
             log.warning(
-                "the training in %s has its %s steps: nothing is left to do; raise --num-env-steps to go on",
+                "the training in %s has all its %s steps; raise --num-env-steps to continue",
                 folder,
                 f"{model.num_timesteps:,}",
             )
@@ -209,8 +209,8 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
     def lost(self, cause: str) -> BatchFailed:
         """What to raise once the servers count as gone."""
         file = self._folder / CHECKPOINT
-        then = f"go on with --resume: {file} is from before the outage" if file.exists() else "start again"
-        return BatchFailed(f"the servers are gone ({cause}); bring them back and {then}")
+        then = f"continue with --resume: {file} is from before the outage" if file.exists() else "start again"
+        return BatchFailed(f"the servers are down ({cause}); start them again and {then}")
 
     def _cause(self) -> str:
         causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
@@ -301,13 +301,13 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, dict[str, Any]]:
             state = msgspec.json.decode(archive.read("state.json"), type=Checkpoint)
             tensors = io.BytesIO(archive.read("parameters.pt"))
     except FileNotFoundError:
-        raise ConfigError(f"there is no training to go on with in {folder}; leave out --resume") from None
+        raise ConfigError(f"there is no training to continue in {folder}; leave out --resume") from None
     except (zipfile.BadZipFile, KeyError, msgspec.DecodeError, OSError) as error:
         raise ConfigError(
-            f"{path} is no checkpoint that can be read: {error}; begin anew elsewhere"
+            f"{path} is no checkpoint that can be read: {error}; start again in another folder"
         ) from None
     if state.version != VERSION:
-        raise ConfigError(f"{path} was written by another version of plaudit; begin anew in another folder")
+        raise ConfigError(f"{path} was written by another version of plaudit; start again in another folder")
     parameters: dict[str, Any] = torch.load(tensors, weights_only=True, map_location="cpu")
     return state, parameters
 

@@ -77,7 +77,7 @@ def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
 def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """The operators as a tuple; ConfigError where there are none, or two of one name."""
     if not operators:
-        raise ConfigError("are empty; use builtin_operators(), or a file of your own", setting="operators")
+        raise ConfigError("are empty; use builtin_operators(), or your own file", setting="operators")
     seen: set[str] = set()
     for operator in operators:
         if operator.name in seen:
@@ -126,7 +126,7 @@ class _Own:
             return check_operators((*(known[name] for name in names), *self.made))
         except ConfigError as error:
             raise ConfigError(
-                f"{self.path}: {error} (`builtin` in the file says which built-in ones there are to be)"
+                f"{self.path}: {error} (`builtin` in the file lists the built-in ones to include)"
             ) from None
 
 
@@ -137,7 +137,7 @@ def _own(path: str, text: str) -> _Own:
     except msgspec.ValidationError as error:
         raise _unfit(path, lines, error) from None
     if not found.operators and not found.builtin:
-        raise _complaint(path, lines, (), "it holds no operator; add an [[operators]] table")
+        raise _complaint(path, lines, (), "it contains no operator; add an [[operators]] table")
     made = []
     for number, entry in enumerate(found.operators):
         try:

@@ -168,7 +168,7 @@ class PacedPPO(PPO):  # type: ignore[misc]
         """Update the policy, unless the servers are gone: that would teach it about the outage."""
         if self.is_outage:
             log.warning(
-                "the servers are gone (%.0f%% of the steps up to %d failed): the policy is left as it is",
+                "the servers are down (%.0f%% of the steps up to %d failed): the policy is not updated",
                 100 * self.failed_share,
                 self.num_timesteps,
             )

@@ -54,7 +54,7 @@ def _items(path: str, text: str) -> tuple[Item, ...]:
         items.append(item)
     if not items:
         raise ConfigError(
-            f"holds no question; write one JSON object a line, like {_EXAMPLE}",
+            f"contains no question; write one JSON object per line, like {_EXAMPLE}",
             setting="questions",
             value=str(path),
         )

@@ -150,9 +150,7 @@ class MutationTask:
 
     def __post_init__(self) -> None:
         if not self.questions:
-            raise ConfigError(
-                "are empty; use builtin_questions(), or a file of your own", setting="questions"
-            )
+            raise ConfigError("are empty; use builtin_questions(), or your own file", setting="questions")
         check_operators(self.operators)
         object.__setattr__(self, "chain", Chain(self.models))
         object.__setattr__(self, "dim", self.models.encoder.dim)

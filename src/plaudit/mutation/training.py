@@ -26,18 +26,18 @@ class Training:
     """How to train. The names are those of the command's flags."""
 
     num_processes: int = _option(16, "Environments")
-    num_steps: int = _option(32, "Steps of each environment in a rollout")
-    num_env_steps: int = _option(10_000, "Steps of all environments together, rounded up to whole rollouts")
+    num_steps: int = _option(32, "Steps per environment in a rollout")
+    num_env_steps: int = _option(10_000, "Total steps of all environments, rounded up to whole rollouts")
     ppo_epoch: int = _option(4, "Passes over a rollout")
-    num_mini_batch: int = _option(4, "Mini-batches of a rollout")
+    num_mini_batch: int = _option(4, "Number of mini-batches")
     seed: int = _option(0, "The same seed gives the same training")
     lr: float = _option(1e-3, "Learning rate")
-    gamma: float = _option(0.99, "Discount of later rewards")
+    gamma: float = _option(0.99, "Discount factor for later rewards")
     gae_lambda: float = _option(0.95, "Lambda of the generalized advantage estimation")
-    clip_param: float = _option(0.2, "How far the policy's ratio may move in one update")
+    clip_param: float = _option(0.2, "Clipping range of the policy ratio in one update")
     entropy_coef: float = _option(0.01, "Weight of the entropy")
     value_loss_coef: float = _option(0.5, "Weight of the value loss")
-    max_grad_norm: float = _option(0.5, "Norm to which gradients are clipped")
+    max_grad_norm: float = _option(0.5, "Maximum norm of the gradients")
     pace: Pace = "together"
     """Changes how long it takes, and nothing else."""
 

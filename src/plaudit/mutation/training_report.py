@@ -27,7 +27,7 @@ def report(history: History, facts: Sequence[tuple[str, str]]) -> Report:
         finding=finding(history.points),
         facts=(
             ("steps", f"{history.steps:,} in {history.episodes:,} episodes"),
-            ("steps that came to nothing", nothing(history)),
+            ("failed steps", nothing(history)),
             *facts,
         ),
         parts=(
@@ -111,8 +111,8 @@ def _failed(points: Sequence[Point]) -> Curves:
             Curve("a call failed", [(float(one.steps), one.failed - one.rejected) for one in points]),
             Curve("the rewrite was rejected", [(float(one.steps), one.rejected) for one in points]),
         ],
-        note="A step fails where a call does, which is up to the servers, or where a rewrite came and was "
-        "none, which is up to the operator.",
+        note="A step fails if a call fails, because of the servers, or if the rewrite is rejected, because of "
+        "the operator.",
     )
 
 

@@ -47,7 +47,7 @@ class OpenTelemetry:
         self._durations = meter.create_histogram(
             "gen_ai.client.operation.duration",
             unit="s",
-            description="Seconds of a call.",
+            description="Duration of a call in seconds.",
             explicit_bucket_boundaries_advisory=DURATIONS,
         )
         self._tokens = meter.create_histogram(

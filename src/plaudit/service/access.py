@@ -56,14 +56,14 @@ class Access:
             return
         if self.token is None:
             raise ConfigError(
-                "lets other machines in, so clients need a token: run: export PLAUDIT_TOKEN=$(openssl rand "
+                "allows other machines, so clients need a token; run: export PLAUDIT_TOKEN=$(openssl rand "
                 "-hex 24), and give the same to clients as OPENAI_API_KEY",
                 setting="host",
                 value=self.host,
             )
         if not self.trusted_hosts:
             raise ConfigError(
-                "lets other machines in: name the host that clients will write in their URL",
+                "allows other machines; name the host that clients use in their URL",
                 setting="trusted_host",
             )
 
@@ -96,12 +96,12 @@ class Access:
             is_public: Whether there is nothing to protect: the page without its data.
         """
         if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
-            return Refusal(400, "the Host header names no host of this server")
+            return Refusal(400, "the Host header does not name this server")
         own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
         if any(origin not in own for origin in origins):
-            return Refusal(403, "requests from other sites are not served")
+            return Refusal(403, "requests from other sites are refused")
         if any(site not in ("none", "same-origin") for site in fetch_sites):
-            return Refusal(403, "requests from other sites are not served")
+            return Refusal(403, "requests from other sites are refused")
         is_reader = method in READING and (is_public or self._is_pass(page_pass, now))
         if self.token is not None and not is_reader and not self._is_known(authorization):
             return Refusal(401, "the token is missing or wrong; send it as Authorization: Bearer TOKEN")

@@ -201,7 +201,7 @@ class Service:
         if refusal is not None:
             return _error(refusal.message, refusal.status)
         if self._numbers.waiting > MOST_WAITING:
-            return _error(f"more than {MOST_WAITING:,} requests wait already", 503)
+            return _error(f"more than {MOST_WAITING:,} requests are already waiting", 503)
         try:
             return await handler(request)
         except BadBody as error:
@@ -307,7 +307,7 @@ class Service:
             return response
         except TimeoutError:
             pending.cancel(abort=True)
-            return _error("no reply within the time that the client waits", 500, code="deadline")
+            return _error("no reply within the client's timeout", 500, code="deadline")
         except ConnectionError:
             raise asyncio.CancelledError from None  # the client has gone
         finally:
@@ -316,7 +316,9 @@ class Service:
     def _check_model(self, model: Any) -> None:
         if self._shared.models and model not in self._shared.models:
             known = ", ".join(self._shared.models)
-            raise BadBody(f"there is no model {model!r} here; there is {known}", 404, code="model_not_found")
+            raise BadBody(
+                f"there is no model {model!r}; this server has {known}", 404, code="model_not_found"
+            )
 
     async def _models(self, _: web.Request) -> web.Response:
         return _json({"object": "list", "data": [_model_fields(name) for name in self._shared.models]})
@@ -337,7 +339,7 @@ class Service:
         return _json({"verdicts": [rewards.verdict_fields(verdict) for verdict in verdicts]})
 
     async def _streamed(self, request: web.Request, asked: rewards.Asked) -> web.StreamResponse:
-        """One line for each verdict, as they come."""
+        """One line per verdict, as they arrive."""
         pending = self._shared.engine.submit(
             asked.samples, asked.judge, deadline=asked.deadline, job=_job_of(request)
         )

@@ -42,7 +42,7 @@ VERDICT: dict[str, Any] = {
 
 def description() -> dict[str, Any]:
     """The document."""
-    streamed = {"stream": {"type": "boolean", "description": "One line for each verdict, as they come."}}
+    streamed = {"stream": {"type": "boolean", "description": "One line per verdict, as they arrive."}}
     score = {**ASKED, "properties": {**ASKED["properties"], **streamed}}
     wanted = {"on_failure": {"description": "null, group-mean, raise or a number; null if left out."}}
     reward = {**ASKED, "properties": {**ASKED["properties"], **wanted}}
@@ -66,11 +66,11 @@ def description() -> dict[str, Any]:
             "/v1/completions": _post("OpenAI's route, passed through.", anything, anything),
             "/v1/embeddings": _post("OpenAI's route, passed through.", anything, anything),
             "/v1/responses": _post("OpenAI's route, passed through.", anything, anything),
-            "/v1/models": {"get": _operation("The models there are.", anything)},
+            "/v1/models": {"get": _operation("The available models.", anything)},
             "/metrics": {
-                "get": {"summary": "Numbers for Prometheus.", "responses": {"200": _ok("text/plain")}}
+                "get": {"summary": "Metrics for Prometheus.", "responses": {"200": _ok("text/plain")}}
             },
-            "/health": {"get": _operation("A sign of life.", anything)},
+            "/health": {"get": _operation("Health check.", anything)},
         },
     }
 

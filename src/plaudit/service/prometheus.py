@@ -98,7 +98,7 @@ class Prometheus:
         )
         yield from _counter(
             "plaudit_calls_total",
-            "Calls to endpoints, by how they ended.",
+            "Calls to endpoints, by outcome.",
             {
                 f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': n
                 for (endpoint, outcome), n in dict(self._calls).items()
@@ -122,23 +122,27 @@ class Prometheus:
         yield from _counter("plaudit_cost_dollars_total", "US dollars spent.", {"": self._dollars})
         yield from _gauge(
             "plaudit_in_flight",
-            "Calls under way.",
+            "Calls in flight.",
             {f'endpoint="{_quoted(name)}"': n for name, n in in_flight.items()},
         )
         yield from _gauge(
             "plaudit_concurrency_limit",
-            "Calls at once that the endpoint takes, as far as is known.",
+            "Concurrency limit of the endpoint, as learned so far.",
             {f'endpoint="{_quoted(name)}"': n for name, n in dict(self._limits).items()},
         )
         yield from _gauge(
             "plaudit_endpoint_down",
-            "Whether an endpoint is away.",
+            "Whether an endpoint is unavailable.",
             {f'endpoint="{_quoted(name)}"': int(name in self._away) for name in in_flight},
         )
-        yield from _gauge("plaudit_waiting_requests", "Requests not answered yet.", {"": self.waiting})
+        yield from _gauge("plaudit_waiting_requests", "Requests in flight.", {"": self.waiting})
         for name, help_text, histogram in (
-            ("plaudit_call_duration_seconds", "Seconds of a call.", self._durations),
-            ("plaudit_request_duration_seconds", "Seconds of a request to this server.", self._waits),
+            ("plaudit_call_duration_seconds", "Duration of a call in seconds.", self._durations),
+            (
+                "plaudit_request_duration_seconds",
+                "Duration of a request to this server in seconds.",
+                self._waits,
+            ),
             ("plaudit_score", "Scores, from 0 to 1.", self._scores),
         ):
             yield f"# HELP {name} {help_text}"

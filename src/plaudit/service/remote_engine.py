@@ -63,7 +63,7 @@ class RemoteEngine(BaseEngine):
         self.url = url.rstrip("/").removesuffix("/v1")
         found = (os.environ.get(TOKEN, "") if token is None else token).strip()
         if not found.isascii() or not found.isprintable():
-            raise ConfigError("holds a character that no header can carry", setting="token")
+            raise ConfigError("contains a character that a header cannot contain", setting="token")
         self._token = Secret(found) if found else None
         self._connection: _Connection | None = None
         self._is_closed = False

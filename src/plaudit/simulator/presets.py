@@ -51,21 +51,21 @@ PRESETS: dict[str, Scenario] = {  # what each does: DESCRIPTIONS
 
 
 DESCRIPTIONS: dict[str, str] = {
-    "instant": "Answers at once, however many calls come: for tests.",
-    "rejecting": "Takes 64 calls at once, and answers 429 to any more.",
-    "queue": "Works on 16 calls at once, and lets the others wait without a word.",
-    "rate-headers": "Takes 20 requests a second, and says so in its headers.",
-    "rate-bare": "Takes 20 requests a second, and says nothing about it.",
-    "rpm": "Takes 600 requests a minute, then answers 429 with Retry-After until the minute is over.",
-    "knee": "Gets slower for all when more than 128 calls run at once.",
-    "vllm": "Gains nothing from more than 256 calls at once, and loses nothing either.",
-    "falling": "Takes 128 calls at once, and after 8 seconds only 48.",
-    "shared": "Takes 128 calls at once, of which others use half, ten seconds in twenty.",
-    "straggler": "Now and then a call takes 25 times as long as the others.",
+    "instant": "Answers immediately, however many calls arrive; for tests.",
+    "rejecting": "Accepts 64 calls at once, and answers 429 to the rest.",
+    "queue": "Processes 16 calls at once, and silently queues the rest.",
+    "rate-headers": "Accepts 20 requests per second, and says so in its headers.",
+    "rate-bare": "Accepts 20 requests per second, without saying so.",
+    "rpm": "Accepts 600 requests per minute, then answers 429 with Retry-After until the minute is over.",
+    "knee": "Gets slower for all calls when more than 128 run at once.",
+    "vllm": "Gets neither faster nor slower with more than 256 calls at once.",
+    "falling": "Accepts 128 calls at once, but only 48 after 8 seconds.",
+    "shared": "Accepts 128 calls at once; other users take half of them for ten seconds out of every twenty.",
+    "straggler": "Occasionally a call takes 25 times as long as the others.",
     "outage": "Answers 503 from the 5th to the 10th second.",
-    "flaky": "One call in eight fails: 500, 503, a reset, half an answer, HTML.",
-    "reasoning": "Thinks for 900 tokens before each answer, which count and are not part of it.",
-    "ollama": "Works on one call at a time, with room for 512 to wait, like Ollama as it is installed.",
+    "flaky": "One call in eight fails: 500, 503, a reset, a truncated reply, HTML.",
+    "reasoning": "Reasons for 900 tokens before each answer; they are counted, but not part of the reply.",
+    "ollama": "Processes one call at a time and queues up to 512, like Ollama with its default settings.",
 }
 """What each preset does, in a sentence."""
 
@@ -106,5 +106,7 @@ def _preset(name: object) -> Scenario:
         return PRESETS[name]
     names = ", ".join(PRESETS)
     raise ConfigError(
-        f"is no scenario; use a .toml or .json file, or one of {names}", setting="scenario", value=str(name)
+        f"is not a scenario; use a .toml or .json file, or one of {names}",
+        setting="scenario",
+        value=str(name),
     )

@@ -209,11 +209,11 @@ def test_a_judge_that_cannot_be_loaded_there_fails_its_own_samples() -> None:
 
 
 def test_what_cannot_travel_is_told_before_anything_is_sent() -> None:
-    with pytest.raises(ConfigError, match=r"the judge cannot travel.*TypeError.*use a plaudit\.Engine"):
+    with pytest.raises(ConfigError, match=r"the judge cannot be sent.*TypeError.*use a plaudit\.Engine"):
         pickle_judge(Unpicklable("x"), dumps=pickle.dumps)
     judge = pickle_judge(JUDGE, dumps=pickle.dumps)
     batch = Batch([Sample("Q", "A", extra={"lock": threading.Lock()})], JUDGE, model="m")
-    with pytest.raises(ConfigError, match=r"a sample cannot travel.*cannot pickle '_thread\.lock'"):
+    with pytest.raises(ConfigError, match=r"a sample cannot be sent.*cannot pickle '_thread\.lock'"):
         split_batch(batch, judge, dumps=pickle.dumps)
 
 

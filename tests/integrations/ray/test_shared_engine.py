@@ -222,7 +222,7 @@ def test_other_settings_under_the_same_name_are_an_error_that_names_them(
 
 
 def test_a_node_that_is_none_is_told(shared: SharedEngine, settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="node='nowhere' is no node of this cluster; it has "):
+    with pytest.raises(ConfigError, match="node='nowhere' is not a node of this cluster; it has "):
         SharedEngine(**settings, node="nowhere")
 
 

@@ -138,7 +138,7 @@ async def _write(ledger: Ledger) -> None:
         try:
             await asyncio.to_thread(ledger.write)
         except Exception as error:  # noqa: BLE001 - Ray has many; the next entry says it all again
-            log.warning("what was spent could not be written down: %s", error)
+            log.warning("the amount spent could not be saved: %s", error)
 
 
 class EngineLost(PlauditError):
@@ -264,7 +264,7 @@ def check_node(node: str | None) -> None:
     known = [one["NodeID"] for one in ray.nodes() if one["Alive"]] if node is not None else []
     if node is not None and node not in known:
         raise ConfigError(
-            f"is no node of this cluster; it has {', '.join(known)}", setting="node", value=node
+            f"is not a node of this cluster; it has {', '.join(known)}", setting="node", value=node
         )
 
 
@@ -274,7 +274,7 @@ def default_name(share: str | None) -> str:
         return f"engine-of-job-{ray.get_runtime_context().get_job_id()}"
     if not share.strip():
         raise ConfigError(
-            "is no name; give one that the trainings agree on, like 'judge'", setting="share", value=share
+            "is not a name; give one that all trainings use, like 'judge'", setting="share", value=share
         )
     return f"shared-{share}"
 

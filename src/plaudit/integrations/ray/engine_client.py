@@ -167,7 +167,7 @@ def _must_pickle(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise ConfigError(
-            f"{what} cannot travel to the shared engine: {error!r}; "
+            f"{what} cannot be sent to the shared engine: {error!r}; "
             "leave out what cannot be pickled (files, locks, clients), or use a plaudit.Engine right here"
         ) from error
 
@@ -344,7 +344,7 @@ class AsyncEngineClient:
             return
         self._epoch += 1
         self._is_connected = False
-        log.warning("the shared engine was lost and is sought again: %s", _first_line(error))
+        log.warning("the shared engine was lost; looking for it again: %s", _first_line(error))
         for part in self._scores.values():
             part.losses += 1
         for joined in self._joins.values():
@@ -427,7 +427,10 @@ class AsyncEngineClient:
             try:
                 await asyncio.wait_for(self._connection.send(unwanted, is_all=False), LEAVE_WITHIN)
             except Exception as error:  # noqa: BLE001 - then the server notices after a while
-                log.debug("the shared engine does not know that this process leaves: %s", _first_line(error))
+                log.debug(
+                    "the shared engine could not be told that this process disconnects: %s",
+                    _first_line(error),
+                )
         await self._connection.close()
 
 
@@ -460,7 +463,7 @@ class EngineClient(LoopOwner):
 
     def _wait_for(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         if self.is_current:
-            raise EngineClosed("waiting on the client's own thread would never end; wait on another one")
+            raise EngineClosed("waiting on the client's own thread would never end; wait on another thread")
         done: Future[Any] = Future()
         self._post(self._async_client.run, action, done)
         return done.result()

@@ -75,7 +75,7 @@ class Ledger:
             self.write()
         except Exception as error:  # Ray has many
             raise BudgetSpent(
-                f"what is spent cannot be written down ({error!r}), so nothing more is spent"
+                f"the amount spent cannot be saved ({error!r}), so nothing more is spent"
             ) from error
 
     def __call__(self, event: Event) -> None:
@@ -104,4 +104,4 @@ class Ledger:
         try:
             self.write()
         except Exception as error:  # noqa: BLE001 - as above; the next entry says it all again
-            log.warning("the time of a call could not be written down: %s", error)
+            log.warning("the time of a call could not be saved: %s", error)

@@ -148,7 +148,7 @@ def _warn_if_in_vain(trainer: Any) -> None:
     )
     if is_bare:
         log.warning(
-            "overlap() has nothing to hide the judge behind: with beta=0 and an update after each "
+            "overlap() has nothing to overlap with: with beta=0 and an update after each "
             "generation, GRPO computes no log-probs before the rewards. It does with beta > 0, with "
             "num_iterations > 1, and with vLLM"
         )

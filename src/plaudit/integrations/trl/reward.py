@@ -115,7 +115,7 @@ def _ruled(
         if isinstance(rule, Component):
             if weight is not None:
                 raise ConfigError(
-                    f"is for a Component, which has a weight of its own: "
+                    f"is for a Component, which has its own weight: "
                     f"Component({rule.name!r}, ..., weight={weight})",
                     setting=f"rule_weights[{number}]",
                     value=weight,
@@ -126,7 +126,7 @@ def _ruled(
             ruled.append((Component(name, weight=1.0 if weight is None else weight), rule))
         else:
             raise ConfigError(
-                "is no rule; give a reward function as TRL has them, or a Component",
+                "is not a rule; give a TRL reward function, or a Component",
                 setting=f"rules[{number}]",
                 value=rule,
             )

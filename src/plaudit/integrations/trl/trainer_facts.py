@@ -67,8 +67,8 @@ def warn_of_others(trainer: Any, judged: object) -> None:
     log.warning(
         "TRL adds this judge to %s, and counts a verdict that is missing as 0 beside them. Four equal "
         "answers to a prompt, 1 from each of two functions, one verdict missing: sums 2, 2, 2, 1, advantages "
-        "+0.5, +0.5, +0.5, -1.5. The answer is punished for the judge's failure. Pass the others to "
-        "reward_function as rules=[...] (and rule_weights=[...]) in place of reward_funcs: then "
+        "+0.5, +0.5, +0.5, -1.5. The answer is penalised for the judge's failure. Pass the others to "
+        "reward_function as rules=[...] (and rule_weights=[...]) instead of reward_funcs; then "
         "such a row has advantage 0",
         names,
     )

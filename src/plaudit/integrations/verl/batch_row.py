@@ -78,7 +78,7 @@ def read_row(
     missing: dict[str, str] = {}
     if not uid:
         missing["uid"] = (
-            f"uid: {name} has none, and counts as a group of its own; "
+            f"uid: {name} has none, and counts as its own group; "
             'have the trainer set non_tensor_batch["uid"], the same for all responses to one prompt'
         )
     truth = _ground_truth(columns)
@@ -97,7 +97,7 @@ def read_row(
         prompt = _decoded(tokenizer, _prompt_ids(item.batch, columns.get("prompt_len")), name)
         missing["raw_prompt"] = (
             f"raw_prompt: {name} has none, so the judge sees the task as decoded from its tokens, "
-            "with the words of the chat template in it; set data.return_raw_chat=True"
+            "with the text of the chat template in it; set data.return_raw_chat=True"
         )
     solution = _decoded(tokenizer, ids, name)
     turns = [turn for one in (*earlier, item) for turn in _turns(one, tokenizer, name)]

@@ -134,7 +134,7 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     """
     if "api_key" in table:
         raise ConfigError(
-            "does not belong into a configuration, which trackers store; "
+            "does not belong in a configuration, which trackers store; "
             f"export it as a variable, and name that with {PLACE}.api_key_env",
             setting="api_key",
         )
@@ -150,7 +150,7 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
         check_numbers(settings, *names, low=low)
     if settings.endpoints and not settings.general.keys().isdisjoint(("base_url", "model", "price")):
         raise ConfigError(
-            f"have URLs, models and prices of their own; leave out {PLACE}.base_url, .model and .price",
+            f"have their own URLs, models and prices; leave out {PLACE}.base_url, .model and .price",
             setting="endpoints",
         )
     penalty_of(settings)

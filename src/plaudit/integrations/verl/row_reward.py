@@ -71,7 +71,7 @@ class RowReward:
         if settings.coefficient < 0 and not higher_is_better(judge):
             raise ConfigError(
                 f"{PLACE}.coefficient={settings.coefficient:g} would reward what {type(judge).__name__} "
-                "looks for: its score is turned round already, 1 being the best; "
+                "looks for: its score is already inverted, 1 being the best; "
                 f"make {PLACE}.coefficient positive, or 0 to watch only"
             )
         self._settings = settings
@@ -211,7 +211,7 @@ class RowReward:
             can_mend = verdict.status in PASSING and outage.is_down and self._settings.coefficient != 0
             if not can_mend or loop.time() + PAUSE > until:
                 return self._without(verdict)
-            self._say("down", f"the judge seems to be down: {outage}; asking again")
+            self._say("down", f"the judge seems to be down: {outage}; trying again")
             is_first = False
             await asyncio.sleep(PAUSE)
 
@@ -233,7 +233,10 @@ class RowReward:
         """Whether the row is left out where it has no verdict. Validation reports every row."""
         is_wanted = self._settings.failure in ("auto", "mask")
         if self._settings.failure == "mask" and not row.can_be_left_out:
-            self._say("mask", f"{PLACE}.failure=mask: this trainer of verl takes no gap; group_mean is used")
+            self._say(
+                "mask",
+                f"{PLACE}.failure=mask: this verl trainer accepts no missing rewards; group_mean is used",
+            )
         return is_wanted and row.can_be_left_out and not row.is_validation
 
     async def _meet_to_be_sure(self, row: BatchRow, me: str, member: GroupMember) -> dict[str, GroupMember]:
@@ -324,7 +327,7 @@ def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
             f"{what}, and it is unknown whether it is training or validation; "
             'write it into the data, as extra_info["split"]: "train" or "test"'
         )
-    return f"{what}; set {PLACE}.group_size to the true number, or raise {PLACE}.group_timeout"
+    return f"{what}; set {PLACE}.group_size to the real number, or raise {PLACE}.group_timeout"
 
 
 def _failed(error: str) -> Verdict:

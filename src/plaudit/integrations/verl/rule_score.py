@@ -74,5 +74,7 @@ def _read(result: Any, row: BatchRow) -> RuleScore:
     score = result.get("score") if isinstance(result, Mapping) else result
     number = float(score) if score is not None else math.nan
     if not math.isfinite(number):
-        return RuleScore("failed", why=f"the rule gave {score!r} for {row.name}, which is no finite number")
+        return RuleScore(
+            "failed", why=f"the rule gave {score!r} for {row.name}, which is not a finite number"
+        )
     return RuleScore("score", number)

@@ -135,20 +135,20 @@ function drawOverview(found) {
   const hasGold = columns.some((one) => one.gold != null);
   const now = end ?? { ...found.score, flat, groups, gold: found.gold.mean };
 
-  panel("alive", "Is the reward alive?",
+  panel("alive", "Is there a reward signal?",
     found.records ? figures([fixed(now.mean), `mean score ${place}`], end && [fixed(found.score.mean), "over all steps"], hasGold && [fixed(now.gold), "gold", now.gold != null && now.mean - now.gold > 0.2], [fixed(now.std), "spread"],
       [percent(now.flat, now.groups), "groups without spread", now.groups && now.flat / now.groups > 0.5]) : quiet("no verdict yet"),
     curves({ ...common, high: 1, height: 220, label: `Mean score by ${by}`, unit: fixed, band: { name: "80% of scores", low: pick("p10"), high: pick("p90") },
       series: [{ name: "mean score", values: pick("mean") }, ...(hasGold ? [{ name: "gold: what is deserved", values: pick("gold") }] : []),
         ...(groups ? [{ name: "groups without spread", look: 3, unit: share, values: part("flat", "groups") }] : [])] }),
-    isByStep ? quiet("Click a step to see its verdicts, the best first.") : null);
+    isByStep ? quiet("Click a step to see its verdicts, best first.") : null);
 
   const judged = found.judges.filter((one) => one.histograms.length);
   panel("histogram", `How are scores spread, ${isByStep ? "step by step" : "over time"}?`,
     ...(judged.length ? judged.flatMap((one) => [h("h3", { title: shown(one.judge) }, judgeName(one.judge)),
       heat({ ...common, onpick: null, x: one.histograms.map((item) => item.x), columns: one.histograms.map((item) => item.counts), height: judged.length > 1 ? 120 : 230, label: `Histograms of the scores of ${shown(one.judge)} by ${by}` })]) :
       [heat({ ...common, columns: pick("histogram"), height: 250, label: `Histograms of scores from 0 to 1 by ${by}` })]),
-    quiet("Each column is a histogram of scores from 0 to 1: the darker, the more."));
+    quiet("Each column is a histogram of scores from 0 to 1: darker means more."));
 
   const correlations = pick("length_correlation"), lastOne = correlations.reduce((best, one, i) => (one == null ? best : i), -1);
   panel("length", "Does it reward length?",
@@ -159,7 +159,7 @@ function drawOverview(found) {
 
   const unsound = ["unreadable", "refused", "flagged"].filter((name) => columns.some((one) => one.unsound[name]));
   const hasCanaries = found.canaries.seen > 0;
-  panel("sound", "Is the judge sound?",
+  panel("sound", "Is the judge reliable?",
     table("Judges", ["judge ", "verdicts", "mean", "scores ", ...(hasGold ? ["gold gap"] : []), ...(hasCanaries ? ["canaries"] : []), "unreadable", "declined", "flagged"], found.judges.map((one) => [
       h("span", { title: shown(one.judge) }, judgeName(one.judge)), one.records, fixed(one.mean), spark(one.histogram, `Scores of ${shown(one.judge)} from 0 to 1`),
       ...(hasGold ? [h("span", { class: Math.abs(one.gold_gap ?? 0) > 0.2 ? "warn" : null }, fixed(one.gold_gap))] : []),
@@ -169,11 +169,11 @@ function drawOverview(found) {
       ...(hasGold ? [{ name: "gold gap", unit: fixed, values: pick("gold_gap"), look: 1 }] : []),
       ...(hasCanaries ? [{ name: "canaries passed", values: columns.map((one) => (one.canaries.seen ? one.canaries.passed / one.canaries.seen : null)), look: 2 }] : []),
       ...unsound.map((name, n) => ({ name: name === "refused" ? "declined" : name, values: columns.map((one) => one.unsound[name] / one.records), look: n ? 0 : 3 }))] }) : null,
-    hasGold ? quiet("Gold gap: the mean score less what the samples truly deserve. One that grows is a judge being gamed.") :
-      quiet("No sample says what it truly deserves: ", h("code", {}, "gold"), " in its ", h("code", {}, "extra"), ", from 0 to 1, shows whether the judge is being gamed."),
+    hasGold ? quiet("Gold gap: the mean score minus the true score of the samples. If it grows, the policy is gaming the judge.") :
+      quiet("No sample has a true score. Put ", h("code", {}, "gold"), " (0 to 1) into ", h("code", {}, "extra"), " to see whether the policy is gaming the judge."),
     hasCanaries ? quiet("Canaries are wrong answers among the samples. ", h("button", { type: "button", class: "link", onclick: () => { $("status").value = "canary"; reload(); $("browser").scrollIntoView(); } }, "List them")) : null);
 
-  panel("lost", "What is lost?",
+  panel("lost", "What fails?",
     figures([short(missing), "without a score", missing > 0.2 * found.records], [percent(missing, found.records), "of all verdicts"]),
     missing ? curves({ ...common, height: 100, label: `Share without a score by ${by}`, unit: share, yText: share, series: [{ name: "share without a score", values: part("missing"), look: 1 }] }) : quiet("Every sample has a score."),
     ...found.missing.map((one) => h("div", { class: "cause" }, h("p", {}, h("button", { type: "button", class: "link", onclick: () => only("cause", one.cause) }, one.cause || "unknown"), ` ${short(one.count)}`),
@@ -221,11 +221,11 @@ function drawLive({ live, endpoints, sessions }) {
   panel("waiting", "Is the GPU waiting?",
     live.is_live ? figures([short(live.waiting), "samples without a verdict"], [seconds(live.waiting ? live.oldest_s : 0), "age of the oldest batch"],
       [live.waiting ? (live.eta_s == null ? "–" : seconds(live.eta_s)) : "0 s", "until all are judged"], [`${short(Math.round(live.per_s * 10) / 10)}/s`, "verdicts"]) :
-      quiet(live.last_at ? `No run is under way; the last one ended at ${new Date(live.last_at * 1000).toLocaleString()}.` : "No run is under way."),
+      quiet(live.last_at ? `No run is in progress; the last one ended at ${new Date(live.last_at * 1000).toLocaleString()}.` : "No run is in progress."),
     curves({ x: live.series.at, axis: byTime, height: live.is_live ? 120 : 170, label: "Samples without a verdict", series: [{ name: "samples without a verdict", values: live.series.waiting }] }));
   $("endpoints").className = `panel ${endpoints.length > 1 ? "full" : "wide"}`;
   $("settings").className = `panel ${endpoints.length > 1 ? "wide" : "full"}`;
-  panel("endpoints", "How much does each endpoint take?", h("div", { class: "endpoints" }, endpoints.map((one) => {
+  panel("endpoints", "How loaded is each endpoint?", h("div", { class: "endpoints" }, endpoints.map((one) => {
     const common = { x: one.at, axis: byTime, height: 120 }, has = (values) => values.some(Boolean);
     const charts = [curves({ ...common, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
       curves({ ...common, label: `Calls a second at ${shown(one.name)}`, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
@@ -234,7 +234,7 @@ function drawLive({ live, endpoints, sessions }) {
       quiet(`${short(one.ok)} answered, ${short(one.rate_limited)} rate limited, ${short(one.failed)} failed`));
   })), endpoints.length ? null : quiet("no call yet"));
   const last = sessions[sessions.length - 1];
-  panel("settings", "Which settings are in force?", last ? h("dl", { class: "settings" }, ...Object.entries({ run: last.run, started: new Date(last.started * 1000).toLocaleString(), ...last.settings })
+  panel("settings", "Which settings are in use?", last ? h("dl", { class: "settings" }, ...Object.entries({ run: last.run, started: new Date(last.started * 1000).toLocaleString(), ...last.settings })
     .filter(([, value]) => value != null && value.length !== 0).flatMap(([name, value]) => [value].flat().map((one) => h("div", {}, h("dt", {}, shown(name)), h("dd", {}, setting(one)))))) : quiet("none recorded"));
   drawMoney();
 }
@@ -294,7 +294,7 @@ function draw() {
   }
   $("table").setAttribute("aria-rowcount", state.total + 1);
   $("none").hidden = state.total > 0;
-  $("none").firstElementChild.textContent = news?.records ? "No verdict fits; change the filters." : "No verdict yet.";
+  $("none").firstElementChild.textContent = news?.records ? "No verdict matches; change the filters." : "No verdict yet.";
   const above = Math.max(0, Math.round(box.scrollTop - (top - first) * ROW));
   gap("above", above);
   gap("below", Math.max(0, height - above - (last - first) * ROW));
@@ -433,7 +433,7 @@ function drawRecord({ record, group, same_sample: same, questions }) {
     side("What the panel asked", questions, record.id, (one) => judgeName(one.judge), (one) => one.reason || one.response),
     part("Prompt", ...turns(record.prompt)), part("Response", ...turns(record.turns ?? record.response)),
     record.reference ? part("Reference", body(record.reference)) : null,
-    record.request ? part("Request, as it was sent", ...turns(record.request)) : null,
+    record.request ? part("Request as sent", ...turns(record.request)) : null,
     ...record.exchanges.map((one, n) => part(`Reply ${n + 1} from ${shown(one.endpoint)}`, h("p", { class: "quiet" }, `${seconds(one.latency_s)}, sent ${count(one.sends, "time")}, ${one.finish_reason ? `finished: ${shown(one.finish_reason)}` : "no reply"}`),
       one.reasoning ? part("Reasoning", body(one.reasoning)) : null, one.reply == null ? null : body(one.reply), one.error ? body(one.error) : null)),
     extra.length ? part("Other fields of the sample", body(JSON.stringify(record.extra, null, 1))) : null,

@@ -106,7 +106,7 @@ def as_verdict(score: object) -> Verdict:
         number = None
     if number is None or not abs(number) < float("inf"):  # NaN too
         shown = repr(score)[:40]
-        error = f"compute_score gave {shown}, which is no score; give a finite number"
+        error = f"compute_score gave {shown}, which is not a score; give a finite number"
         return Verdict(None, Status.FAILED, source=Source.RULE, error=error)
     return Verdict(number, Status.OK, source=Source.RULE)
 

@@ -84,7 +84,7 @@ class Handover:
         """Send a batch off."""
         if self._sent is not None:
             raise ConfigError(
-                f"a batch of {len(self._sent.data)} is under way already; collect() it before the next one"
+                f"a batch of {len(self._sent.data)} is already in flight; collect() it before the next one"
             )
         self._called_off = ""
         if _has_rewards(data):
@@ -130,7 +130,8 @@ class Handover:
         columns = dict(data.non_tensor_batch)
         if len(data) and self._key not in columns:
             raise ConfigError(
-                "is no column of row 0; set data.reward_fn_key to the one with the source", setting=self._key
+                "is not a column of row 0; set data.reward_fn_key to the column with the source",
+                setting=self._key,
             )
         has = () if data.batch is None else data.batch.keys()
         return _Batch(len(data), {name: data.batch[name].cpu() for name in TENSORS if name in has}, columns)
@@ -174,7 +175,9 @@ class Handover:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._sent is not None:
-            raise TypeError("a batch is under way, and stays in this process; collect() it before pickling")
+            raise TypeError(
+                "a batch is in flight and cannot leave this process; collect() it before pickling"
+            )
         return self.__dict__
 
 
@@ -206,7 +209,7 @@ class TwoCallManager:
 
     def shutdown_workers(self) -> None:
         """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
-        self._handover.call_off("the batch under way was called off by shutdown_workers(); submit it again")
+        self._handover.call_off("the batch in flight was cancelled by shutdown_workers(); submit it again")
         self._scorer.shutdown()
 
 

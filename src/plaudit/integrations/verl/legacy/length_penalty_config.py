@@ -88,7 +88,7 @@ class LengthPenaltyConfig:
             warn_unneeded("num_async_workers", CEILING)
         if self.on_failure == "mask":
             raise ConfigError(
-                "leaves gaps, and verl's reward tensor has none; use 'group_mean', which "
+                "leaves gaps, which verl's reward tensor cannot have; use 'group_mean', which "
                 "gives no advantage, 'raise', or a number",
                 setting="on_failure",
                 value="mask",
