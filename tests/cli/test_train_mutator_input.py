@@ -24,7 +24,7 @@ def test_more_mini_batches_than_samples() -> None:
 def test_an_empty_question_file(tmp_path: Path) -> None:
     empty = tmp_path / "questions.jsonl"
     empty.write_text("\n")
-    assert "contains no question; write one JSON object a line" in refused("--questions", str(empty))
+    assert "contains no question; write one JSON object per line" in refused("--questions", str(empty))
 
 
 def test_an_operator_without_instruction(tmp_path: Path) -> None:

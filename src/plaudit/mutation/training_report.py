@@ -111,8 +111,8 @@ def _failed(points: Sequence[Point]) -> Curves:
             Curve("a call failed", [(float(one.steps), one.failed - one.rejected) for one in points]),
             Curve("the rewrite was rejected", [(float(one.steps), one.rejected) for one in points]),
         ],
-        note="A step fails if a call fails, because of the servers, or if the rewrite is rejected, because of "
-        "the operator.",
+        note="A step fails if a call fails, because of the servers, or if the rewrite is rejected, because "
+        "of the operator.",
     )
 
 
