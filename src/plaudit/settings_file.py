@@ -27,6 +27,8 @@ FILE_NAME = "plaudit.toml"
 VARIABLE = "PLAUDIT_CONFIG"
 DESTINATION = ("base_url", "api_key_env")
 """Settings that decide who gets the samples, and which key."""
+LARGEST = 1 << 18
+"""Bytes that a file may have: what is larger is no file of settings."""
 ANNOUNCED = "announced.json"
 ANNOUNCED_KEPT = 1000
 
@@ -65,8 +67,12 @@ def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
 def read_file(path: Path) -> dict[str, Any]:
     """The table in a plaudit.toml; ConfigError where it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise OSError(f"it is larger than {LARGEST >> 10} KiB")
+        return tomllib.loads(text.decode())
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
             f"cannot be read ({error}); make it readable or move it away",
             setting="config",
