@@ -249,3 +249,8 @@ def test_a_target_answers_in_prose_that_a_judge_can_judge() -> None:
     messages = ({"role": "system", "content": system}, {"role": "user", "content": "What is 2 + 2?"})
     text = answer(PLAIN, ask_of(ChatRequest(messages), model="m"), tokens=10).text  # type: ignore[arg-type]
     assert text.startswith("I would say ") and "{" not in text
+
+
+@pytest.mark.parametrize("kind", ["chat", "generate"])
+def test_a_request_without_any_text_gets_an_answer_too(kind: Any) -> None:
+    assert answer(PLAIN, Ask(kind, "m", ()), tokens=10).text

@@ -68,7 +68,7 @@ def answer(
     if thought == tokens and thought:  # the limit was reached before the answer began
         return Reply("", model=ask.model, finish_reason="length", reasoning=reasoning, usage=usage, rate=rate)
     writer = _Writer(scenario.seed, ask)
-    shown = QUESTION.search(ask.texts[-1]) if ask.schema is None else None
+    shown = QUESTION.search("".join(ask.texts[-1:])) if ask.schema is None else None
     if ask.echo:
         text, choices = writer.echo()
     elif ask.digits:
