@@ -3,6 +3,7 @@
 python benchmarks/serve.py                                 # 64 and 512 clients
 python benchmarks/serve.py --litellm /path/to/venv/bin/litellm
 python benchmarks/serve.py jobs                            # eight jobs on a judge with 48 slots
+python benchmarks/serve.py losses                          # 429 storms, resets, a dead backend of three
 python benchmarks/serve.py soak --requests 1000000         # one call in ten fails: memory and files
 
 One process each for the upstream (a fixed latency), for what is measured and for the clients. The added
@@ -16,16 +17,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from statistics import quantiles
+from statistics import median, quantiles
 
 import psutil
 from aiohttp import ClientSession, TCPConnector, web
@@ -61,10 +63,11 @@ TEXT = "A response of some length that a judge is asked about. " * 40
 # -- processes ----------------------------------------------------------------------------------------------
 
 
-def upstream(slots: int, faults: float) -> None:
+def upstream(slots: int, faults: float, storm: float) -> None:
     """An endpoint with one answer, after a fixed time; with slots, after what the body says, or a 429.
 
-    Of its answers, a share of `faults` are a 500, a 429 or a reset connection.
+    Of its answers, a share of `faults` are a 500, a 429 or a reset connection. A storm is so many seconds,
+    of twice as many, in which everything is a 429.
     """
     busy = 0
     chance = Random(1)
@@ -76,6 +79,10 @@ def upstream(slots: int, faults: float) -> None:
             if chance.random() < 0.3 and request.transport is not None:
                 request.transport.abort()
             return web.json_response({"error": {"message": "a fault"}}, status=chance.choice((429, 500)))
+        if storm and time.monotonic() % (2 * storm) < storm:
+            return web.json_response(
+                {"error": {"message": "slow down"}}, status=429, headers={"Retry-After": "1"}
+            )
         if slots and busy >= slots:
             return web.json_response({"error": {"message": "too many requests"}}, status=429)
         busy += 1
@@ -182,9 +189,11 @@ def work_of(seed: int) -> float:
     return 0.2 + 0.8 * Random(seed).random() ** 2
 
 
-def serving(folder: str, target: str) -> tuple[list[str], dict[str, str]]:
-    """The command that serves what is at a URL, and the variables it runs with."""
-    where = ["--port", "0", "--base-url", target, "--model", "m", "--quiet"]
+def serving(folder: str, *targets: str) -> tuple[list[str], dict[str, str]]:
+    """The command that serves what is at some URLs, and the variables it runs with."""
+    where = ["--port", "0", "--model", "m", "--quiet"]
+    for target in targets:
+        where += ["--base-url", target]
     return [sys.executable, "-m", "plaudit", "serve", *where], {"PLAUDIT_HOME": folder, "OPENAI_API_KEY": "x"}
 
 
@@ -261,6 +270,86 @@ async def run_jobs(url: str) -> tuple[float, tuple[list[float], list[float]], in
     seconds = time.monotonic() - began
     middle = [late - early for early, late in zip(marks[0], marks[2], strict=True)]
     return seconds, ([n / sum(marks[1]) for n in marks[1]], [n / sum(middle) for n in middle]), failed
+
+
+# -- losses -------------------------------------------------------------------------------------------------
+
+TROUBLE = {
+    "429 for 5 s of every 10": (("--storm", "5"),),
+    "one call in four: 429, 500 or reset": (("--faults", "0.25"),),
+    "one backend of three is dead": ((), (), None),
+}
+"""What each backend is started with; None: nothing listens there."""
+ASKED = 600
+"""Requests, 32 at a time, each sent once by its client."""
+
+
+def losses() -> None:
+    """What clients that send once lose: through plaudit serve, and through the router of LiteLLM's proxy."""
+    rows = []
+    for trouble, backends in TROUBLE.items():
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            here = [sys.executable, __file__, "upstream"]
+            urls = [
+                stack.enter_context(process(*here, *options))[0] if options is not None else NOBODY
+                for options in backends
+            ]
+            serve, home = serving(folder, *urls)
+            url, _ = stack.enter_context(process(*serve, "--cache", "off", **home))
+            http = HttptoolsClient(Endpoint(url, model="m", api_key=KEY))
+            ways = {"plaudit serve": _through(http), "LiteLLM's router, 3 retries": _through_litellm(urls)}
+            for name, ask_one in ways.items():
+                seconds, lost = asyncio.run(_lost(ask_one))
+                rows.append((trouble, name, str(ASKED), str(lost), f"{seconds:.1f}"))
+    show("Requests that end without an answer", ("trouble", "through", "requests", "lost", "seconds"), rows)
+
+
+NOBODY = "http://127.0.0.1:9/v1"
+
+
+def _through(http: HttptoolsClient) -> Callable[[int], Awaitable[bool]]:
+    async def ask_one(seed: int) -> bool:
+        body = {"model": "m", "seed": seed, "messages": [{"role": "user", "content": f"{seed}"}]}
+        return (await http.post("/chat/completions", json.dumps(body).encode())).status == 200
+
+    return ask_one
+
+
+def _through_litellm(urls: list[str]) -> Callable[[int], Awaitable[bool]]:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or it asks the network when it is imported
+    import litellm
+
+    litellm.suppress_debug_info = True
+    logging.getLogger("LiteLLM Router").setLevel(logging.CRITICAL)
+    models = [
+        {"model_name": "m", "litellm_params": {"model": "openai/m", "api_base": url, "api_key": "x"}}
+        for url in urls
+    ]
+    router = litellm.Router(model_list=models, num_retries=3)
+
+    async def ask_one(seed: int) -> bool:
+        try:
+            await router.acompletion("m", messages=[{"role": "user", "content": f"{seed}"}], seed=seed)
+        except Exception:  # noqa: BLE001 - whatever it is, the answer is lost
+            return False
+        return True
+
+    return ask_one
+
+
+async def _lost(ask_one: Callable[[int], Awaitable[bool]]) -> tuple[float, int]:
+    left = iter(range(ASKED))
+    lost = 0
+
+    async def client() -> None:
+        nonlocal lost
+        for seed in left:
+            lost += not await ask_one(seed)
+
+    began = time.monotonic()
+    await asyncio.gather(*(client() for _ in range(32)))
+    return time.monotonic() - began, lost
 
 
 # -- soak ---------------------------------------------------------------------------------------------------
@@ -373,47 +462,71 @@ def overhead(args: argparse.Namespace) -> None:
         if args.litellm:
             servers["LiteLLM's proxy"] = stack.enter_context(litellm(args.litellm, target, folder))
         for clients in args.clients:
-            direct: list[float] = []
-            for name, (url, server) in servers.items():
-                latencies, failed, cpu = measured(
-                    url, server, clients=clients, seconds=args.seconds, tag=name
-                )
-                cuts = quantiles(latencies, n=100)
-                direct = direct or [cuts[49], cuts[98]]
-                rows.append(
-                    (
-                        name,
-                        str(clients),
-                        f"{len(latencies) / args.seconds:,.0f}",
-                        f"{(cuts[49] - direct[0]) * 1e3:.1f}",
-                        f"{(cuts[98] - direct[1]) * 1e3:.1f}",
-                        f"{cpu * 1e6:,.0f}",
-                        str(failed),
-                    )
-                )
-    header = ("server", "clients", "requests/s", "added p50 ms", "added p99 ms", "CPU µs a request", "failed")
+            rows += table_of(servers, clients=clients, seconds=args.seconds, rounds=args.rounds)
+    header = (
+        *("server", "clients", "requests/s", "added p50 ms", "added p99 ms"),
+        *("CPU µs a request", "of the bare one", "failed"),
+    )
     show("What a server adds to a request of 2 kB", header, rows)
+
+
+def table_of(
+    servers: dict[str, tuple[str, psutil.Process | None]], *, clients: int, seconds: float, rounds: int
+) -> list[tuple[str, ...]]:
+    """A line for each server. They take turns, so that whatever else the machine does meets them all."""
+    latencies: dict[str, list[float]] = {name: [] for name in servers}
+    cpu: dict[str, list[float]] = {name: [] for name in servers}
+    failed = dict.fromkeys(servers, 0)
+    for _ in range(rounds):
+        for name, (url, server) in servers.items():
+            took, lost, each = measured(url, server, clients=clients, seconds=seconds, tag=name)
+            latencies[name] += took
+            cpu[name].append(each)
+            failed[name] += lost
+    cuts = {name: quantiles(took, n=100) for name, took in latencies.items()}
+    direct, *_ = cuts.values()
+    bare_cpu = median(cpu["bare pass-through"])
+    return [
+        (
+            name,
+            str(clients),
+            f"{len(latencies[name]) / seconds / rounds:,.0f}",
+            f"{(cuts[name][49] - direct[49]) * 1e3:.1f}",
+            f"{(cuts[name][98] - direct[98]) * 1e3:.1f}",
+            f"{median(cpu[name]) * 1e6:,.0f}",
+            f"{median(cpu[name]) / bare_cpu:.2f}",
+            str(failed[name]),
+        )
+        for name in servers
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
-        "what", nargs="?", default="overhead", choices=("overhead", "jobs", "soak", "upstream", "bare")
+        "what",
+        nargs="?",
+        default="overhead",
+        choices=("overhead", "jobs", "losses", "soak", "upstream", "bare"),
     )
+    parser.add_argument("--storm", type=float, default=0.0)
     parser.add_argument("--slots", type=int, default=0)
     parser.add_argument("--faults", type=float, default=0.0)
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--url", default="")
     parser.add_argument("--litellm", default="")
     parser.add_argument("--clients", type=int, nargs="+", default=[64, 512])
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     if args.what == "upstream":
-        upstream(args.slots, args.faults)
+        upstream(args.slots, args.faults, args.storm)
     elif args.what == "bare":
         bare(args.url)
     elif args.what == "jobs":
         jobs()
+    elif args.what == "losses":
+        losses()
     elif args.what == "soak":
         soak(args.requests)
     else:
