@@ -55,6 +55,19 @@ def test_a_deadline_holds_while_everything_waits_for_the_endpoint() -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("count", "why"),
+    [(4, "with no reply to its call yet"), (500, "with more calls waiting than were let in")],
+)
+def test_a_deadline_says_whether_replies_or_turns_were_awaited(count: int, why: str) -> None:
+    async def main() -> None:
+        async with Desk(good_server(latency=20.0), config=EngineConfig(max_concurrent=4)) as desk:
+            verdicts = await desk.score(samples(count), deadline=5.0)
+            assert {verdict.error for verdict in verdicts} == {f"deadline, {why}"}
+
+    run(main())
+
+
 def test_after_its_deadline_nothing_more_is_sent_for_a_batch() -> None:
     async def main() -> None:
         server = good_server(latency=2.0)

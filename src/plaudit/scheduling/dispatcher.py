@@ -113,10 +113,12 @@ class Dispatcher:
         return self._admission.spent
 
     @property
-    def trouble(self) -> str | None:
-        """Why the endpoints let nothing in, in the words of the last; None where one of them does."""
+    def delay(self) -> str:
+        """Why calls are not answered yet: what keeps all endpoints away, or how they are behind."""
         is_shut = not any(lane.breaker.is_closed for lane in self.lanes)
-        return self._last_trouble if is_shut else None
+        if is_shut and self._last_trouble is not None:
+            return f"while {self._last_trouble}"
+        return "with more calls waiting than were let in" if self.backlog else "with no reply to its call yet"
 
     @property
     def _are_all_lost(self) -> bool:

@@ -112,8 +112,7 @@ class Scorer:
 
     def expire(self, batch: Batch) -> None:
         """The caller's time is over: what is missing is marked so; late replies still fill the cache."""
-        trouble = self._dispatcher.trouble
-        self._expire(batch, Cause.DEADLINE, "deadline" if trouble is None else f"deadline, while {trouble}")
+        self._expire(batch, Cause.DEADLINE, f"deadline, {self._dispatcher.delay}")
 
     def cancel(self, batch: Batch, *, abort: bool = False) -> None:
         """Send nothing more for this batch. What is under way still fills the cache, unless it is aborted."""
