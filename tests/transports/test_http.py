@@ -11,7 +11,7 @@ import pytest
 from complaints import about
 
 from plaudit.config import Endpoint
-from plaudit.errors import ConfigError, RequestRefused, SendAgain, TransportFailed
+from plaudit.errors import ConfigError, EndpointRefused, RequestRefused, SendAgain, TransportFailed
 from plaudit.testing import run
 from plaudit.transports import HttpTransport, open_transport
 from plaudit.transports.client import Answer, OnChunk, headers_for
@@ -163,3 +163,22 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str)
 def test_blanks_around_a_key_are_no_part_of_it() -> None:
     headers = headers_for(Endpoint("http://localhost:8000/v1", api_key=" sk-copied\n"))
     assert headers["Authorization"] == "Bearer sk-copied"
+
+
+def test_a_url_that_only_gives_web_pages_is_no_api() -> None:
+    page = Answer(200, {"content-type": "text/html"}, b"\n<!doctype html><html></html>")
+
+    async def main() -> None:
+        transport = transport_of(ScriptedClient(page, page, page))
+        for _ in range(2):  # which may be a gateway's
+            with pytest.raises(TransportFailed, match="the reply is text/html"):
+                await transport.send(ASK)
+        with pytest.raises(EndpointRefused, match="http://localhost:8000/v1 is the base URL of an API"):
+            await transport.send(ASK)
+        transport = transport_of(ScriptedClient(GOOD, *[page] * 5))
+        await transport.send(ASK)
+        for _ in range(5):
+            with pytest.raises(TransportFailed):
+                await transport.send(ASK)
+
+    run(main())

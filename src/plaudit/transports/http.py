@@ -11,6 +11,7 @@ import msgspec
 
 from plaudit.config import Endpoint
 from plaudit.errors import (
+    EndpointRefused,
     EngineClosed,
     ModelNotFound,
     PlauditError,
@@ -30,6 +31,8 @@ log = logging.getLogger("plaudit")
 CLIENTS_MISTAKES = (405, 406, 410, 415, 501)
 LONGEST_ERROR = 64 * 1024
 """Bytes of an error body that are handed on."""
+PAGES = 3
+"""So many web pages and not one reply: the URL is that of a web site."""
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
 
@@ -51,6 +54,9 @@ class HttpTransport:
         self._is_closed = False
         self._is_blind = False
         """Whether the endpoint has refused a picture."""
+        self._has_replied = False
+        self._pages = 0
+        """Web pages with status 200 that came in place of a reply."""
         self._busy = 0
         self._peak = 0
 
@@ -108,7 +114,7 @@ class HttpTransport:
         failure: PlauditError
         try:
             body = answer.body.removeprefix(codecs.BOM_UTF8)
-            return dialect.decode(request, body, rate_headers(answer.headers, now=time.time()))
+            reply = dialect.decode(request, body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
             if not isinstance(request, RawRequest):
                 self._learn(dialect, error.complaint, answer.status)
@@ -116,7 +122,17 @@ class HttpTransport:
         except BadReply as error:
             failure = broken(self._endpoint, f"the reply cannot be used: {error}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            failure = broken(self._endpoint, _not_a_reply(answer, error))
+            self._pages += answer.body.lstrip()[:1] == b"<"
+            if self._pages >= PAGES and not self._has_replied:
+                failure = EndpointRefused(
+                    f"{self._endpoint.name} answers with web pages; "
+                    f"check that {self._endpoint.url} is the base URL of an API"
+                )
+            else:
+                failure = broken(self._endpoint, _not_a_reply(answer, error))
+        else:
+            self._has_replied = True
+            return reply
         raise failure
 
     def _learn(self, used: Dialect, complaint: Complaint, status: int) -> None:
