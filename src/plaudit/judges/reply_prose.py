@@ -23,7 +23,8 @@ MAX_SEQUEL = 4_000
 SCORE_NOUN = r"(?:score|rating|grade)"
 _NOUN = (
     r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
-    r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! \w)|feedback|analysis)"
+    r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! (?!is$)\w)|feedback|analysis"
+    r"|summary)"
 )
 _OWN_ABROAD = (
     r"(?:(?:voici|hier ist|aquí (?:está|tienes)|ecco|aqui está|вот|m[oae]n?|meine?|mia?|minha|мо[яй]|l[ae]"
@@ -37,18 +38,21 @@ _OWN = re.compile(
     r"|as requested|to summari[sz]e)\b[ ,!]?)*"
     r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
     r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
-    r"|return|reply|respond|provide|submit|issue|find|(?:evaluat|compar|assess|judg|scor|review|grad)ing)\b"
-    r".{0,60}"
+    r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
+    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing (?:the|this|both|each)(?: \w{1,20}){1,2}"
     r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
     rf"{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
     r"(?: (?:is|are|reads|follows|is as follows|below|would be|object|json))?"
-    r"|the response (?:receives|gets|earns|is assigned) the following \w{1,20}|response|judge|assistant"
+    r"|the response (?:receives|gets|earns|is assigned|scores) (?:the following \w{1,20}|as follows)"
+    r"|let me (?:write|give|output|provide|state)\b.{0,40}|response(?: evaluation| assessment)?|judge"
+    r"|assistant"
     rf"|{_OWN_ABROAD})?",
     re.IGNORECASE,
 )
 _OF_THE_RESPONSE = re.compile(
-    r"^(?:response|answer)$|\bmy response\b|^the response (?:receives|gets|earns|is assigned)"
+    r"^(?:response|answer)$|^response (?=evaluation|assessment)|\bmy response\b"
+    r"|^the response (?:receives|gets|earns|is assigned|scores)|\b(?:rate|score|give|judge|grade) it$"
     r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award"
     r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing)"
     r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
@@ -62,19 +66,19 @@ _OTHERS = re.compile(
 _HYPOTHETICAL = re.compile(
     r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
     r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
-    r"|never|cannot|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
+    r"|never|cannot|alone|ignoring|without|except|other|another"
+    r"|second judge|first (?:thought|impression|instinct)|initial\w*|earlier|previous\w*|quot\w+|forged"
     r"|fake\w*|hidden|inject\w*)\b|n['’]t\b"
     r"|\b(?:si|falls|wenn|exemple|beispiel\w*|ejemplo|exemplo|esempio|если|пример|например)\b"
     r"|如果|例|예시|예를|比如|假如|假设|若|格式|声称",
     re.IGNORECASE,
 )
-_LEADS_ON = re.compile(
-    r"\b(?:would|should|could|if|were|had|asks?|tells?|told|demands?|wants?|claims?|says|writes|reads|output|print"
-    r"|includes?|contains?|ends with)\b",
+_COMPLETE = re.compile(
+    r"(?<!e\.g)[.!?。！？)\"”`-][*_ ]*$|[:/][*_ ]*\d+(?:\.\d+)?[*_ ]*$|^\s*(?:[-*•|]|\d+[.)])\s"
+    r"|\b(?:correct|right|wrong|incorrect|accurate|complete|brief|met|missing)$",
     re.IGNORECASE,
 )
-"""In a line without an end, it goes on with what is not the judge's own."""
-_ENDS = (".", "!", "?", ":", "。", "！", "？", "：", ")", '"', "”", "`", "-")
+"""A line that leads up to nothing: a sentence, a value, an item of a list or a row of a table."""
 _CONTROL = r"<[|｜][\w▁]{1,40}[|｜]>(?:[\w.:-]{1,60}(?=<[|｜]))?"
 _TAG = rf"(?:</?[\w:-]{{1,40}}>|{_CONTROL}|\[/?(?:INST|THINK|TOOL_\w{{1,16}})\])"
 """Markup, and the name of a function between two control tokens."""
@@ -88,11 +92,8 @@ def check_introduction(before: str) -> None:
     line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
     if line.startswith(">"):
         raise UnreadableVerdict("the verdict stands inside a quotation")
-    if _LEADS_ON.search(line) and not line.endswith(_ENDS):
-        raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
-    is_heading = text.rstrip().rsplit("\n", 1)[-1].lstrip().startswith("#")
-    if not line or (text.endswith("\n") and not is_heading and not line.endswith((":", "："))):
-        return  # what comes before is complete in itself
+    if not line or (text.endswith("\n") and _COMPLETE.search(text.rstrip().rsplit("\n", 1)[-1])):
+        return
     sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
     clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
     is_short = len(clause) <= MAX_CLAUSE
@@ -110,7 +111,8 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
     r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
-    r"|deserv\w+|worth|less|half|zero|three|four|five|six|seven|eight|nine|ten|wrong (?:response|answer) was"
+    r"|deserv\w+|worth\w*|less|(?:better|worse|more) than (?:that|this|it)|meant|number|output"
+    r"|fails?(?! to)|half|zero|three|four|five|six|seven|eight|nine|ten|wrong (?:response|answer) was"
     r"|marks?|judges?|lower\w*|higher|rais\w+|reduc\w+|opposite|reverse"
     r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
     r"|gets?|got|receives?|an? (?:zero|one|two|three|four|five|six|seven|eight|nine|ten))\b|\?",
@@ -122,6 +124,8 @@ _CONFIRMS = re.compile(
     r"|\b(?:this|that) (?:is|concludes) (?:my|the) (?:final )?(?:verdict|evaluation|assessment|decision)\b"
     r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|evaluated only|judged only)\b"
     r"|\bi (?:have )?weighed (?:it|the response) against the \w+.*"
+    r"|^\W*(?:good|great|nice|excellent) (?:job|work)\W*$|^\W*no further comments?\W*$"
+    r"|\b(?:a|one) point (?:was|is) (?:deducted|lost|off|subtracted)\b"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
     r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
     re.IGNORECASE,
@@ -132,11 +136,12 @@ _EXPLANATION = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ABOUT_THE_RESPONSE = re.compile(
-    r"(?:(?:note\s?:\s?)?(?:(?:however|but|also|additionally|moreover|furthermore|still|overall|thus|therefore"
+    r"(?:(?:note(?: that|\s?:)\s?)?(?:(?:in short|in summary|however|but|also|additionally|moreover"
+    r"|furthermore|still|overall|thus|therefore"
     r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
     r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
     r"|reference|claims?|first|second|two|paragraphs?|sentences?|steps?|point|method|conclusion|wording|tone)"
-    r"|both|it (?!was\b)(?:\w+s|does))\b.*)?",
+    r"|both|an? (?:\w{1,20} ){0,2}(?:response|answer|solution|essay)|it (?!was\b)(?:\w+s|does))\b.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _ABOUT_THE_RESPONSE_IN_CHINESE = re.compile(
@@ -163,7 +168,7 @@ def check_sequel(after: str, key: str, value: object) -> None:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
     is_explained = False
     for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
-        rest = _statement(key).sub("", _CONFIRMS.sub("", sentence))
+        rest = _statement(key).sub("", _CONFIRMS.sub("the response", sentence))
         point = " ".join(rest.split()).strip(" -•.!,;:")
         is_explained = _EXPLANATION.fullmatch(point) is not None or (
             is_explained and sentence.lstrip().startswith(("•", "-"))
