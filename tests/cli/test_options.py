@@ -79,6 +79,13 @@ def test_what_is_typed_arrives_as_an_object_and_a_mapping_and_what_is_not_typed_
     assert calls == [(Options(source="in", size=4, is_loud=False), expected)]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_that_is_not_typed_is_left_open(name: str) -> None:
+    example, calls = made(name)
+    assert CliRunner().invoke(example, ["in"]).exit_code == 7
+    assert calls[0][1] == {name: None}
+
+
 def test_the_help_has_arguments_and_sections() -> None:
     example, _ = made("rpm")
     shown = CliRunner().invoke(example, ["--help"]).output

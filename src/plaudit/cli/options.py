@@ -200,6 +200,7 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
         shape["show_default"] = default not in ("", ()) and not isinstance(default, bool)
     flag = "--" + name.replace("_", "-")
     if is_setting and plain is bool:
+        shape["default"] = None  # click takes a flag that is left out for a no
         flag = f"{flag}/--no-{flag[2:]}"
     flags = facts.get("flags") or (flag,)
     option_ = _Option(
