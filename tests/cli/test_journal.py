@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from journals import judged, write
+from journals import judged, read, write
 from msgspec import structs
+from simulated_judge import Simulator
 
 from plaudit.cli import app
 from plaudit.policy.fingerprint import sample_id
@@ -140,3 +141,48 @@ def test_what_is_no_journal_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(b"not a journal, but something longer than a title")
     assert run("show", tmp_path / "j").exit_code == 2
     assert run("show", tmp_path / "missing").exit_code == 2
+
+
+def test_a_short_file_that_is_no_journal_is_no_torn_one(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text('{"a":1}')
+    found = run("stats", tmp_path / "j")
+    assert found.exit_code == 2 and "is no journal" in found.stderr
+    (tmp_path / "j").write_text("plaudit jou")  # cut off within its title
+    found = run("stats", tmp_path / "j")
+    assert found.exit_code == 0 and "torn" in found.stderr and found.stdout == "0 records\n"
+
+
+def test_an_export_names_the_texts_that_it_could_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged(n) for n in range(100)])
+    data = bytearray(path.read_bytes())
+    data[-40] ^= 0xFF  # within the texts of the last block: its numbers are whole
+    path.write_bytes(data)
+    found = run("export", path, "-o", tmp_path / "out.jsonl")
+    assert found.exit_code == 0 and "damaged" in found.stderr
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 100
+    assert "damaged" not in run("stats", path).stderr  # which needs none of it
+
+
+def test_one_file_of_several_that_is_none_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged(n) for n in range(5)])
+    (tmp_path / "j.000001").write_text("half of something else, long enough for a title")
+    found = run("stats", path)
+    assert found.exit_code == 0 and "j.000001: damaged" in found.stderr and "5 records" in found.stdout
+
+
+def test_a_folder_is_said_to_be_none(tmp_path: Path) -> None:
+    found = run("show", tmp_path)
+    assert found.exit_code == 2 and "name a journal" in found.stderr
+
+
+@pytest.mark.parametrize(("words", "kept"), [((), "2"), (("--no-text",), "")])
+def test_a_scored_file_leaves_its_texts_in_the_journal_unless_told_not_to(
+    simulator: Simulator, tmp_path: Path, words: tuple[str, ...], kept: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"prompt": "1 + 1?", "response": "2"}')
+    given = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--journal", str(tmp_path / "j")]
+    endpoint = ["--base-url", simulator.url, "--model", "m", "--quiet", "--cache", "off"]
+    assert CliRunner().invoke(app, ["score", *given, *endpoint, *words]).exit_code == 0
+    assert [record["response"] for record in read(tmp_path / "j")] == [kept]

@@ -33,6 +33,7 @@ def test_every_sample_is_judged_again_as_a_run_of_its_own(simulator: Simulator, 
     assert found["only_first"] == found["only_second"] == 0
     again = [record for record in read(journal) if record["run"] == "rejudge-1"]
     assert sorted(record["step"] for record in again) == list(range(12))  # type: ignore[type-var]
+    assert {record["response"] for record in again} == {f"answer {n}" for n in range(12)}
 
 
 def test_only_some_steps_and_into_another_file(simulator: Simulator, journal: Path, tmp_path: Path) -> None:
@@ -48,3 +49,17 @@ def test_a_journal_without_texts_cannot_be_judged_again(simulator: Simulator, tm
     write(tmp_path / "j", [judged()], has_text=False)
     assert rejudge(simulator, tmp_path / "j").exit_code == 2
     assert rejudge(simulator, tmp_path / "none").exit_code == 2
+
+
+def test_samples_whose_texts_are_damaged_are_named_and_not_judged_as_empty(
+    simulator: Simulator, journal: Path
+) -> None:
+    whole = journal.stat().st_size
+    write(journal, [judged(n) for n in range(20, 25)], run="second")
+    data = bytearray(journal.read_bytes())
+    data[whole - 40] ^= 0xFF
+    journal.write_bytes(data)
+    done = rejudge(simulator, journal)
+    assert done.exit_code == 0 and "damaged" in done.stderr
+    again = [record for record in read(journal) if record["run"] == "rejudge-1"]
+    assert sorted(str(record["response"]) for record in again) == [f"answer {n}" for n in range(20, 25)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ class ShowOptions(Choice):
 @command(ShowOptions, epilog="Example:  plaudit journal show run.journal --sort unit -n 5")
 def show(options: ShowOptions) -> None:
     """List records, one per line, or show one in full with --id."""
-    with _opened(options.journal) as index:
+    with opened(options.journal) as index:
         if options.id:
             row = index.row_of(options.id)
             if row is None:
@@ -115,7 +116,7 @@ def grep(options: GrepOptions) -> int:
     """List records with a pattern in prompt, response, reason, reply or error. Status 1: there is none."""
     from plaudit.journal.query import matcher
 
-    with _opened(options.journal) as index:
+    with opened(options.journal) as index:
         rows = options.rows(index, options.pattern)
         matches = matcher(options.pattern)
         for row in rows:
@@ -138,7 +139,7 @@ class JournalStatsOptions(Choice):
 @command(JournalStatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
 def stats(options: JournalStatsOptions) -> None:
     """Summarise the records: scores by judge and step, failures, time, cost."""
-    with _opened(options.journal) as index:
+    with opened(options.journal) as index:
         found = overview(index, options.query().rows(index))
     if options.as_json:
         click.echo(msgspec.json.encode(found))
@@ -158,7 +159,7 @@ class DiffOptions(JournalOptions):
 @command(DiffOptions, epilog="Example:  plaudit journal diff run.journal monday tuesday")
 def diff(options: DiffOptions) -> None:
     """Compare two runs on the samples that both have judged."""
-    with _opened(options.journal) as index:
+    with opened(options.journal) as index:
         rows = [Query(run=name).rows(index) for name in (options.first, options.second)]
         runs = {session.run for session in index.sessions.values()}
         for name, own in zip((options.first, options.second), rows, strict=True):
@@ -190,7 +191,7 @@ class JournalExportOptions(Choice):
 @command(JournalExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
 def export(options: JournalExportOptions) -> None:
     """Write records for other programs, as JSON lines or Parquet."""
-    with _opened(options.journal) as index:
+    with opened(options.journal) as index:
         rows = options.rows(index)
         if options.output == "-":
             _write_lines(index.records(rows), sys.stdout.buffer)
@@ -217,11 +218,18 @@ class _Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
-def _opened(path: str) -> JournalIndex:
-    index = JournalIndex(Path(path).expanduser())
-    for line in index.damage:
-        Console().print(f"warning: {line}")
-    return index
+@contextlib.contextmanager
+def opened(*paths: str) -> Iterator[JournalIndex]:
+    """Journals to read. What cannot be read is named: now, or once it was needed."""
+    with JournalIndex(*(Path(path).expanduser() for path in paths)) as index:
+        named = index.damage
+        console = Console()
+        for line in named:
+            console.print(f"warning: {line}")
+        yield index
+        for line in index.damage:
+            if line not in named:
+                console.print(f"warning: {line}")
 
 
 def _write_lines(records: Iterator[Record], sink: _Writable) -> None:
@@ -329,6 +337,9 @@ def _titled(title: str, body: Any) -> Iterator[str]:
 
 def _stats(found: dict[str, Any]) -> Iterator[str]:
     score, money = found["score"], found["money"]
+    if not found["records"]:
+        yield "0 records"
+        return
     yield f"{found['records']:,} records, runs: {_joined(found['by_run'])}"
     yield f"status    {_joined(found['by_status'])}"
     yield f"source    {_joined(found['by_source'])}"

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from plaudit.cli.console import Console, asker, printable
-from plaudit.cli.journal import differences
+from plaudit.cli.journal import differences, opened
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
@@ -66,7 +66,7 @@ def rejudge(options: RejudgeOptions, given: Given) -> int:
     source = Path(options.source).expanduser()
     settings = load({**given, "journal": given.get("journal") or str(source)})
     check_cache(settings)
-    with JournalIndex(source) as index:
+    with opened(options.source) as index:
         rows = _chosen(index, options)
         run = settings.run or _free_name(index)
         check_journal(settings)
@@ -107,7 +107,7 @@ def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: Re
     ):
         todo = iter(rows)
         while window := list(islice(todo, WINDOW)):
-            engine.score([sample_of(index, row) for row in window], judge)
+            engine.score([sample_of(index, row) for row in window if index.is_whole(row)], judge)
 
 
 def sample_of(index: JournalIndex, row: int) -> Sample:

@@ -8,12 +8,11 @@ import signal
 import webbrowser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 from aiohttp import web
 
-from plaudit.cli.console import Console
+from plaudit.cli.journal import opened
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
@@ -43,9 +42,7 @@ class ViewOptions:
 @command(ViewOptions, text=HELP, epilog="Example:  plaudit view run.journal --open")
 def view(options: ViewOptions) -> int:
     """Serve until a signal ends it."""
-    with JournalIndex(*(Path(path).expanduser() for path in options.journals)) as index:
-        for line in index.damage:
-            Console().print(f"warning: {line}")
+    with opened(*options.journals) as index:
         asyncio.run(_serve(index, options))
     return 0
 

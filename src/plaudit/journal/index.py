@@ -147,8 +147,7 @@ class JournalIndex:
         with self._lock:
             before = self._count, len(self.activity), len(self.sessions)
             for path in self.paths:
-                for file in segments_of(path):
-                    self._take(file)
+                self._take_all(segments_of(path))
             self._starts = np.array([place.first for place in self._places], np.int64)
             return before != (self._count, len(self.activity), len(self.sessions))
 
@@ -195,10 +194,17 @@ class JournalIndex:
 
     def text(self, row: int) -> StoredText:
         """The texts of one verdict; empty ones where its block is damaged."""
+        return self._text(row) or StoredText()
+
+    def is_whole(self, row: int) -> bool:
+        """Whether the texts of a verdict can be read."""
+        return self._text(row) is not None
+
+    def _text(self, row: int) -> StoredText | None:
         number = int(np.searchsorted(self._starts, row, side="right")) - 1
         texts = self._block_texts(number)
         place = row - self._places[number].first
-        return texts[place] if place < len(texts) else StoredText()
+        return texts[place] if place < len(texts) else None
 
     def record(self, row: int) -> Record:
         """One verdict in full."""
@@ -210,6 +216,16 @@ class JournalIndex:
             yield self.record(int(row))
 
     # -- reading ------------------------------------------------------------------------------------------
+
+    def _take_all(self, files: list[Path]) -> None:
+        """Read the files of a journal. One of several that is none is named like other damage."""
+        for file in files:
+            try:
+                self._take(file)
+            except JournalError:
+                if len(files) == 1 or not file.is_file():
+                    raise
+                self._damage[file, 0] = Damage(0, file.stat().st_size, False)
 
     def _take(self, file: Path) -> None:
         segment = self._segment(file)

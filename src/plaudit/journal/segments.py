@@ -192,7 +192,9 @@ class Segment:
         try:
             self._file = path.open("rb")
         except OSError as error:
-            raise JournalError(f"{path} cannot be read: {error.strerror}") from error
+            raise JournalError(
+                f"{path} cannot be read: {error.strerror}; name a journal that you may read"
+            ) from error
         self._next = 0
 
     def close(self) -> None:
@@ -212,6 +214,9 @@ class Segment:
         size = os.fstat(self._file.fileno()).st_size
         if self._next == 0:
             if size < len(TITLE):
+                start = self._read(0, size)
+                if not TITLE.startswith(start):
+                    check_title(start, self.path)
                 if size:
                     yield Damage(0, size, is_tail=True)
                 return
