@@ -212,7 +212,7 @@ class House:
                 timeout=120,
             )
         said = [line for line in done.stdout.splitlines() if line.startswith("resolved ")]
-        return said[-1].split()[1] if said else "?"
+        return said[-1].split()[1] if said else "cannot run here"
 
     def report(self) -> dict[str, str]:
         lines = [module.lines for module in self.modules]
