@@ -1,4 +1,4 @@
-"""How files are written: whole or not at all, ours private; and how those are read that settings name."""
+"""How files are written: whole or not at all, ours private. And how files that settings name are read."""
 
 from __future__ import annotations
 

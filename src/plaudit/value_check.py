@@ -1,4 +1,4 @@
-"""What values settings may have: of which type, by their annotations; within which bounds, by their names."""
+"""What values settings may have: of which type, within which bounds, of which names; in the same words."""
 
 from __future__ import annotations
 

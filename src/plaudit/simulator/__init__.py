@@ -5,12 +5,12 @@ server     what happens, as a state machine without clock or I/O
 answer     what it says;  quality: how good it finds a response
 simulated_transport   the server as a transport, under the loop's own time;  http_server: on a socket
 ideal      the best makespan that is possible on it
-families   servers drawn at random, with the weather that every API has
+random_servers   servers drawn at random, with the weather that every API has
 """
 
-from plaudit.simulator.families import Drawn, draw
 from plaudit.simulator.ideal import costs_of, ideal_makespan, ideal_makespan_of, works_of
 from plaudit.simulator.presets import PRESETS, load_scenario
+from plaudit.simulator.random_servers import Drawn, draw
 from plaudit.simulator.scenario import (
     Fault,
     Knee,
