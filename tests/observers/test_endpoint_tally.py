@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from plaudit.cli.run_summary import RunSummary
 from plaudit.events import BreakerChanged, CallFinished, EndpointLost, EndpointSummary, Event, LimitChanged
 from plaudit.observers.tally import Tally
@@ -46,19 +48,47 @@ def test_an_open_breaker_counts_at_once_and_an_absence_that_goes_on_up_to_now() 
     assert (one.away_s, one.error) == (10.0, "no route")
 
 
+def test_calls_let_in_before_the_door_was_shut_do_not_end_an_absence() -> None:
+    shut, opened = BreakerChanged(2.0, "e", "open", "503"), BreakerChanged(9.0, "e", "closed")
+    [one] = told(call(1.0), call(2.0, "rate_limited"), shut, call(2.1), call(2.3), opened, call(9.5))
+    assert (one.away_s, one.times_away) == (7.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ([(64, "rate limited"), (65, "probe"), (64, "rate limited")], "it takes 64 at once"),
+        ([(40, "rate limited"), (4096, "limited by rate")], "it limits the rate"),
+        ([(4096, "limited by rate"), (64, "no rate"), (48, "rate limited")], "it takes 48 at once"),
+        (
+            [(40, "rate limited"), (200, "refusals are not for load"), (220, "level")],
+            "it does so at any load",
+        ),
+        ([(89, "rate limited"), (138, "level")], ""),
+        ([(66, "level")], ""),
+    ],
+)
+def test_why_calls_are_rate_limited_is_what_the_engine_makes_of_it_in_the_end(
+    changes: list[tuple[int, str]], why: str
+) -> None:
+    events = (LimitChanged(2.0 + at, "e", limit, cause) for at, (limit, cause) in enumerate(changes))
+    [one] = told(call(0.0), call(1.0, "rate_limited"), *events)
+    assert one.cause == why
+
+
 def test_each_endpoint_has_its_own_line_and_one_without_trouble_has_none() -> None:
     tally = Tally()
     events: tuple[Event, ...] = (
         *(call(float(i), endpoint="http://good/v1 m") for i in range(4)),
         *(call(float(i), "rate_limited" if i % 4 == 0 else "ok", "http://busy/v1 m") for i in range(8)),
-        LimitChanged(8.0, "http://busy/v1 m", 5, "it takes 5 calls at once"),
+        LimitChanged(8.0, "http://busy/v1 m", 5, "rate limited"),
         *(call(float(i), "failed", "http://gone/v1 m") for i in range(1, 4)),
         EndpointLost(4.5, "http://gone/v1 m", "no connection"),
     )
     for event in events:
         tally(event)
     assert lines(tally) == [
-        "endpoint  http://busy/v1 m rate limited 25% of 8 calls: it takes 5 calls at once",
+        "endpoint  http://busy/v1 m rate limited 25% of 8 calls: it takes 5 at once",
         "endpoint  http://gone/v1 m was unavailable for 3.5 s",
     ]
 

@@ -209,7 +209,7 @@ def _trouble(endpoint: EndpointSummary) -> str:
         parts.append(f"was unavailable for {endpoint.away_s:.1f} s{times}")
     if endpoint.rate_limited:
         share = endpoint.rate_limited / endpoint.calls
-        why = f": {endpoint.cause}" if endpoint.cause not in ("", "rate limited") else ""
+        why = f": {endpoint.cause}" if endpoint.cause else ""
         parts.append(f"rate limited {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(

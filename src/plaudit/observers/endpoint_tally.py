@@ -13,6 +13,14 @@ from plaudit.events import (
 
 AWAY_AFTER = 0.5
 """Seconds without a single answer, while calls fail, from which an endpoint counts as away."""
+EXPLAINED = {
+    "limited by rate": "it limits the rate",
+    "refusals are not for load": "it does so at any load",
+    "no rate": "",
+}
+"""What the cause of a changed limit says of the endpoint."""
+FAR_ABOVE = 1.5
+"""How many times as many calls at once show that it takes more than was thought."""
 FAILURES = 3
 """Calls that must have failed meanwhile: one or two are bad luck."""
 
@@ -30,6 +38,7 @@ class EndpointTally:
         self._is_open = False
         self._last_at = 0.0
         self._cause = ""
+        self._capacity = 0
         self._error = ""
 
     def __call__(self, event: Event) -> None:
@@ -37,7 +46,8 @@ class EndpointTally:
         match event:
             case CallFinished(outcome="ok"):
                 self._calls += 1
-                self._come_back(event.at)
+                if not self._is_open:  # else it was let in before the door was shut
+                    self._come_back(event.at)
             case CallFinished(outcome="rate_limited"):
                 self._calls += 1
                 self._rate_limited += 1
@@ -51,8 +61,10 @@ class EndpointTally:
                 self._is_open = True
                 self._error = event.error or self._error
                 self._leave(event.at)
+            case BreakerChanged(state="closed"):
+                self._come_back(event.at)
             case LimitChanged() if self._rate_limited:
-                self._cause = event.cause
+                self._explain(event)
             case _:
                 pass
 
@@ -66,9 +78,19 @@ class EndpointTally:
             rate_limited=self._rate_limited,
             away_s=self._away_s + now,
             times_away=self._times_away + (now > 0.0),
-            cause=self._cause if " " in self._cause else "",
+            cause=self._cause,
             error=self._error,
         )
+
+    def _explain(self, event: LimitChanged) -> None:
+        """Say why calls are rate limited, by what the engine makes of it."""
+        if event.cause == "rate limited":
+            self._capacity = event.limit
+            self._cause = f"it takes {event.limit:,} at once"
+        elif event.cause in EXPLAINED:
+            self._capacity, self._cause = 0, EXPLAINED[event.cause]
+        elif self._capacity and event.limit > FAR_ABOVE * self._capacity:
+            self._capacity, self._cause = 0, ""  # that was not why
 
     def _leave(self, at: float) -> None:
         if self._bad_since is None:
