@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import re
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy machine")  # how long an example takes says nothing of the code
+with contextlib.suppress(ModuleNotFoundError):  # the clients' environment has none of it
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy machine")  # how long an example takes says nothing of the code
 
 _MARKS = ("PLAUDIT_", "OPENAI_", "OLLAMA_")
 _NAMES = ("TRAIN_WITH_MONITOR", "MONITOR_CACHE")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -59,3 +61,27 @@ def test_what_cannot_be_served_is_said_before_anything_starts(
         said, error = process.communicate(timeout=20)
     assert (process.returncode, said) == (2, "")
     assert error.strip()
+
+
+def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path: object) -> None:
+    body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
+    head = (
+        b"POST /score HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    )
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with (
+        loopback(INSTANT.replace(latency=taking(0.5))) as judge,
+        started(tmp_path, "--base-url", judge.url, "--model", "m", "--quiet") as process,
+    ):
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
+        with contextlib.ExitStack() as stack:
+            clients = [
+                stack.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(30)
+            ]
+            for client in clients:
+                client.sendall(request)
+            process.send_signal(signal.SIGTERM)
+            answers = [client.makefile("rb").read() for client in clients]
+        assert process.wait(20) == 0
+    assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 PAGE_MB = 64.0
 """Megabytes of what the page shows where no journal is kept."""
 
+LAST_CALL = 0.25
+"""Seconds in which a server that is to end still takes requests: some are on their way."""
 SHARE = "serve"
 """The name under which servers find the engine they share."""
 HELP = (
@@ -166,6 +168,7 @@ async def _serve(
             say(told(url))
             await asyncio.to_thread(stopped.wait)
             say("stopping; finishing the requests in flight ...")
+            await asyncio.sleep(LAST_CALL)
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {options.host} port {options.port}: "
