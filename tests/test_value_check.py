@@ -32,11 +32,11 @@ URL = "http://127.0.0.1:9/v1"
 @pytest.mark.parametrize(
     ("setting", "values"),
     [
-        ("max_concurrent", [0, -1, "5", 1.5, True, math.nan, math.inf]),
+        ("max_concurrent", [0, -1, "5", 1.5, True, math.nan, math.inf, 10**400]),
         ("rpm", [0, "5", 0.5, [5]]),
         ("tpm", [0, "5"]),
         ("budget", [-1, "5", math.nan]),
-        ("timeout", [0, -1.0, "10", None, math.nan, True]),
+        ("timeout", [0, -1.0, "10", None, math.nan, True, 10**400]),
         ("hedge", ["no", 0, None]),
         ("client", ["requests", 5, None]),
         ("cache", [5, object()]),
@@ -113,7 +113,7 @@ def test_numbers_of_numpy_and_whole_floats_are_numbers() -> None:
     ("bounds", "good", "bad"),
     [
         ({}, [0, -1e300, np.float64(2)], [math.inf, math.nan, "1", True, None]),
-        ({"low": 1}, [1, 2.5], [0, 0.999, math.nan, math.inf]),
+        ({"low": 1}, [1, 2.5], [0, 0.999, math.nan, math.inf, 10**400]),
         ({"low": ABOVE_0, "high": 1}, [1e-300, 1], [0, 1.001, -1]),
         ({"low": 0, "high": math.inf}, [0, math.inf], [-1, math.nan]),
     ],
@@ -122,7 +122,7 @@ def test_a_number_is_held_to_its_bounds(bounds: dict[str, float], good: list[Any
     for value in good:
         check_number("size", value, **bounds)
     for value in bad:
-        with pytest.raises(ConfigError, check=about("size", repr(value))):
+        with pytest.raises(ConfigError, check=about("size", repr(value)[:9])):
             check_number("size", value, **bounds)
 
 

@@ -66,7 +66,10 @@ def complaint_about(name: str, value: object) -> str:
     """Why a value, or one of several, is out of bounds; empty where it is not."""
     low, high, complaint = _BOUNDS.get(name, (-math.inf, math.inf, ""))
     several = value if isinstance(value, tuple) else (value,)
-    numbers = [float(one) for one in several if isinstance(one, Real)]
+    try:
+        numbers = [float(one) for one in several if isinstance(one, Real)]
+    except OverflowError:  # a whole number of hundreds of digits
+        return "is too large"
     if any(math.isnan(number) for number in numbers):
         return "is not a number"
     return "" if all(low <= number <= high for number in numbers) else complaint
@@ -74,7 +77,7 @@ def complaint_about(name: str, value: object) -> str:
 
 def check_number(name: str, value: object, *, low: float = -MOST, high: float = MOST) -> None:
     """Raise ConfigError where a setting is no number from `low` to `high`; without bounds, a finite one."""
-    if isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high:
+    if isinstance(value, Real) and not isinstance(value, bool) and low <= cast(Any, value) <= high:
         return
     end = "" if high >= MOST else f" and up to {high:g}" if low == ABOVE_0 else f" to {high:g}"
     start = "above 0" if low == ABOVE_0 else f"from {low:g}" if end else f"of {low:g} or more"
@@ -160,5 +163,7 @@ def _is_a(value: object, kind: Any) -> bool:
         return value in get_args(kind)
     if kind is int or kind is float:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        return is_number and (kind is float or float(cast(Real, value)).is_integer())
+        return is_number and (
+            kind is float or isinstance(value, int) or float(cast(Real, value)).is_integer()
+        )
     return isinstance(value, get_origin(kind) or kind)
