@@ -493,7 +493,7 @@ def test_an_unknown_model_is_named() -> None:
     with loopback() as server, Engine(server.url, model="missing") as engine:
         verdicts = engine.score(samples(100), JUDGE)
         assert statuses(verdicts) == {Status.FAILED}
-        assert "model 'missing' is not there" in str(verdicts[0].error)
+        assert "model 'missing' does not exist" in str(verdicts[0].error)
         assert server.stats.requests <= 128
 
 

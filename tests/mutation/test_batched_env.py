@@ -156,7 +156,7 @@ def test_an_action_out_of_range_begins_nothing_and_the_next_reset_goes_on(
     batched.reset(seed=1)
     with pytest.raises(ConfigError):
         batched.send(chosen, env_id)
-    with pytest.raises(ConfigError, match="0 environments are under way"):
+    with pytest.raises(ConfigError, match="0 environments are in flight"):
         batched.recv()
     again, _ = batched.reset(seed=1)
     with closing(BatchedQueryMutationEnv(practice.task, 5)) as fresh:
@@ -186,12 +186,12 @@ def test_a_bug_in_one_environment_leaves_the_others_usable(practice: SimulatedMu
 
 def test_misuse_is_named_and_hangs_nobody(batched: BatchedQueryMutationEnv) -> None:
     batched.reset(seed=0)
-    with pytest.raises(ConfigError, match="0 environments are under way"):
+    with pytest.raises(ConfigError, match="0 environments are in flight"):
         batched.recv()
     with pytest.raises(ConfigError, check=about("actions")):
         batched.step([0, 0])
     batched.send([0], [3])
-    with pytest.raises(ConfigError, match="still under way"):
+    with pytest.raises(ConfigError, match="still in flight"):
         batched.send([0], [3])
     with pytest.raises(ConfigError, match="recv"):
         batched.step([0] * ENVS)

@@ -54,7 +54,7 @@ def test_killed_and_resumed_it_goes_on_as_if_nothing_had_happened(tmp_path: Path
     with SimulatedMutation() as practice:
         with pytest.raises(KeyboardInterrupt):
             train(practice.task, SMALL, tmp_path / "cut", on_progress=killed)
-        with pytest.raises(ConfigError, match="go on with --resume"):
+        with pytest.raises(ConfigError, match="continue with --resume"):
             train(practice.task, SMALL, tmp_path / "cut")
         resumed = train(practice.task, SMALL, tmp_path / "cut", resume=True)
     assert resumed == whole
@@ -150,7 +150,7 @@ def test_servers_that_stay_away_end_it_and_it_goes_on_from_before(tmp_path: Path
         return True
 
     with SimulatedMutation(faults=faults) as practice:
-        with pytest.raises(BatchFailed, match=r"refuses this request.* go on with --resume"):
+        with pytest.raises(BatchFailed, match=r"refuses this request.* continue with --resume"):
             train(practice.task, SMALL, tmp_path / "cut", on_progress=dies, outage=OutageWatch(patience=0.0))
         faults.refused = 0.0
         resumed = train(practice.task, SMALL, tmp_path / "cut", resume=True)

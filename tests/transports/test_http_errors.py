@@ -75,7 +75,7 @@ def test_an_unknown_model_is_named() -> None:
         failed(400, said("judge-1 is not a valid model ID")),
     ):
         assert type(error) is ModelNotFound
-        assert "'judge-1' is not there" in str(error)
+        assert "'judge-1' does not exist" in str(error)
 
 
 def test_a_model_that_ollama_lacks_can_be_pulled() -> None:

@@ -121,7 +121,7 @@ def view(found: ScoredFile, place: str) -> Report:
     scores = found.digest.scores
     facts = [("file", place), ("lines", f"{found.lines:,}"), ("with a score", f"{len(scores):,}")]
     if scores:
-        facts.append(("mean, deviation", f"{fmean(scores):.4g}, {pstdev(scores):.3g}"))
+        facts.append(("mean, standard deviation", f"{fmean(scores):.4g}, {pstdev(scores):.3g}"))
         facts.append(("lowest, highest", f"{min(scores):g}, {max(scores):g}"))
     facts.append(("judged by", ", ".join(found.models) or "no model"))
     if found.tokens:

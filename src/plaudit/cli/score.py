@@ -297,7 +297,7 @@ class ScoreRun:
 
     def _announce_fields(self) -> None:
         if self._read.fields is not None and (found := str(self._read.fields)):
-            self._say(f"{self._options.source}: {found} (change: --prompt-field, ...)")
+            self._say(f"{self._options.source}: {found} (use --prompt-field etc. to change this)")
 
     def _end_empty(self, sink: Sink) -> _Ended:
         sink.commit()
@@ -423,7 +423,7 @@ class ScoreRun:
         try:
             sink = self._open_sink(setting)
         except ConfigError as error:
-            error.setting = setting
+            error.setting = error.setting and setting  # an error about no setting names none
             raise
         try:
             yield sink

@@ -95,7 +95,7 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
         where += f" through the proxy {urlsplit(proxy).hostname}"
     lowered = cause.lower()
     if any(sign in lowered for sign in PLAIN_HTTP):
-        remedy = f"the server there speaks http: write {endpoint.url.replace('https://', 'http://', 1)}"
+        remedy = f"the server speaks http, not https; write {endpoint.url.replace('https://', 'http://', 1)}"
     elif "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
         remedy = "if its certificate is signed by an authority of your own, name its file in SSL_CERT_FILE"
     elif any(sign in lowered for sign in ("name or service", "nodename", "dns", "getaddrinfo", "resolv")):
@@ -223,7 +223,7 @@ def _meaning(status: int, complaint: Complaint) -> int:
 
 def _not_found(endpoint: Endpoint, what: str, complaint: Complaint) -> ModelNotFound:
     if "model" in f"{complaint.message} {complaint.code}".lower():
-        remedy = f"model {endpoint.model!r} is not there: check its name"
+        remedy = f"model {endpoint.model!r} does not exist; check its name"
         if endpoint.kind == "ollama":
             remedy += f", or run `ollama pull {endpoint.model}`"
     elif endpoint.kind == "ollama":

@@ -251,7 +251,7 @@ def test_an_overlap_that_hides_nothing_says_so(
 
     reward = reward_function(JUDGE, url=judge.url, model="m", cache=None)
     train(overlap(GRPOTrainer), policy, tmp_path, reward, max_steps=1, beta=0.0)
-    assert "nothing to hide the judge behind" in caplog.text
+    assert "nothing to overlap with" in caplog.text
 
 
 # -- failures ---------------------------------------------------------------------------------------------

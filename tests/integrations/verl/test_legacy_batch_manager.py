@@ -88,7 +88,7 @@ def test_what_is_no_score_gets_the_mean_of_its_group() -> None:
 
 
 def test_a_function_that_fails_on_too_many_stops_training() -> None:
-    with pytest.raises(BatchFailed, match="compute_score gave None, which is no score"):
+    with pytest.raises(BatchFailed, match="compute_score gave None, which is not a score"):
         BatchRewardManager(Letters(), 0, lambda **_: [None] * 16)(batch(RESPONSES))
 
 
@@ -230,7 +230,7 @@ def test_a_pickled_manager_scores_alike(server: Loopback) -> None:
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ConfigError, check=about("compute_score")):
         BatchRewardManager(Letters(), 0, lengths, judge=RUBRIC)
-    with pytest.raises(ConfigError, match="'weight' is for a compute_score of yours, and there is none"):
+    with pytest.raises(ConfigError, match="'weight' is for your own compute_score, but there is none"):
         BatchRewardManager(Letters(), 0, weight=2)
     with pytest.raises(ConfigError, match="nothing to collect"):
         BatchRewardManager(Letters(), 0, lengths).collect()

@@ -156,12 +156,12 @@ def test_calls_in_the_wrong_order_say_so(server: Loopback) -> None:
         reward.collect()
     reward.submit(batch(RESPONSES))
     for wrong in (reward.submit, reward):
-        with pytest.raises(ConfigError, match=r"a batch of 6 is under way already; collect\(\) it"):
+        with pytest.raises(ConfigError, match=r"a batch of 6 is already in flight; collect\(\) it"):
             wrong(batch(RESPONSES[:3]))
     assert reward.collect().shape == (6, RESPONSE_WIDTH)
     reward.submit(batch(RESPONSES[:3]))
     reward.shutdown_workers()
-    with pytest.raises(ConfigError, match=r"called off by shutdown_workers\(\); submit it again"):
+    with pytest.raises(ConfigError, match=r"cancelled by shutdown_workers\(\); submit it again"):
         reward.collect()
     assert reward(batch(RESPONSES)).shape == (6, RESPONSE_WIDTH)
 
@@ -219,7 +219,7 @@ def test_a_pickled_manager_scores_alike_and_its_key_travels_unseen() -> None:
         data = batch(RESPONSES, uids=MIXED)
         tensor = reward(data)
         reward.submit(data)
-        with pytest.raises(TypeError, match=r"a batch is under way.*collect\(\) it before pickling"):
+        with pytest.raises(TypeError, match=r"a batch is in flight.*collect\(\) it before pickling"):
             pickle.dumps(reward)
         reward.collect()
         other = pickle.loads(pickle.dumps(reward))

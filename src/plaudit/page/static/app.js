@@ -139,7 +139,7 @@ function drawOverview(found) {
     found.records ? figures([fixed(now.mean), `mean score ${place}`], end && [fixed(found.score.mean), "over all steps"], hasGold && [fixed(now.gold), "gold", now.gold != null && now.mean - now.gold > 0.2], [fixed(now.std), "spread"],
       [percent(now.flat, now.groups), "groups without spread", now.groups && now.flat / now.groups > 0.5]) : quiet("no verdict yet"),
     curves({ ...common, high: 1, height: 220, label: `Mean score by ${by}`, unit: fixed, band: { name: "80% of scores", low: pick("p10"), high: pick("p90") },
-      series: [{ name: "mean score", values: pick("mean") }, ...(hasGold ? [{ name: "gold: what is deserved", values: pick("gold") }] : []),
+      series: [{ name: "mean score", values: pick("mean") }, ...(hasGold ? [{ name: "gold: the true score", values: pick("gold") }] : []),
         ...(groups ? [{ name: "groups without spread", look: 3, unit: share, values: part("flat", "groups") }] : [])] }),
     isByStep ? quiet("Click a step to see its verdicts, best first.") : null);
 
@@ -155,7 +155,7 @@ function drawOverview(found) {
     figures([found.length.correlation == null ? "–" : found.length.correlation.toFixed(2), "correlation overall", Math.abs(found.length.correlation ?? 0) > 0.5],
       isByStep && lastOne >= 0 && columns.length > 1 && [correlations[lastOne].toFixed(2), `at step ${Math.round(x[lastOne])}`, Math.abs(correlations[lastOne]) > 0.5]),
     curves({ ...common, low: -1, high: 1, height: 120, label: `Correlation of length and score by ${by}`, unit: fixed, series: [{ name: "correlation of length and score", values: correlations, look: 1 }] }),
-    curves({ ...common, height: 120, label: `Mean length of responses by ${by}`, series: [{ name: "characters a response", values: pick("chars"), look: 2 }] }));
+    curves({ ...common, height: 120, label: `Mean length of responses by ${by}`, series: [{ name: "characters per response", values: pick("chars"), look: 2 }] }));
 
   const unsound = ["unreadable", "refused", "flagged"].filter((name) => columns.some((one) => one.unsound[name]));
   const hasCanaries = found.canaries.seen > 0;

@@ -82,7 +82,7 @@ class BatchRewardManager(TwoCallManager):
             raise ConfigError("and judge are both given; leave out one of them", setting="compute_score")
         if reward_kwargs and not has_function:
             raise ConfigError(
-                f"{next(iter(reward_kwargs))!r} is for your own compute_score, but there is none;  "
+                f"{next(iter(reward_kwargs))!r} is for your own compute_score, but there is none; "
                 "give custom_reward_function.path, or leave it out"
             )
         self._scorer: BatchScorer
