@@ -54,6 +54,12 @@ def test_calls_let_in_before_the_door_was_shut_do_not_end_an_absence() -> None:
     assert (one.away_s, one.times_away) == (7.0, 1)
 
 
+def test_refusals_that_shut_the_door_say_nothing_of_how_many_calls_it_takes() -> None:
+    limited, cut = call(1.0, "rate_limited"), LimitChanged(1.0, "e", 59, "rate limited")
+    [one] = told(call(0.5), limited, cut, BreakerChanged(1.2, "e", "open", "503"), call(7.0))
+    assert one.cause == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -59,6 +59,8 @@ class EndpointTally:
                 self._leave(event.at)
             case BreakerChanged(state="open") | EndpointLost():
                 self._is_open = True
+                if self._capacity:
+                    self._capacity, self._cause = 0, ""  # those refusals said nothing of the room
                 self._error = event.error or self._error
                 self._leave(event.at)
             case BreakerChanged(state="closed"):
