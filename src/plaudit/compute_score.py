@@ -82,7 +82,7 @@ async def acompute_score(
     max_failure_rate: float | None = None,
     **call: Any,
 ) -> Any:
-    """compute_score for callers with an event loop, which stays free meanwhile."""
+    """`compute_score` for async code; the caller's event loop is not blocked."""
     asked = _Arguments(call, details, response, ground_truth, dataset_name, extra_info)
     scoring = _current()
     if asked.is_batch:

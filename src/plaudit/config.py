@@ -75,7 +75,7 @@ def without_password(text: str) -> str:
 
 
 class Secret:
-    """A key that shows itself only when asked by name: never in a repr or a log. A pickle has it.
+    """A key that is only shown by `reveal`, never in a repr or a log. Pickles contain it.
 
     Args:
         value: The key.
@@ -104,7 +104,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens."""
+    """A price in US dollars per million tokens."""
 
     prompt: float
     completion: float
@@ -254,18 +254,18 @@ class Endpoint:
 
     @property
     def key(self) -> str | None:
-        """The API key in clear, for the transport alone."""
+        """The API key as text, for the transport only."""
         return self.api_key.reveal() if isinstance(self.api_key, Secret) else None
 
     @property
     def name(self) -> str:
-        """How logs, events and remembered limits call this endpoint."""
+        """The name of this endpoint in logs, events and remembered limits."""
         return f"{self.url} {self.model}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig(Sampling):
-    """Everything an engine is configured with, in full. It can be pickled and compared; its repr has no key.
+    """The complete configuration of an engine. It can be pickled and compared; its repr contains no key.
 
     An engine that is opened with one reads no setting from the environment or from a file: None means that
     there is no such limit, in every process that it reaches.

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class BaseEngine(ABC):
-    """Takes batches of samples and gives a verdict for each, in this process or in a shared one."""
+    """Takes batches of samples and returns a verdict for each, in this process or a shared one."""
 
     def submit(
         self,
@@ -48,13 +48,13 @@ class BaseEngine(ABC):
         deadline: float | None = None,
         job: str = "",
     ) -> Pending:
-        """Hand samples over and return at once.
+        """Submit samples and return immediately.
 
         Args:
-            samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
-            judge: The judge; a text is a rubric.
+            samples: The samples, or rows of data as mappings, a DataFrame or a dataset.
+            judge: The judge, or a text that is used as a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
-            job: Who they are for. Calls of different jobs take turns; those of one leave in their order.
+            job: The job they belong to. Different jobs take turns; calls of one job are sent in order.
 
         Raises:
             ConfigError: the judge cannot judge a sample, or the deadline has passed.
@@ -100,8 +100,8 @@ class BaseEngine(ABC):
         """Judge samples and wait for all their verdicts, in order. Ctrl-C cancels the rest.
 
         Args:
-            samples: What is to be judged: samples, or rows of data as mappings, a data frame or a data set.
-            judge: The judge; a text is a rubric.
+            samples: The samples, or rows of data as mappings, a DataFrame or a dataset.
+            judge: The judge, or a text that is used as a rubric.
             deadline: Seconds from now; unfinished samples then get status `deadline`.
             progress: Whether stderr shows how far it is after the first second; None: on a terminal and in a
                 notebook. In a log, a line every ten seconds.
@@ -122,7 +122,7 @@ class BaseEngine(ABC):
         deadline: float | None = None,
         job: str = "",
     ) -> list[Verdict]:
-        """`score` for callers with an event loop of their own, which stays free meanwhile."""
+        """`score` for async code; the caller's event loop is not blocked."""
         pending = self.submit(samples, judge, deadline=deadline, job=job)
         try:
             return await pending
@@ -246,7 +246,7 @@ class Engine(BaseEngine):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The servers it asks."""
+        """The servers that the engine uses."""
         return self.config.endpoints
 
     @property

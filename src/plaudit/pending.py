@@ -45,7 +45,7 @@ class Host(Protocol):
 
 
 class Pending:
-    """What `submit` gives. Any thread may use it; several may."""
+    """A batch in flight, as returned by `submit`. Threads may share it."""
 
     def __init__(self, batch: Batch, session: Host) -> None:
         self._batch = batch
@@ -101,10 +101,10 @@ class Pending:
         return not self._batch.remaining
 
     def cancel(self, *, abort: bool = False) -> None:
-        """Send nothing more for this batch; what is missing fails as `cancelled`.
+        """Stop sending requests for this batch; unfinished samples fail as `cancelled`.
 
         Args:
-            abort: Whether calls under way are aborted, too, which frees their slots at once. Otherwise
+            abort: Whether calls in flight are aborted, too, which frees their slots at once. Otherwise
                 their replies still fill the cache. Calls that another batch waits for go on.
         """
         if self._batch.remaining:
@@ -112,12 +112,12 @@ class Pending:
 
     @property
     def remaining(self) -> int:
-        """How many samples have no verdict yet."""
+        """The number of samples without a verdict yet."""
         return self._batch.remaining
 
     @property
     def summary(self) -> Summary:
-        """The batch so far, in numbers."""
+        """Statistics of the batch so far."""
         return self._batch.summary()
 
     def __await__(self) -> Generator[Any, None, list[Verdict]]:

@@ -25,7 +25,7 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One response to be judged, with what the judge may need to know about it."""
+    """One response to be judged, with its prompt and other information for the judge."""
 
     prompt: str | Sequence[Message]
     response: str | Sequence[Message]
@@ -124,7 +124,7 @@ Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest | Raw
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the endpoint counted them, and what it said they cost, if it said."""
+    """Tokens as counted by the endpoint, and their cost if the endpoint reports it."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -189,7 +189,7 @@ class Reply:
 
 
 class Status(StrEnum):
-    """What became of a sample. Only `ok` and `empty` carry a score."""
+    """The outcome of a sample. Only `ok` and `empty` have a score."""
 
     OK = "ok"
     EMPTY = "empty"
@@ -213,7 +213,7 @@ class Source(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a sample has no score. Programs decide by it; the words of an error are for people."""
+    """Why a sample has no score, for programs; error messages are for people."""
 
     RATE_LIMITED = "rate_limited"
     """The endpoint answered 429 (or 503, 529) until the time was up."""
@@ -278,7 +278,7 @@ _FAILURE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The one outcome of one sample. `score` is None unless there is a verdict; never a stand-in."""
+    """The outcome of one sample. `score` is None if there is no verdict, never a stand-in."""
 
     score: float | None
     status: Status

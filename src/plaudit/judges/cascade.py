@@ -51,7 +51,7 @@ _LABEL = re.compile(r"^\W*(?:####|(?:the\s)?(?:final\s)?answer(?:\sis)?\s?:?)(?=
 
 @dataclass(frozen=True, slots=True)
 class Cascade(Judge):
-    """Settles a sample by a rule, or by a judge where the rule has nothing to say.
+    """Decides by a rule, or by a judge if the rule cannot decide.
 
     Cascade("exact_match", Reference())
     """

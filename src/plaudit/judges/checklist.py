@@ -98,7 +98,7 @@ class _Criteria(PromptOptions):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Checklist(_Criteria, Judge):
-    """Asks for all criteria in one call. `SplitChecklist` asks in several.
+    """Asks about all criteria in one call. `SplitChecklist` uses several calls.
 
     Checklist([Criterion("correct", "The answer is right.", weight=3), Criterion("brief", "It is short.")])
     Checklist()                                            # each row's own criteria, in the column `rubric`
@@ -153,9 +153,9 @@ class Checklist(_Criteria, Judge):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SplitChecklist(_Criteria, Panel):
-    """Asks about the criteria in several calls, by default one each, so that no answer colours the next.
+    """Asks about the criteria in several calls, by default one each, which keeps answers independent.
 
-    A sample whose answers are not all there has no score. `max_tokens` is for each call.
+    A sample with a missing answer has no score. `max_tokens` applies to each call.
     """
 
     per_call: int = field(default=1, kw_only=True)

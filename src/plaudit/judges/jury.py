@@ -19,7 +19,7 @@ RULES = ("mean", "median", "vote")
 
 @dataclass(frozen=True, slots=True, init=False)
 class Jury(Panel):
-    """Asks several judges about each sample and combines what they say.
+    """Asks several judges about each sample and combines their scores.
 
     Jury([Rubric("Is it correct?"), Rubric("Is it brief?", scale=(1, 5)), Yes()], combine="median")
     Jury({"correct": Rubric("Is it correct?"), "brief": Rubric("Is it brief?")}, quorum=2)

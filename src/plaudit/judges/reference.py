@@ -22,7 +22,7 @@ CRITERIA = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reference(PromptJudge):
-    """Scores 1 where the response says what the sample's reference says, and 0 where it does not."""
+    """Scores 1 if the response agrees with the sample's reference, otherwise 0."""
 
     criteria: str = CRITERIA
     """What counts as equivalent."""

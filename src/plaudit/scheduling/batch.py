@@ -143,7 +143,7 @@ class Batch:
         callback()
 
     def summary(self) -> Summary:
-        """The batch so far, in numbers."""
+        """Statistics of the batch so far."""
         verdicts = [verdict for verdict in self.verdicts if verdict is not None]
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         asked = self.inner or (self,)
