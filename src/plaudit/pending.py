@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, overload
 
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
-from plaudit.report.verdict_table import verdicts_html
+from plaudit.report.verdict_table import VerdictList, verdicts_html
 from plaudit.scheduling.alarm import CATCH_UP, LATE
 from plaudit.scheduling.batch import Batch
 from plaudit.types import Verdict
@@ -172,7 +172,7 @@ class Pending:
         return f"<p>{done:,} of {len(self):,} verdicts</p>{verdicts_html(self._batch.verdicts)}"
 
     def _verdicts(self) -> list[Verdict]:
-        return [verdict for verdict in self._batch.verdicts if verdict is not None]
+        return VerdictList(verdict for verdict in self._batch.verdicts if verdict is not None)
 
     def _tell(self, action: Callable[[Batch], None]) -> None:
         """Have something done to the batch, unless the engine was closed this moment and all is done."""

@@ -19,7 +19,8 @@ from plaudit.journal.index import JournalIndex
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    write(tmp_path / "j", [*(judged(n, score=float(n % 11)) for n in range(30)), judged(30, score=None)])
+    scored = [judged(n, score=float(n % 11), extra={"gold": 0.0}) for n in range(30)]
+    write(tmp_path / "j", [*scored, judged(30, score=None)])
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -42,6 +43,7 @@ def test_it_shows_the_panels_as_text(url: str) -> None:
     shown = CliRunner().invoke(app, ["top", url, "--once"])
     assert shown.exit_code == 0, shown.output
     assert "31 records" in shown.stdout and "unreadable" in shown.stdout and "0.4" in shown.stdout
+    assert "31 verdicts, 1 unreadable, gold gap +0.46" in " ".join(shown.stdout.split())
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

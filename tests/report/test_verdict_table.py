@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import pytest
+from journals import GOOD as REPLY
+from journals import JUDGE, engine
 
 from plaudit.errors import ConfigError
 from plaudit.policy.fingerprint import sample_id
@@ -30,6 +35,14 @@ def test_pandas_gets_them_with_none_where_there_is_no_score() -> None:
 def test_samples_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError):
         rows([GOOD], [])
+
+
+def test_what_an_engine_gives_is_a_list_that_a_notebook_shows_as_a_table(tmp_path: Path) -> None:
+    with engine(tmp_path / "j", [REPLY]) as one:
+        verdicts = one.score([Sample("q", "a"), Sample("q", "a")], JUDGE)
+    assert isinstance(verdicts, list) and pickle.loads(pickle.dumps(verdicts)) == verdicts == list(verdicts)
+    shown = verdicts._repr_html_()  # type: ignore[attr-defined]
+    assert "2 verdicts, 2 with a score, mean score 8" in shown and "<td>right</td>" in shown
 
 
 def test_a_notebook_shows_the_first_ones_as_text() -> None:

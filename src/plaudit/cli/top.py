@@ -93,27 +93,48 @@ def lines(news: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
     )
     for one in news["endpoints"]:
         state = "" if one["state"] == "closed" else f", {one['state']}"
+        pace, limit = one["pace"][-1], one["limit"][-1]
+        room = f" at a pace of {pace:.1f}/s" if pace else f" of {limit}" if limit else ""
         yield (
-            f"endpoint   {one['name']}: {one['in_flight'][-1]} in flight of {one['limit'][-1] or '?'}, "
+            f"endpoint   {one['name']}: {one['in_flight'][-1]} in flight{room}, "
             f"{one['ok']:,} answered, {one['rate_limited']:,} rate limited, {one['failed']:,} failed{state}  "
             f"{bars(one['in_flight'])}"
         )
     for cause in found["missing"]:
-        yield f"lost       {cause['count']:,} {cause['cause']}: {cause['error'][:80]}"
+        said = f": {cause['error'][:80]}" if cause["error"] else ""
+        yield f"lost       {cause['count']:,} {cause['cause']}{said}"
     spent = (
         "no price" if money["spent"] is None else f"${money['spent']:.4f} spent, ${money['saved']:.4f} saved"
     )
-    yield f"cost       {spent}; {money['calls']:,} by calls, {money['without_call']:,} without"
-    latency = found["latency_s"]
-    if latency["p50"] is not None:
-        yield f"time       p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, p99 {latency['p99']:.2f} s"
+    left = f", ${news['budget']['left']:.4f} left" if news["budget"] else ""
+    yield f"cost       {spent}{left}; {money['calls']:,} by calls, {money['without_call']:,} without"
+    for where, name in (("in our queue", "queued_s"), ("at the endpoint", "latency_s")):
+        if found[name]["p50"] is not None:
+            ranks = ", ".join(f"{rank} {seconds:.2f} s" for rank, seconds in found[name].items())
+            yield f"time       {where}: {ranks}"
     if score["mean"] is not None:
         means = [column["mean"] for column in found["trend"]["columns"]]
         yield f"score      mean {score['mean']:.3f}, spread {score['std']:.3f}  {bars(means, highest=1.0)}"
+    for one in found["judges"]:
+        yield f"judge      {one['judge']}: {', '.join(_signs(one))}"
     correlation = found["length"]["correlation"]
     if correlation is not None:
         yield f"length     correlation with the score {correlation:+.2f}"
     yield from (f"warning    {line}" for line in news["damage"])
+
+
+def _signs(judge: dict[str, Any]) -> Iterator[str]:
+    """What says whether a judge is reliable."""
+    yield f"{judge['records']:,} verdicts"
+    for status, word in (("unreadable", "unreadable"), ("refused", "declined"), ("flagged", "flagged")):
+        if count := judge["by_status"].get(status):
+            yield f"{count:,} {word}"
+    if judge["groups"]:
+        yield f"{judge['flat']} of {judge['groups']} groups without spread"
+    if judge["gold_gap"] is not None:
+        yield f"gold gap {judge['gold_gap']:+.2f}"
+    if judge["canaries"]["seen"]:
+        yield f"{judge['canaries']['passed']} of {judge['canaries']['seen']} canaries passed"
 
 
 def bars(values: list[float | None], *, highest: float | None = None) -> str:

@@ -77,6 +77,15 @@ def rows(verdicts: Sequence[Verdict], samples: Sequence[Sample] | None = None) -
     return found
 
 
+class VerdictList(list[Verdict]):
+    """A list that shows itself as a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        scored = [verdict.score for verdict in self if verdict.score is not None]
+        mean = f", mean score {sum(scored) / len(scored):.3g}" if scored else ""
+        return f"<p>{len(self):,} verdicts, {len(scored):,} with a score{mean}</p>{verdicts_html(self)}"
+
+
 def verdicts_html(verdicts: Sequence[Verdict | None]) -> str:
     """The first verdicts as a table for a notebook; None is one that has not come yet."""
     body = "".join(_row(number, verdict) for number, verdict in enumerate(verdicts[:SHOWN]))

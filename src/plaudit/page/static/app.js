@@ -431,7 +431,8 @@ function drawRecord({ record, group, same_sample: same, questions }) {
     group.length > 1 ? h("button", { type: "button", onclick: () => only("group", record.group_hash) }, "List this group") : null,
     side("Verdicts on the same sample", same, record.id, (one) => `${judgeName(one.judge)}, run ${shown(one.run)}`, (one) => one.reason),
     side("What the panel asked", questions, record.id, (one) => judgeName(one.judge), (one) => one.reason || one.response),
-    part("Prompt", ...turns(record.prompt)), part("Response", ...turns(record.turns ?? record.response)),
+    ...(record.prompt || record.response || record.request ? [part("Prompt", ...turns(record.prompt)), part("Response", ...turns(record.turns ?? record.response))] :
+      [h("p", { class: "quiet" }, "The journal has no texts of this record: its run kept none, or they are damaged.")]),
     record.reference ? part("Reference", body(record.reference)) : null,
     record.request ? part("Request as sent", ...turns(record.request)) : null,
     ...record.exchanges.map((one, n) => part(`Reply ${n + 1} from ${shown(one.endpoint)}`, h("p", { class: "quiet" }, `${seconds(one.latency_s)}, sent ${count(one.sends, "time")}, ${one.finish_reason ? `finished: ${shown(one.finish_reason)}` : "no reply"}`),
