@@ -114,6 +114,9 @@ class RawRequest:
     """Equal for requests that may share one reply; part of the cache key in place of the body."""
     max_tokens: int
     """The most tokens that the reply can have, for budgets and token limits."""
+    is_draw: bool = False
+    """Whether its reply is one of many that it could have. The faster of two would be the shorter one, as a
+    rule: so it gets no twin, unless it hangs."""
     on_chunk: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
     """Called with each piece of a successful reply's body as it comes, on the engine's thread. Once it was,
     the request is not sent again."""

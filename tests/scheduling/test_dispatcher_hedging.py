@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, good, numbered
+from dispatching import GOOD, NEVER, Asked, Bench, FakeServer, good, numbered, question
+from scoring import Desk
 from simulation import score_batches, seeded
 
 from plaudit.config import EngineConfig
@@ -13,10 +14,12 @@ from plaudit.errors import RateLimited, RequestRefused, TransportFailed
 from plaudit.events import CallFinished, CallStarted
 from plaudit.policy.hedge import hedge_age
 from plaudit.policy.retry import RetryPolicy
+from plaudit.service.relay import Relay, sample_of
 from plaudit.simulator import PRESETS, Queue, Scenario
 from plaudit.testing import run
-from plaudit.types import Reply
+from plaudit.types import RawRequest, Reply, Request, Sample
 
+BODY = Reply("", body=b"{}")
 ROOM = Scenario(capacity=Queue(slots=64))
 
 
@@ -305,5 +308,27 @@ def test_a_twin_cut_off_in_the_moment_it_was_sent_gives_its_slot_back() -> None:
             assert good(await bench.ask_all(*numbered(80))) == 80
             await asyncio.sleep(0.0)
             assert bench.lanes[0].in_flight == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize(("is_draw", "seconds", "sends"), [(False, 3.0, 2), (True, 3.0, 1), (True, 60.0, 2)])
+def test_a_draw_gets_no_twin_unless_it_hangs_for_the_faster_one_would_be_the_shorter(
+    is_draw: bool, seconds: float, sends: int
+) -> None:
+    class Passing(FakeServer):
+        async def send(self, request: Request) -> Reply:
+            assert isinstance(request, RawRequest)
+            return await super().send(question(request.body.decode()))
+
+    def asked(text: str) -> Sample:
+        return sample_of(RawRequest("/chat/completions", text.encode(), text.encode(), 10, is_draw))
+
+    async def main() -> None:
+        server = Passing(lambda asked: (seconds if asked.text == "q70" and asked.nth == 1 else 1.0, BODY))
+        async with Desk(server) as desk:
+            verdicts = await desk.score([asked(text) for text in numbered(80)], Relay())
+            assert all(verdict.is_valid for verdict in verdicts)
+            assert server.texts().count("q70") == sends
 
     run(main())

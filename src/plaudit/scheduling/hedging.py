@@ -10,6 +10,7 @@ from plaudit.policy.retry import RetryBudget
 from plaudit.scheduling.admission import Admission
 from plaudit.scheduling.call import Call
 from plaudit.scheduling.lane import NEVER, Flight, Lane
+from plaudit.types import RawRequest
 
 AGAIN = 0.25
 """Seconds after which an outlier that found no idle slot, or no budget, is looked at again."""
@@ -123,7 +124,8 @@ def _due(flight: Flight, age: float | None, overtaken_at: float | None, late: fl
 
 
 def _may_have_twin(call: Call) -> bool:
-    return not call.twins and _is_wanted(call)
+    is_draw = isinstance(call.request, RawRequest) and call.request.is_draw
+    return not call.twins and not is_draw and _is_wanted(call)
 
 
 def _is_wanted(call: Call) -> bool:

@@ -102,7 +102,7 @@ def raw_request(
         on_chunk: Called with the reply's bytes as they come.
     """
     identity = hashlib.sha256(digest + (b"" if draw is None else b"|%d" % draw)).digest()
-    return RawRequest(route, body, identity, _most_tokens(fields), on_chunk)
+    return RawRequest(route, body, identity, _most_tokens(fields), draw is not None, on_chunk)
 
 
 def digest_of(route: str, fields: Mapping[str, Any]) -> bytes:
