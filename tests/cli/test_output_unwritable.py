@@ -128,6 +128,17 @@ def test_an_output_on_a_full_disk_is_named_and_not_torn_and_the_verdicts_are_kep
     assert simulator.server.stats.requests - asked < LINES
 
 
+def test_a_summary_on_a_full_disk_costs_no_line_of_the_output(
+    lines: Path, simulator: Simulator, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    done = score(lines, simulator.url, "-o", str(out), "--cache", "off", "--summary", "/dev/full")
+    assert done.returncode == 2
+    assert "/dev/full cannot be written: No space left on device; all else is done" in done.stderr
+    assert str(out) in done.stderr and "again" not in done.stderr
+    assert out.read_text().count('"status":"ok"') == LINES
+
+
 def test_a_cache_on_a_full_disk_is_done_without(lines: Path, simulator: Simulator, tmp_path: Path) -> None:
     cache = str(tmp_path / "verdicts.sqlite")
     done = score(lines, simulator.url, "-o", "-", "--cache", cache, limit=file_size(45_000))

@@ -29,10 +29,8 @@ class Unwritable(ConfigError):
     """The disk or the stream failed in the middle of the output."""
 
     def __init__(self, place: Path | str, error: OSError) -> None:
-        super().__init__(
-            f"{place} cannot be written: {error.strerror or error}; make room, or name another place, "
-            "and run the same command again"
-        )
+        self.why = f"{place} cannot be written: {error.strerror or error}"
+        super().__init__(f"{self.why}; make room, or name another place, and run the same command again")
 
 
 class Sink(Protocol):

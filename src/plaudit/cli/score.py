@@ -240,8 +240,13 @@ class ScoreRun:
                 self._digest,
                 self._saved,
             )
-            summary_sink.write(encode(report.as_json()) + b"\n")
-            summary_sink.commit()
+            try:
+                summary_sink.write(encode(report.as_json()) + b"\n")
+                summary_sink.commit()
+            except Unwritable as error:
+                raise ConfigError(
+                    f"{error.why}; all else is done: the lines are in {ended.output}"
+                ) from error
         stream = self._console.stream
         width = stream.columns() if stream.isatty() else None
         for line in report.as_text(already_shown=ended.shown, width=width) if report.summary.samples else []:
