@@ -224,3 +224,20 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     with JournalIndex(path) as index:
         assert len(index) >= acknowledged
         assert all(record.text.response for record in index.records(range(0, len(index), 97)))
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_named_and_what_was_read_stays(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [judged(n) for n in range(3)])
+    with JournalIndex(path) as index:
+        path.rename(tmp_path / "elsewhere")
+        index.refresh()
+        assert (len(index), index.text(2).response) == (3, "answer 2")
+        assert len(index.damage) == 1 and str(path) in index.damage[0]
+        path.write_bytes(b"something else, longer than the title of a journal")
+        index.refresh()
+        assert len(index) == 3 and len(index.damage) == 1
+        path.unlink()
+        (tmp_path / "elsewhere").rename(path)
+        index.refresh()
+        assert len(index) == 3 and index.damage == []

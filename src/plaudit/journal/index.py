@@ -111,6 +111,9 @@ class JournalIndex:
         self._starts = np.empty(0, np.int64)
         self._damage: dict[tuple[Path, int], Damage] = {}
         self._texts: dict[int, list[StoredText]] = {}
+        self._gone: dict[Path, str] = {}
+        """Files that were there before, and why they cannot be read now."""
+        self._is_open = False
         self._lock = threading.Lock()
         self.refresh()
 
@@ -140,14 +143,21 @@ class JournalIndex:
             f"{path}: {'the end is torn' if one.is_tail else 'damaged'}, "
             f"{one.size:,} bytes from byte {one.offset:,} on are left out"
             for (path, _), one in self._damage.items()
-        ]
+        ] + list(self._gone.values())
 
     def refresh(self) -> bool:
         """Read what was written since; whether there was anything."""
         with self._lock:
             before = self._count, len(self.activity), len(self.sessions)
             for path in self.paths:
-                self._take_all(segments_of(path))
+                try:
+                    self._take_all(segments_of(path))
+                    self._gone.pop(path, None)
+                except JournalError as error:
+                    if not self._is_open:
+                        raise
+                    self._gone[path] = f"{error}; what was read before is shown"
+            self._is_open = True
             self._starts = np.array([place.first for place in self._places], np.int64)
             return before != (self._count, len(self.activity), len(self.sessions))
 

@@ -148,7 +148,7 @@ function drawOverview(found) {
     ...(judged.length ? judged.flatMap((one) => [h("h3", { title: shown(one.judge) }, judgeName(one.judge)),
       heat({ ...common, onpick: null, x: one.histograms.map((item) => item.x), columns: one.histograms.map((item) => item.counts), height: judged.length > 1 ? 120 : 230, label: `Histograms of the scores of ${shown(one.judge)} by ${by}` })]) :
       [heat({ ...common, columns: pick("histogram"), height: 250, label: `Histograms of scores from 0 to 1 by ${by}` })]),
-    quiet("Each column is a histogram of scores from 0 to 1: darker means more."));
+    quiet("Each column is a histogram of scores from 0 to 1: a stronger colour means more."));
 
   const correlations = pick("length_correlation"), lastOne = correlations.reduce((best, one, i) => (one == null ? best : i), -1);
   panel("length", "Does it reward length?",
@@ -228,7 +228,7 @@ function drawLive({ live, endpoints, sessions }) {
   panel("endpoints", "How loaded is each endpoint?", h("div", { class: "endpoints" }, endpoints.map((one) => {
     const common = { x: one.at, axis: byTime, height: 120 }, has = (values) => values.some(Boolean);
     const charts = [curves({ ...common, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
-      curves({ ...common, label: `Calls a second at ${shown(one.name)}`, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
+      curves({ ...common, label: `Calls a second at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.answered_per_s, ...one.rate_limited_per_s) || Infinity, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
         ...(has(one.rate_limited_per_s) ? [{ name: "rate limited/s", values: one.rate_limited_per_s, look: 1 }] : [])] })];
     return h("div", {}, h("h3", {}, shown(one.name), one.state === "closed" ? null : h("span", { class: "warn" }, one.state === "open" ? " gets no calls: it is away" : ` ${one.state}`)), h("div", { class: "charts" }, charts),
       quiet(`${short(one.ok)} answered, ${short(one.rate_limited)} rate limited, ${short(one.failed)} failed`));

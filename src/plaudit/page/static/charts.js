@@ -201,7 +201,7 @@ export function spark(counts, label) {
   return svg;
 }
 
-// Histograms side by side; the more, the darker. Each column is compared with itself.
+// Histograms side by side; the more, the stronger the colour. Each column is compared with itself.
 export function heat({ x, columns, label, height = 150, axis = plain, onpick }) {
   if (!columns.length) return h("p", { class: "quiet" }, `${label}: nothing yet`);
   const draw = (width) => {
