@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
@@ -16,11 +17,23 @@ HERE = "127.0.0.1:8400"
 
 
 OPEN = Access()
+HEADERS = {
+    "hosts": "Host",
+    "origins": "Origin",
+    "fetch_sites": "Sec-Fetch-Site",
+    "authorization": "Authorization",
+    "content_type": "Content-Type",
+    "encoding": "Content-Encoding",
+}
 
 
 def status(access: Access = OPEN, method: str = "POST", **head: Any) -> int | None:
     given = {"hosts": [HERE], "content_type": "application/json", **head}
-    refusal = access.refusal(method, **given)
+    headers = CIMultiDict[str]()
+    for name, header in HEADERS.items():
+        value = given.pop(name, [])
+        headers.extend((header, one) for one in ([value] if isinstance(value, str) else value))
+    refusal = access.refusal(method, headers, **given)
     return None if refusal is None else refusal.status
 
 

@@ -56,13 +56,7 @@ def page_app(index: JournalIndex) -> web.Application:
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
-        head = request.headers
-        refusal = access.refusal(
-            request.method,
-            hosts=head.getall("Host", []),
-            origins=head.getall("Origin", []),
-            fetch_sites=head.getall("Sec-Fetch-Site", []),
-        )
+        refusal = access.refusal(request.method, request.headers)
         if refusal is None and request.method not in ("GET", "HEAD"):
             refusal = Refusal(405, "use GET")
         if refusal is not None:

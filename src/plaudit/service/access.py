@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from multidict import MultiMapping
 
 from plaudit.config import Secret
 from plaudit.errors import ConfigError
@@ -70,13 +71,8 @@ class Access:
     def refusal(
         self,
         method: str,
+        headers: MultiMapping[str],
         *,
-        hosts: Sequence[str],
-        origins: Sequence[str] = (),
-        fetch_sites: Sequence[str] = (),
-        authorization: str = "",
-        content_type: str = "",
-        encoding: str = "",
         page_pass: str = "",
         now: float = 0.0,
         is_public: bool = False,
@@ -85,33 +81,29 @@ class Access:
 
         Args:
             method: GET, POST, ...
-            hosts: Every Host header there is.
-            origins: Every Origin header; there is none where a program asks and no page.
-            fetch_sites: Every Sec-Fetch-Site header, which browsers send.
-            authorization: The Authorization header.
-            content_type: The Content-Type header.
-            encoding: The Content-Encoding header.
+            headers: All there are. Origin and Sec-Fetch-Site come from pages in a browser.
             page_pass: What `new_pass` gave, where the request is for the page.
             now: Unix time, by which a pass ends.
             is_public: Whether there is nothing to protect: the page without its data.
         """
+        hosts = headers.getall("Host", [])
         if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
             return Refusal(400, "the Host header does not name this server")
         own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
-        if any(origin not in own for origin in origins):
+        if any(origin not in own for origin in headers.getall("Origin", [])):
             return Refusal(403, "requests from other sites are refused")
-        if any(site not in ("none", "same-origin") for site in fetch_sites):
+        if any(site not in ("none", "same-origin") for site in headers.getall("Sec-Fetch-Site", [])):
             return Refusal(403, "requests from other sites are refused")
         is_reader = method in READING and (is_public or self._is_pass(page_pass, now))
-        if self.token is not None and not is_reader and not self._is_known(authorization):
+        if self.token is not None and not is_reader and not self._is_known(headers.get("Authorization", "")):
             return Refusal(401, "the token is missing or wrong; send it as Authorization: Bearer TOKEN")
         if method in READING:
             return None
         if method != "POST":
             return Refusal(405, "use GET or POST")
-        if content_type.partition(";")[0].strip().lower() != "application/json":
+        if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
             return Refusal(415, "send JSON, with Content-Type: application/json")
-        if encoding:
+        if headers.get("Content-Encoding"):
             return Refusal(415, "send the body as it is, without a Content-Encoding")
         return None
 

@@ -185,15 +185,9 @@ class Service:
         return checked
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        head = request.headers
         refusal = self._access.refusal(
             request.method,
-            hosts=head.getall("Host", []),
-            origins=head.getall("Origin", []),
-            fetch_sites=head.getall("Sec-Fetch-Site", []),
-            authorization=head.get("Authorization", ""),
-            content_type=head.get("Content-Type", ""),
-            encoding=head.get("Content-Encoding", ""),
+            request.headers,
             page_pass=request.cookies.get(PASS, "") if request.path.startswith(ROOT) else "",
             now=time.time(),
             is_public=self._page is not None and request.path in PUBLIC,
