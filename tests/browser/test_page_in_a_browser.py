@@ -121,6 +121,8 @@ def test_open_a_record_by_keys_compare_its_group_and_close_it(tmp_path: Path) ->
         await tab.js("document.getElementById('scroller').focus()")
         for _ in range(2):
             await tab.press("ArrowDown")
+        said = "document.getElementById('chosen').textContent"
+        assert await tab.js(said) == "3 of 401: score 0.20, ok, answer 2"  # for a screen reader
         await tab.press("Enter")
         await tab.until("document.querySelector('#record h2')?.textContent.startsWith('Score 0.20')")
         assert await tab.js("document.querySelectorAll('#record .side button').length") == 8

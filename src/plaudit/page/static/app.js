@@ -351,6 +351,8 @@ function choose(number) {
   if (state.chosen < top) $("scroller").scrollTop = state.chosen * share;
   else if (state.chosen + 1 > top + fit) $("scroller").scrollTop = Math.ceil((state.chosen + 1 - fit) * share);
   draw();
+  const found = state.pages.get(Math.floor(state.chosen / PAGE))?.[state.chosen % PAGE];
+  if (found) $("chosen").textContent = `${state.chosen + 1} of ${state.total}: score ${fixed(found.unit)}, ${found.status}, ${shown(found.response).slice(0, 100)}`;
 }
 
 // -- one record ------------------------------------------------------------------------------------------
