@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,5 +81,9 @@ def test_a_worker_ends_a_run_of_v1_which_only_drops_rows_that_raise(folder: Path
         rows = batch(hf_tokenizer(str(folder)), ["answer 1"], uid=None)
         with pytest.raises(RayError):  # which V1 catches
             ray.get(workers[0].compute_score.remote(rows))
-        with pytest.raises(BatchFailed, match="too_many"):
+        with pytest.raises(BatchFailed, match="too_many") as ended:
             until(lambda: False)  # V1's driver waits as well, between two looks at its queue
+    told = pickle.loads(
+        ray.cloudpickle.dumps(ended.value)
+    )  # the driver is an actor, and the user is not there
+    assert (type(told), str(told)) == (BatchFailed, str(ended.value))

@@ -166,7 +166,11 @@ def _end_with_workers(workers: Sequence[Any], driver: int) -> None:
 
 def _raise_in(thread: int, why: str) -> None:
     """Raise BatchFailed where a thread is at work; Python takes a class for that, not an error."""
-    kind = type("TrainingEnded", (BatchFailed,), {"__init__": lambda self: BatchFailed.__init__(self, why)})
+    made = {
+        "__init__": lambda self: BatchFailed.__init__(self, why),
+        "__reduce__": lambda _: (BatchFailed, (why,)),  # on its way through Ray to the user's process
+    }
+    kind = type("TrainingEnded", (BatchFailed,), made)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
 
 
