@@ -40,11 +40,16 @@ from plaudit.service import relay, rewards
 from plaudit.service.access import PASS_SECONDS, Access
 from plaudit.service.openapi import description
 from plaudit.service.prometheus import Prometheus
+from plaudit.service.room import Room
 from plaudit.types import Source, Verdict
 
 log = logging.getLogger("plaudit")
 
 MOST_BYTES = 64 * 1024 * 1024
+MOST_HELD = 1 << 30
+"""Bytes of large bodies that are held at a time; more are not read before there is room."""
+LARGE = 1 << 18
+"""Bytes from which on a body is a large one."""
 BODY_WITHIN = 60.0
 """Seconds in which a client has to have sent its body."""
 HEAD_WITHIN = 30.0
@@ -130,6 +135,9 @@ class Service:
         self._request_ids = itertools.count(1)
         self._relay = relay.Relay()
         self._draws = relay.Draws()
+        self._room = Room(MOST_HELD)
+        self._held: dict[str, int] = {}
+        """How much of it each request has, by its number."""
 
     def app(self) -> web.Application:
         """The application, ready to be served."""
@@ -174,6 +182,8 @@ class Service:
             finally:
                 took = time.monotonic() - started
                 self._numbers.waiting -= 1
+                if held := self._held.pop(number, 0):
+                    self._room.give_back(held)
                 self._numbers.on_request(route, status, took)
             if not response.prepared:
                 response.headers.update(_own_headers())
@@ -231,12 +241,21 @@ class Service:
         """The body, and what it says."""
         if (request.content_length or 0) > MOST_BYTES:
             raise BadBody(f"the body is larger than {MOST_BYTES:,} bytes", 413)
+        size = request.content_length
+        if size is None:
+            size = MOST_BYTES if request.can_read_body else 0
+        if size >= LARGE:
+            await self._room.take(size)
+            self._held[_number.get()] = size
         if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         try:
             async with _quickly(request):
                 body = await request.read()
+            if size > len(body) and _number.get() in self._held:  # it did not say how long it is
+                self._held[_number.get()] = len(body)
+                self._room.give_back(size - len(body))
         except TimeoutError:
             raise BadBody(f"the body took longer than {BODY_WITHIN:g} s", 408) from None
         try:
