@@ -67,7 +67,7 @@ def run(lines: int, at_once: int, *, runs: int, kill: int | None = None) -> Ran:
             processes[0].wait()
         if any(end not in (0, -signal.SIGKILL) for end in ends):
             raise RuntimeError(f"a run ended with status {ends}")
-        outputs = sorted(folder.glob("out*.jsonl"))
+        outputs = sorted(folder.glob("out?.jsonl"))
         scored = [[json.loads(line) for line in output.read_bytes().splitlines()] for output in outputs]
         counts = [sum(line["score"] is not None for line in output) for output in scored]
         return Ran(server.stats.requests, seconds, counts)

@@ -91,6 +91,15 @@ def test_a_planted_link_under_the_partial_name_is_replaced_and_not_followed(tmp_
     sink.discard()
 
 
+def test_what_cannot_be_removed_under_the_partial_name_stays_and_costs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "out.partial.jsonl").mkdir()  # as another user's file in a folder for all
+    sink = FileSink(tmp_path / "out.jsonl", shows_partial=True)
+    sink.write(b"one\n")
+    sink.commit()
+    assert (tmp_path / "out.jsonl").read_bytes() == b"one\n"
+    assert names(tmp_path) == ["out.jsonl", "out.partial.jsonl"]
+
+
 def test_a_partial_output_without_lines_is_not_kept(tmp_path: Path) -> None:
     assert FileSink(tmp_path / "out.jsonl").save_partial() is None
     assert names(tmp_path) == []

@@ -115,7 +115,7 @@ class FileSink:
         if self._convert is not None:
             self._transform(self._convert)
         self._put_in_place(self.path)
-        partial_path(self.path).unlink(missing_ok=True)
+        self._remove_partial()
 
     def save_partial(self) -> Path | None:
         if self._is_empty:
@@ -129,8 +129,12 @@ class FileSink:
         if self._file.closed:
             return  # it has ended: the temporary file, if there is one, belongs to another run
         if self._is_shown:
-            partial_path(self.path).unlink(missing_ok=True)
+            self._remove_partial()
         _throw_away(self._file, self._temporary)
+
+    def _remove_partial(self) -> None:
+        with contextlib.suppress(OSError):  # what another user, or a folder, has that name stays as it is
+            partial_path(self.path).unlink()
 
     def _put_in_place(self, target: Path) -> None:
         with self._saying_what_to_do():
