@@ -1,0 +1,108 @@
+"""What a change of the prompts did: an earlier commit's rubric beside this tree's, on labelled pairs.
+
+    python benchmarks/prompts.py COMMIT [--base-url URL --model M] [--pairs 24] [--rubric TEXT]
+
+Both trees run `plaudit score` on the same pairs, with the rubric of their own prompts, against the same
+endpoint; by default that is the embedded model. `plaudit audit compare` shows the same of two judge files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import table
+from clients import ROOT
+from house import checkout
+
+from plaudit.audit import read_pairs, samples_of
+from plaudit.audit.comparison import Contender, compare
+from plaudit.config import Secret
+from plaudit.local import LocalServer, ensure_packaged_model
+from plaudit.types import Status, Verdict
+
+SCALE = (0.0, 10.0)
+FILES = (ROOT / "examples" / "data" / "pairs.jsonl", ROOT / "benchmarks" / "data" / "fresh_pairs.jsonl")
+
+
+@contextlib.contextmanager
+def endpoint(url: str | None, model: str | None) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Where the judge answers, the model, and the variable with its key."""
+    if url is not None:
+        yield url, model or "", {}
+        return
+    with LocalServer(ensure_packaged_model(lambda _: True)) as server:
+        found = server.endpoint
+        assert isinstance(found.api_key, Secret)
+        key = {"PLAUDIT_API_KEY": found.api_key.reveal()}
+        yield found.url, found.model, key
+
+
+def scores(tree: Path, lines: Path, judge: Path, where: tuple[str, str, dict[str, str]]) -> list[Verdict]:
+    """A tree's verdicts on the lines."""
+    url, model, key = where
+    out = lines.with_suffix(".out")
+    words = ["score", str(lines), "-o", str(out), "--judge", str(judge), "--base-url", url, "--model", model]
+    command = [sys.executable, "-m", "plaudit", *words, "--cache", "off", "--timeout", "600", "--quiet"]
+    environment = os.environ | key | {"PYTHONPATH": str(tree / "src")}
+    subprocess.run(command, env=environment, check=False)  # status 3: some have no verdict, which is counted
+    found = [json.loads(line)["score"] for line in out.read_text(encoding="utf-8").splitlines()]
+    return [Verdict(score, Status.UNREADABLE if score is None else Status.OK) for score in found]
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("commit")
+    arguments.add_argument("--base-url")
+    arguments.add_argument("--model")
+    arguments.add_argument("--pairs", type=int, default=24, help="how many of the 80")
+    arguments.add_argument("--rubric", default="Is the response a correct answer to the task?")
+    arguments.add_argument("--max-tokens", type=int, default=100, help="of a reply; small models ramble")
+    given = arguments.parse_args()
+    pairs = [pair for file in FILES for pair in read_pairs(file.read_bytes(), file.name)][: given.pairs]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        endpoint(given.base_url, given.model) as where,
+    ):
+        old = checkout(given.commit, Path(folder) / "old")
+        lines = Path(folder) / "answers.jsonl"
+        rows = [{"prompt": one.prompt, "response": one.response} for one in samples_of(pairs)]
+        lines.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        judge = Path(folder) / "judge.toml"
+        judge.write_text(
+            f"kind = 'rubric'\ncriteria = {json.dumps(given.rubric)}\nmax_tokens = {given.max_tokens}\n",
+            encoding="utf-8",
+        )
+        before, now = (
+            Contender(name, SCALE, scores(tree, lines, judge, where))
+            for name, tree in ((given.commit, old), ("this tree", ROOT))
+        )
+    made = [
+        (one.name, sum(verdict.score is None for verdict in one.verdicts), *_sides(one.verdicts))
+        for one in (before, now)
+    ]
+    header = ("prompts of", "answers without a score", "right one higher", "tie", "wrong one higher")
+    table.show(f"{len(pairs)} labelled pairs", header, [tuple(map(str, row)) for row in made])
+    found = compare(pairs, before, now)
+    print(f"both lean the same way on {found.agreement.hits} of {found.agreement.of} pairs that both scored")
+    return 0
+
+
+def _sides(verdicts: Sequence[Verdict]) -> tuple[int, int, int]:
+    sides = [
+        (better.score > worse.score) - (better.score < worse.score)
+        for better, worse in zip(verdicts[::2], verdicts[1::2], strict=True)
+        if better.score is not None and worse.score is not None
+    ]
+    return sides.count(1), sides.count(0), sides.count(-1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
