@@ -11,10 +11,12 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 from journals import judged, write
 
 from plaudit.cli.view import page_app
 from plaudit.journal.index import JournalIndex
+from plaudit.page.page_routes import Page
 
 
 @contextlib.asynccontextmanager
@@ -90,6 +92,22 @@ def test_records_are_filtered_sorted_and_paged(journal: Path) -> None:
     assert of_a_cause["rows"] == missing["rows"]
     assert step["total"] == 16
     assert [row["response"] for row in text["rows"]] == ["answer 7"]
+
+
+def test_a_server_that_others_wait_for_searches_for_texts_as_they_stand(tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged(0, response="a" * 40 + "!"), judged(1, response="(a+)+$")])
+
+    async def ask() -> list[str]:
+        app = web.Application()
+        Page(index, takes_patterns=False).add_routes(app)
+        async with (
+            TestClient(TestServer(app)) as client,
+            client.get("/page/api/records", params={"text": "(a+)+$"}) as answer,
+        ):
+            return [row["response"] for row in (await answer.json())["rows"]]
+
+    with JournalIndex(tmp_path / "j") as index:
+        assert asyncio.run(ask()) == ["(a+)+$"]
 
 
 def test_what_has_no_score_comes_last_whatever_the_order(journal: Path) -> None:

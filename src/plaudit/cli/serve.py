@@ -119,7 +119,7 @@ def serve(options: ServeOptions, given: Given) -> int:
                 on_failure=_forced(settings.on_failure),
                 finishes_abandoned=not options.drop_abandoned,
             )
-            service = Service(shared, access, numbers, Page(index))
+            service = Service(shared, access, numbers, Page(index, takes_patterns=False))
             with _stopping() as stopped:
                 engine.run(
                     lambda: _serve(options, service, stopped, lambda url: _told(url, shared, ready, access))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import OrderedDict
 from importlib import resources
@@ -59,10 +60,13 @@ class Page:
 
     Args:
         index: What is shown; it is read again every second while somebody looks.
+        takes_patterns: Whether a text that is searched for is a pattern. One that never stops matching would stop
+            the whole process, so where others wait for it, a text is looked for as it stands.
     """
 
-    def __init__(self, index: JournalIndex) -> None:
+    def __init__(self, index: JournalIndex, *, takes_patterns: bool = True) -> None:
         self._index = index
+        self._takes_patterns = takes_patterns
         self._rows: OrderedDict[tuple[Query, int], Array] = OrderedDict()
         self._overviews: OrderedDict[tuple[Query, int], bytes] = OrderedDict()
         self._files = {
@@ -83,6 +87,17 @@ class Page:
         app.router.add_get(ROOT + "api/events", self._events)
         app.on_shutdown.append(self._stop)
 
+    def _query_of(self, request: web.Request) -> Query:
+        """The records that a request is about."""
+        asked = request.query
+        words: dict[str, Any] = {
+            name: asked.get(name, "")
+            for name in ("run", "judge", "status", "cause", "steps", "text", "group", "sample")
+        }
+        if not self._takes_patterns:
+            words["text"] = re.escape(words["text"])
+        return Query(**words, order=asked.get("order", "time"), is_descending="descending" in asked)
+
     async def _moved(self, _: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": ROOT, **HEADERS})
 
@@ -91,7 +106,7 @@ class Page:
         return web.Response(body=data, headers={**HEADERS, "Content-Type": f"{kind}; charset=utf-8"})
 
     async def _overview(self, request: web.Request) -> web.Response:
-        query = query_of(request)
+        query = self._query_of(request)
         key = query, len(self._index)
         if key not in self._overviews:
             self._overviews[key] = await asyncio.to_thread(self._computed, query)
@@ -107,7 +122,7 @@ class Page:
         return msgspec.json.encode(found)
 
     async def _records(self, request: web.Request) -> web.Response:
-        rows = await self._found(query_of(request))
+        rows = await self._found(self._query_of(request))
         offset = _number(request, "offset", 0)
         limit = min(_number(request, "limit", 100), MOST_ROWS)
         shown = await asyncio.to_thread(self._summaries, rows[offset : offset + limit])
@@ -189,16 +204,6 @@ class Page:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(asyncio.to_thread(self._index.refresh))
         await asyncio.shield(self._looking)
-
-
-def query_of(request: web.Request) -> Query:
-    """The records that a request is about."""
-    asked = request.query
-    words: dict[str, Any] = {
-        name: asked.get(name, "")
-        for name in ("run", "judge", "status", "cause", "steps", "text", "group", "sample")
-    }
-    return Query(**words, order=asked.get("order", "time"), is_descending="descending" in asked)
 
 
 def _number(request: web.Request, name: str, default: int) -> int:
