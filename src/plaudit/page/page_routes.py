@@ -60,8 +60,8 @@ class Page:
 
     Args:
         index: What is shown; it is read again every second while somebody looks.
-        takes_patterns: Whether a text that is searched for is a pattern. One that never stops matching would stop
-            the whole process, so where others wait for it, a text is looked for as it stands.
+        takes_patterns: Whether a text that is searched for is a pattern. One that never stops matching would
+            stop the whole process, so where others wait for it, a text is looked for as it stands.
     """
 
     def __init__(self, index: JournalIndex, *, takes_patterns: bool = True) -> None:
