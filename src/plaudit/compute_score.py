@@ -99,7 +99,7 @@ class _Arguments:
     def __init__(self, call: dict[str, Any], details: bool | None, response: str | None, *rest: Any) -> None:
         if unknown := [name for name in call if name not in (*BATCH, *VERL, *PASSED_BY_VERL)]:
             raise ConfigError(
-                "is no argument of compute_score; "
+                "is not an argument of compute_score; "
                 "its settings come from the environment and from plaudit.toml",
                 setting=unknown[0],
             )

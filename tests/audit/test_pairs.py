@@ -54,7 +54,7 @@ def test_a_pair_is_two_samples_of_one_group() -> None:
         (b"", "no pairs"),
         (b"{", "line 1: not JSON"),
         (b"[{", "starts like a JSON array"),
-        (b"3", "no JSON object"),
+        (b"3", "not a JSON object"),
         (lines(LLMBAR, {"prompt": "a", "response": "b"}), "line 2: fields 'prompt', 'response' make no pair"),
         (lines({**LLMBAR, "label": 3}), "label=3 should be 1 or 2"),
         (lines({**JUDGEBENCH, "label": "A=B"}), "should be A>B or B>A"),

@@ -92,7 +92,7 @@ def _rows(data: bytes, place: str) -> Iterator[tuple[int, Any]]:
 
 def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
     if not isinstance(row, dict):
-        raise ConfigError(f"{type(row).__name__} is no JSON object")
+        raise ConfigError(f"{type(row).__name__} is not a JSON object")
     name = str(row.get("pair_id") or row.get("id") or number)
     about: dict[str, Any] = {
         "subset": str(row.get("subset") or row.get("source") or ""),

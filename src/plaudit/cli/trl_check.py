@@ -193,7 +193,7 @@ def _script(path: Path, text: str) -> _Training:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        why = f"is no Python: {error.msg}, line {error.lineno}"
+        why = f"is not Python: {error.msg}, line {error.lineno}"
         raise ConfigError(why, setting="trl", value=str(path)) from None
     found = _Training(path)
     for node in ast.walk(tree):

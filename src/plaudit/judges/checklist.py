@@ -139,7 +139,7 @@ class Checklist(_Criteria, Judge):
         known = {key for point in criteria for key in (point.name, reason_key(point))}
         others = found.keys() - known
         if unknown := {name for name in others if not parse.is_remark(found[name])}:
-            raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is no criterion")
+            raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is not a criterion")
         for point in criteria:
             if point.name not in found:
                 raise UnreadableVerdict(f"the reply leaves out the criterion {point.name!r}")

@@ -201,7 +201,7 @@ def _after_reasoning(text: str) -> str:
             visible.append(tail[start : tag.start()])
             opened = tag
     if not start and len(text) > MAX_REPLY:
-        raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is no verdict")
+        raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is not a verdict")
     if opened and not visible.pop().rpartition("\n")[2].strip():  # within a line, it is talk about a tag
         raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
     visible.append(tail[start:])

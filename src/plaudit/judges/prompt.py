@@ -138,7 +138,7 @@ def build_prompt(
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
         name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
-        raise ConfigError("holds a lone surrogate, which is no text; decode it anew", setting=name) from None
+        raise ConfigError("contains a lone surrogate; decode the text again", setting=name) from None
     return Prompt(
         version=f"{kind}-{digest[:16]}",
         system={"role": "system", "content": system},

@@ -304,7 +304,7 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, dict[str, Any]]:
         raise ConfigError(f"there is no training to continue in {folder}; leave out --resume") from None
     except (zipfile.BadZipFile, KeyError, msgspec.DecodeError, OSError) as error:
         raise ConfigError(
-            f"{path} is no checkpoint that can be read: {error}; start again in another folder"
+            f"{path} is not a readable checkpoint: {error}; start again in another folder"
         ) from None
     if state.version != VERSION:
         raise ConfigError(f"{path} was written by another version of plaudit; start again in another folder")
@@ -318,8 +318,8 @@ def check_same(saved: dict[str, Any], now: dict[str, Any], folder: Path) -> None
         if saved.get(name) != value:
             raise ConfigError(
                 f"the training in {folder} has {name}={_short(saved.get(name))}, and this one "
-                f"{_short(value)}; a training goes on with the settings it began with, or begins anew in "
-                "another folder"
+                f"{_short(value)}; a training continues with the settings it started with; use the same, "
+                "or another folder"
             )
 
 

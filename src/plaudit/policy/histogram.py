@@ -42,7 +42,7 @@ class LatencyHistogram:
     def quantile(self, q: float) -> float | None:
         """The latency that a share `q` (0 to 1) of all calls did not exceed; None while there are none."""
         if not 0.0 <= q <= 1.0:
-            raise ValueError(f"q={q} is no share; use 0 to 1, like 0.95")
+            raise ValueError(f"q={q} is not a share; use 0 to 1, like 0.95")
         if not self._size:
             return None
         above = self._size - max(math.ceil(q * self._size), 1)

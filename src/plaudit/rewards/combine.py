@@ -170,7 +170,7 @@ class Reward:
             raise ConfigError('is empty; add at least one, like Component("quality")', setting="components")
         names = Counter(component.name for component in self.components)
         if twice := [name for name, count in names.items() if count > 1]:
-            raise ConfigError(f"has {twice[0]!r} twice; give each a name of its own", setting="components")
+            raise ConfigError(f"has {twice[0]!r} twice; give each its own name", setting="components")
         for component in self.components:
             is_judged = component.column is not None and component.use != "observe"
             if on_content_failure == "floor" and is_judged and component.floor is None:

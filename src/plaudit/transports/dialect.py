@@ -71,7 +71,7 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
         return _encode(body)
     except UnicodeEncodeError as error:
         text = error.object
-        trouble = f"the request holds a lone surrogate ({text[error.start]!a}), which is no text: remove it"
+        trouble = f"the request contains a lone surrogate ({text[error.start]!a}); remove it"
     except (TypeError, RecursionError) as error:
         trouble = f"the request has no JSON form ({error}); use plain dicts, lists, strings and numbers"
     raise Unsendable(trouble)

@@ -97,7 +97,7 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
     if any(sign in lowered for sign in PLAIN_HTTP):
         remedy = f"the server speaks http, not https; write {endpoint.url.replace('https://', 'http://', 1)}"
     elif "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
-        remedy = "if its certificate is signed by an authority of your own, name its file in SSL_CERT_FILE"
+        remedy = "if its certificate is signed by your own authority, name its file in SSL_CERT_FILE"
     elif any(sign in lowered for sign in ("name or service", "nodename", "dns", "getaddrinfo", "resolv")):
         remedy = "check the spelling of the host, and the network"
     elif proxy is not None:

@@ -119,7 +119,7 @@ class PyreqwestClient:
             case RequestTimeoutError():
                 return TimedOut(f"{self._endpoint.name}: no whole reply within {self._timeout:g} s")
             case ClientClosedError():
-                return EngineClosed(f"{self._endpoint.name}: closed while a call was under way")
+                return EngineClosed(f"{self._endpoint.name}: closed while a call was in flight")
             case ConnectError() if is_sent:
                 return dropped(self._endpoint)
             case ConnectError() if self._proxy is not None and "auth" in cause.lower():
