@@ -141,7 +141,8 @@ def test_a_deadline_holds_whatever_the_engine_does(is_silent: bool) -> None:
         start = time.monotonic()
         verdicts = submit(client, samples(3), JUDGE, deadline=0.1).result()
         assert time.monotonic() - start < 1.1
-    assert {(verdict.status, verdict.error) for verdict in verdicts} == {(Status.DEADLINE, "deadline")}
+    assert {verdict.status for verdict in verdicts} == {Status.DEADLINE}
+    assert all(str(verdict.error).startswith("deadline") for verdict in verdicts)
 
 
 def test_a_result_with_a_time_limit_marks_what_is_missing() -> None:
