@@ -37,7 +37,7 @@ MOST_SHOWN = 20
 ALL = "all"
 GROWTH = 1.05
 """What is held in the last quarter, over the first, that is still flat: no two moments are alike."""
-WARM_UP = {"bytes (RSS)": 4_000_000.0, "blocks of memory": 20_000.0}
+WARM_UP = {"bytes (RSS)": 2_000_000.0, "blocks of memory": 5_000.0}
 """By how much a process grows, on top of that, until it has seen everything once."""
 
 
