@@ -30,6 +30,8 @@ SPREAD = 1.3
 """Standard deviations by which there may be more of them by chance."""
 MOST_WEATHER, MOST_REFUSED = 0.5, 0.65
 """Where more than this is refused at any pace, it is no weather: hardly anything gets through."""
+MOST_TO_DOUBT = 0.4
+"""The highest share of refusals at which a pace that was only guessed is doubled, to see what that brings."""
 LESS = 0.85
 """Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
 SURE, SUREST = 4.0, 16.0
@@ -265,7 +267,10 @@ class Pace:
     def _slow_down(self, now: float, trial: PaceTrial) -> None:
         """Go down to what was let in, or back up where a slower pace brought no fewer refusals."""
         assert self.rate is not None
-        self.is_proven = True
+        is_first, self.is_proven = not self.is_proven, True
+        if is_first and trial.share <= MOST_TO_DOUBT:  # a guess may be far too slow: does more bring more in?
+            self._suspend(now, trial, trial.share, 2.0 * self.rate)
+            return
         faster = [other for other in self._trials if LESS * other.rate > trial.rate]
         best = max(faster, key=lambda other: evidence(trial, other), default=None)
         if best is not None and evidence(trial, best) > self._sure and trial.share < MOST_REFUSED:
@@ -273,12 +278,7 @@ class Pace:
                 self._remember(trial)
                 self._set(now, SLOWER * best.let_in)
                 return
-            self._in_doubt = trial
-            self.weather = min(trial.share, best.share, MOST_WEATHER)
-            self._trials.clear()
-            self._held = 0.0
-            self._since_retrial = 0
-            self._set(now, best.rate)
+            self._suspend(now, trial, min(trial.share, best.share, MOST_WEATHER), best.rate)
             return
         self._remember(trial)
         # Not below a pace that held just now: where a bucket holds a single call, the slightest haste has
@@ -290,6 +290,15 @@ class Pace:
             self._to_wait = self._caution
         let_in = max(trial.let_in / (1.0 - self.weather), 0.5 * self.rate, 0.5 * self._typical, held)
         self._set(now, min(self.rate, let_in))
+
+    def _suspend(self, now: float, trial: PaceTrial, weather: float, rate: float) -> None:
+        """Put these refusals down to the weather for now, and see whether a faster pace brings more in."""
+        self._in_doubt = trial
+        self.weather = weather
+        self._trials.clear()
+        self._held = 0.0
+        self._since_retrial = 0
+        self._set(now, rate)
 
     def _take_back(self, now: float, trial: PaceTrial, slower: PaceTrial) -> None:
         """Go down again: the faster pace brought no more in, so the refusals are for the rate after all."""
