@@ -370,3 +370,18 @@ def test_a_burst_of_refusals_takes_as_long_as_its_slowest_not_as_its_first() -> 
     for late in (0.001, 0.01, 0.004):
         limit.on_refusal(now=1.0 + late, sent_at=1.0, accepted=8)
     assert limit.refuse_time == pytest.approx(0.01)
+
+
+def test_what_is_believed_is_not_where_an_outage_has_left_the_limit() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=200))
+    limit.resume(now=5.0, in_flight=1, bad_time=0.1)
+    assert limit.limit < 10
+    assert limit.believed == 200
+
+
+def test_a_remembered_limit_that_is_far_too_low_is_left_behind_within_a_few_rounds() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=4, is_known=True))
+    now = 0.0
+    for _ in range(6):
+        now = round_of_calls(limit, now=now, latency=1.0)
+    assert limit.limit >= 64

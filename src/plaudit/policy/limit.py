@@ -24,6 +24,8 @@ from plaudit.policy.level import Level
 
 NEVER = float("inf")
 NEVER_REFUSED = -1_000_000
+START = 64
+"""Calls at once for an endpoint of which nothing is known."""
 LARGEST_STEP = 128
 """Calls by which a limit grows at once: what is too much is refused."""
 ALONE = 16
@@ -40,7 +42,7 @@ SOLID = 5
 
 @dataclass(frozen=True, slots=True)
 class LimitConfig:
-    start: int = 64
+    start: int = START
     ceiling: int = 4096
     """The user's max_concurrent: never crossed."""
     is_known: bool = False
@@ -121,6 +123,13 @@ class ConcurrencyLimit:
         """What was believed before the last cut."""
 
     # -- what happened ------------------------------------------------------------------------------------
+
+    @property
+    def believed(self) -> int:
+        """The limit to go on from another time, and not where an outage has left it for the moment."""
+        if self._level is None:
+            return self.limit
+        return self._level.target if self._level.is_return else self.limit
 
     def on_send(self, *, now: float, in_flight: int) -> None:
         """A call left; `in_flight` counts it."""
@@ -445,7 +454,7 @@ class ConcurrencyLimit:
 
     @property
     def _level_step(self) -> int:
-        return min(int(self.limit * (self._factor ** (1 / 8) - 1.0)) + 1, LARGEST_STEP)
+        return LARGEST_STEP
 
     def _come_back(self, now: float) -> None:
         """Be where the limit was before the endpoint was away; what was settled is measured anew soon."""
@@ -502,7 +511,7 @@ class ConcurrencyLimit:
             return max(level.target + 1, round(1.25 * level.target))
         if self._previous is None:  # nothing is proven yet: where a small step shows enough, take that
             level.close()
-            self._factor = 1.25 if level.line is not None else 2.0
+            self._factor = 1.25 if level.line is not None and level.target >= START else 2.0
             if self.allowance is not None:
                 self._factor = max(self._factor, 1.0 + self.allowance / level.target)
         else:
@@ -523,7 +532,7 @@ class ConcurrencyLimit:
         self._level = Level(target=target, base=self.limit, began=now, is_level=is_doubt)
         if reference is not None and reference.line is not None:
             # Not faster than refusals come back, which take no longer than the shortest reply.
-            self._step_every = max(reference.pace() / 96.0, reference.line[0] / 16.0)
+            self._step_every = max(reference.pace() / 96.0, reference.line[0] / 8.0)
         self._step = self._level_step
         self._step_at = now
 

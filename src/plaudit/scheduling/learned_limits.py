@@ -77,6 +77,6 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
         if not lane.pace.is_proven or lane.pace.weather > BAD_WEATHER:
             return None  # a guess, or found in weather that says little of the next run
         return Learned(at=now, rate=lane.pace.rate, burst=lane.burst)
-    if not lane.limit.is_learned or lane.limit.limit >= lane.ceiling:
+    if not lane.limit.is_learned or lane.limit.believed >= lane.ceiling:
         return None  # where the user's ceiling stopped the search, the endpoint may bear more
-    return Learned(at=now, limit=lane.limit.limit, refuses=lane.limit.refuses)
+    return Learned(at=now, limit=lane.limit.believed, refuses=lane.limit.refuses)
