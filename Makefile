@@ -15,7 +15,8 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
 test-trainers: .venv-trainers/.done .venv-trainers/.old-verl   ## the tests with torch, verl, TRL, Ray and Gymnasium
-	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers --ignore tests/integrations
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`
 	.venv-clients/bin/python -m pytest -m clients tests/service
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py

@@ -91,7 +91,7 @@ def test_other_settings_do_not_go_on_with_a_training(tmp_path: Path) -> None:
 def test_a_checkpoint_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.zip").write_bytes(b"not a zip")
     with SimulatedMutation() as practice:
-        with pytest.raises(ConfigError, match=r"checkpoint\.zip is no checkpoint"):
+        with pytest.raises(ConfigError, match=r"checkpoint\.zip is not a readable checkpoint"):
             train(practice.task, SMALL, tmp_path, resume=True)
         with pytest.raises(ConfigError, match="leave out --resume"):
             train(practice.task, SMALL, tmp_path / "nowhere", resume=True)

@@ -24,14 +24,15 @@ LAG = 1.25
 """How many times as long as refusals take it may be until the fate of a call is known."""
 CREEP, LEAP = 0.03, 1.0
 """How much a pace grows at first, and at the most: twice as much each time that it meets few refusals."""
-TOLERATED = 0.05
+TOLERATED = 0.03
 """Share of refusals that does not matter."""
 SPREAD = 1.3
 """Standard deviations by which there may be more of them by chance."""
 MOST_WEATHER, MOST_REFUSED = 0.5, 0.65
 """Where more than this is refused at any pace, it is no weather: hardly anything gets through."""
 MOST_TO_DOUBT = 0.4
-"""The highest share of refusals at which a pace that was only guessed is doubled, to see what that brings."""
+"""The highest share of refusals at which a pace that was only guessed is doubled to see what that brings, and
+likewise one that has fallen far below what was let in lately."""
 LESS = 0.85
 """Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
 SURE, SUREST = 4.0, 16.0
@@ -43,6 +44,10 @@ RETRIAL = 16
 """Trials after which weather is doubted, and a slower pace tried."""
 SLOWER = 0.75
 """Share of what is let in that is surely let in, if it is a rate that refuses the rest."""
+HALF_LIFE = 30.0
+"""Seconds after which the best that was let in counts half ..."""
+LEAST_OF_BEST = 0.25
+"""... and the share of it below which a pace has fallen far."""
 MOST_CAUTION = 4
 FIRST = 64
 """Calls with which a pace is tried of which nothing is known."""
@@ -99,8 +104,6 @@ class Pace:
     def __init__(self) -> None:
         self.rate: float | None = None
         """Sends a second, or None while nothing limits them."""
-        self.is_proven = False
-        """Whether the rate was measured under this pace, and is worth remembering."""
         self.weather = 0.0
         """Share of the calls that is refused at any pace."""
         self.refuse_time = 0.0
@@ -123,6 +126,9 @@ class Pace:
         self._sure = SURE
         self._typical = 0.0
         """What was let in a second, over the last trials."""
+        self._best = 0.0
+        """The most that was let in a second, which counts less with time."""
+        self._is_measured = False
         self._since_retrial = 0
         self._untried = FIRST
         """Calls that may leave at a pace of which nothing is known, until their fate is."""
@@ -135,6 +141,11 @@ class Pace:
         self._is_binding = False
 
     @property
+    def is_proven(self) -> bool:
+        """Whether the rate was measured under this pace, and is worth remembering."""
+        return self._is_measured and self.rate is not None and self.rate >= 0.5 * self._best
+
+    @property
     def is_none(self) -> bool:
         """Whether far more was sent than when it last refused, and it did not refuse: so it is no rate."""
         return self.rate is not None and self.rate > FAR * self._refused_at
@@ -145,7 +156,6 @@ class Pace:
         So many calls as the `burst` leave at once first.
         """
         self.rate = max(rate, SLOWEST)
-        self.is_proven = False
         self.weather = 0.0
         self._begin(now=now, rate=self.rate)
         self._burst = burst
@@ -233,6 +243,9 @@ class Pace:
         trial = PaceTrial(self.rate, known, min(refused, known), last - self._began + 1.0 / self.rate)
         if known >= ENOUGH or refused:
             self._typical += 0.25 * (trial.let_in - self._typical) if self._typical else trial.let_in
+        self._best *= 0.5 ** (trial.seconds / HALF_LIFE)
+        if known >= ENOUGH:
+            self._best = max(self._best, trial.let_in)
         return trial
 
     def _is_too_fast(self, trial: PaceTrial) -> bool:
@@ -267,8 +280,9 @@ class Pace:
     def _slow_down(self, now: float, trial: PaceTrial) -> None:
         """Go down to what was let in, or back up where a slower pace brought no fewer refusals."""
         assert self.rate is not None
-        is_first, self.is_proven = not self.is_proven, True
-        if is_first and trial.share <= MOST_TO_DOUBT:  # a guess may be far too slow: does more bring more in?
+        is_guess = not self._is_measured or self.rate < LEAST_OF_BEST * self._best
+        self._is_measured = True
+        if is_guess and trial.share <= MOST_TO_DOUBT:  # it may be far too slow: does more bring more in?
             self._suspend(now, trial, trial.share, 2.0 * self.rate)
             return
         faster = [other for other in self._trials if LESS * other.rate > trial.rate]
@@ -303,6 +317,7 @@ class Pace:
     def _take_back(self, now: float, trial: PaceTrial, slower: PaceTrial) -> None:
         """Go down again: the faster pace brought no more in, so the refusals are for the rate after all."""
         self.weather = 0.0
+        self._best = trial.let_in
         self._sure = min(2.0 * self._sure, SUREST)
         self._remember(trial)
         self._set(now, min(slower.rate, max(trial.let_in, 0.5 * self._typical)))

@@ -22,6 +22,8 @@ from plaudit.types import Reply, Usage
 NEVER = float("inf")
 BACKOFF = 0.25
 """How long a retry waits at the most while others are let in, as a share of what a call takes."""
+LONGEST_BACKOFF = 10.0
+"""Seconds that it waits at the most where the endpoint has answered before, but lets nothing in at present."""
 ROOMY = 200
 """Replies in a row that did without more room, after which none is given: the model may be another one."""
 NEARLY_ALL = 0.75
@@ -140,8 +142,12 @@ class Lane:
 
     @property
     def longest_backoff(self) -> float | None:
-        """Seconds that a call need wait at the most before it is tried again, while others are let in."""
-        return None if self._typical is None or self.is_failing else BACKOFF * self._typical
+        """Seconds that a call need wait at the most before it is tried again; None where it is not known."""
+        if self._typical is None:
+            return None
+        if not self.breaker.is_closed:  # single probes find out when it is back, and need a call to send
+            return LONGEST_BACKOFF
+        return None if self.is_failing else BACKOFF * self._typical
 
     @property
     def is_failing(self) -> bool:
