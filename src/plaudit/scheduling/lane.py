@@ -23,7 +23,7 @@ NEVER = float("inf")
 BACKOFF = 0.25
 """How long a retry waits at the most while others are let in, as a share of what a call takes."""
 LONGEST_BACKOFF = 10.0
-"""Seconds that it waits at the most where the endpoint has answered before, but lets nothing in at present."""
+"""Seconds that it waits at the most where an endpoint that has answered lets nothing in at present."""
 ROOMY = 200
 """Replies in a row that did without more room, after which none is given: the model may be another one."""
 NEARLY_ALL = 0.75
