@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import ctypes
 import functools
 import logging
@@ -21,6 +22,8 @@ from plaudit.errors import EngineClosed
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
+LOOK_UP = 0.5
+"""Seconds after which a thread that waits looks up, so that signals are noticed."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -77,7 +80,10 @@ class LoopThread:
         async def main() -> T:
             return await work()
 
-        return asyncio.run_coroutine_threadsafe(main(), self._loop).result()
+        running = asyncio.run_coroutine_threadsafe(main(), self._loop)
+        while not concurrent.futures.wait([running], timeout=LOOK_UP).done:
+            pass  # the handler of a signal that came just before the wait runs only here
+        return running.result()
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]], *, within: float) -> bool:
         """Run one last coroutine, then end the loop and the thread; False if they have not ended in time.
