@@ -283,6 +283,28 @@ def test_options_are_fields_of_the_body_and_extra_ones_stand_beside_them() -> No
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("max_tokens", "length"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("SAFETY", "content_filter"),
+        ("refusal", "content_filter"),
+        ("tool_calls", "tool_calls"),
+    ],
+)
+def test_reasons_to_finish_in_the_words_of_other_apis_are_understood(said: str, meant: str) -> None:
+    assert read(chat(message={"content": "{"}, finish_reason=said)).finish_reason == meant
+
+
+def test_an_empty_reply_that_took_all_its_tokens_was_cut_off_whatever_the_server_calls_it() -> None:
+    body = chat(message={"content": ""}, finish_reason="stop")
+    full, short = ({"usage": {"completion_tokens": tokens}} for tokens in (ASK.max_tokens, 3))
+    assert read(body | full).finish_reason == "length"
+    assert read(body | short).finish_reason == "stop"
+
+
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 def test_reasoning_is_read_apart_from_the_answer(name: str) -> None:
     body = {

@@ -93,13 +93,17 @@ class OpenAI:
             tokens = self._tokens_given(request, choice)
         else:
             tokens = choices_of(logprobs.content) if logprobs and logprobs.content else ()
+        usage = self._usage(found.usage)
+        reason = choice.finish_reason or "stop"
+        if not content and isinstance(request, ChatRequest) and usage.completion_tokens >= request.max_tokens:
+            reason = "length"  # some servers call it a stop
         return Reply(
             content or "",
             model=found.model or self.model,
-            finish_reason=choice.finish_reason or "stop",
+            finish_reason=_FINISH_REASONS.get(reason.casefold(), reason),
             refusal=message.refusal or None,
             reasoning=message.thoughts,
-            usage=self._usage(found.usage),
+            usage=usage,
             tokens=tokens,
             rate=rate,
         )
@@ -146,6 +150,13 @@ class OpenAI:
         if not isinstance(found, _ReplyUsage):
             return Usage()
         return found.counted(self.price)
+
+
+_FINISH_REASONS = {
+    **dict.fromkeys(("max_tokens", "max_output_tokens", "model_length"), "length"),
+    **dict.fromkeys(("safety", "prohibited_content", "refusal"), "content_filter"),
+}
+"""What gateways pass on from Anthropic, Gemini and Mistral, in OpenAI's words."""
 
 
 def _with_images(request: ChatRequest) -> list[Any]:
