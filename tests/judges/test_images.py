@@ -209,6 +209,8 @@ async def send_twice(server: Server) -> list[str]:
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
         "this model is missing data required for image input",
         "At most 0 image(s) may be provided in one prompt.",
+        "messages[1].content must be a string",
+        "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`",
     ],
 )
 def test_an_endpoint_that_cannot_see_says_so_once(said: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -219,7 +221,30 @@ def test_an_endpoint_that_cannot_see_says_so_once(said: str, caplog: pytest.LogC
     assert len(caplog.records) == 1
 
 
-def test_one_broken_picture_says_nothing_about_the_next() -> None:
-    server = Server(400, {"error": {"message": "The image data you provided is not a valid image."}})
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The image data you provided is not a valid image.",
+        "Unsupported MIME type: image/tiff",
+        "You uploaded an unsupported image. Please make sure your image is valid.",
+    ],
+)
+def test_one_broken_picture_says_nothing_about_the_next(said: str) -> None:
+    server = Server(400, {"error": {"message": said}})
     asyncio.run(send_twice(server))
     assert server.posts == 2
+
+
+def test_an_endpoint_that_has_seen_a_picture_is_not_taken_for_blind() -> None:
+    async def run() -> int:
+        seen = {"choices": [{"message": {"content": "a cat"}, "finish_reason": "stop"}]}
+        server = Server(200, seen)
+        transport = HttpTransport(Endpoint("http://judge/v1", model="m"), OpenAI("m"), server)
+        await transport.send(asked(task()))
+        server._answer = Answer(400, {}, b'{"error": {"message": "animated images are not supported"}}')
+        for _ in range(2):
+            with pytest.raises(RequestRefused):
+                await transport.send(asked(task()))
+        return server.posts
+
+    assert asyncio.run(run()) == 3

@@ -36,8 +36,13 @@ _TOO_LONG = (
     "must have less than",
 )
 """How servers say that a request does not fit: nearly every one in words of its own."""
-_NO_IMAGES = ("support", "is not a multi", "at most 0", "missing data required", "must be a string")
-"""How servers say that a model cannot see, beside the word image; a broken picture is another matter."""
+_NO_IMAGES = (
+    *("support", "is not a multi", "at most 0", "missing data required", "unknown variant"),
+    *("must be a string", "valid string", "expected string", "expected a string"),
+)
+"""How servers say that a model cannot see, beside the word image (or content, which must be text)."""
+_THIS_IMAGE = ("format", "mime", "media", "unsupported image", "resolution", "dimension", "pixel")
+"""How they say what is wrong with one picture."""
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 
@@ -116,8 +121,8 @@ def is_about_length(complaint: Complaint) -> bool:
 def is_about_images(status: int, complaint: Complaint) -> bool:
     """Whether a request was refused because the model takes no pictures."""
     text = f"{complaint.message} {complaint.code} {complaint.param}".lower()
-    is_refusal = status in (400, 404, 415, 422, 500, 501) and "format" not in text
-    is_about = any(word in text for word in ("image", "vision", "multimodal", "multi-modal"))
+    is_refusal = status in (400, 404, 415, 422, 500, 501) and not any(sign in text for sign in _THIS_IMAGE)
+    is_about = any(word in text for word in ("image", "vision", "multimodal", "multi-modal", "content"))
     return is_refusal and is_about and any(sign in text for sign in _NO_IMAGES)
 
 

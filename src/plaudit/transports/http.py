@@ -53,7 +53,9 @@ class HttpTransport:
         self._client = client
         self._is_closed = False
         self._is_blind = False
-        """Whether the endpoint has refused a picture."""
+        """Whether the endpoint has refused pictures as such."""
+        self._can_see = False
+        """Whether it has replied to one: what it refuses from then on is the picture at hand."""
         self._has_replied = False
         self._pages = 0
         """Web pages with status 200 that came in place of a reply."""
@@ -71,10 +73,12 @@ class HttpTransport:
         on_chunk = request.on_chunk if isinstance(request, RawRequest) else None
         answer = await self._post(path, body, on_chunk)
         if 200 <= answer.status < 300:
-            return self._read(dialect, request, answer)
+            reply = self._read(dialect, request, answer)
+            self._can_see |= has_images
+            return reply
         if isinstance(request, RawRequest):
             raise refusal_of_raw(self._endpoint, answer, now=time.time())
-        if has_images and is_about_images(answer.status, complaint_of(answer.body)):
+        if has_images and not self._can_see and is_about_images(answer.status, complaint_of(answer.body)):
             if not self._is_blind:
                 log.warning("%s", blind(self._endpoint))
             self._is_blind = True
