@@ -31,6 +31,7 @@ LAYERS = [
         "child_env",
         "reasoning",
         "rows",
+        "turns",
         "value_check",
     },
     {"judges", "rewards", "policy"},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plaudit.errors import ConfigError
+from plaudit.turns import field_of, turns_of
 from plaudit.types import Message, Sample
 
 NO_TASK = "(The task was not recorded.)"
@@ -247,7 +248,7 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
         return value if value and value.strip() else NO_TASK
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
-    return tuple(_message(name, number, turn) for number, turn in enumerate(value, start=1)) or NO_TASK
+    return _messages(name, value) or NO_TASK
 
 
 def read_response(value: Any, name: str = "response") -> str | tuple[Message, ...]:
@@ -256,7 +257,7 @@ def read_response(value: Any, name: str = "response") -> str | tuple[Message, ..
         return value or ""
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
-    messages = tuple(_message(name, number, turn) for number, turn in enumerate(value, start=1))
+    messages = _messages(name, value)
     if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]
     return messages or ""
@@ -322,25 +323,31 @@ def kind_of(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
+def _messages(name: str, turns: Iterable[Any]) -> tuple[Message, ...]:
+    return tuple(
+        _message(name, number, turn)
+        for number, whole in enumerate(turns, start=1)
+        for turn in turns_of(whole)
+    )
+
+
 def _message(name: str, number: int, turn: Any) -> Message:
-    if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
-        turn = {"role": turn["from"], "content": turn["value"]}
     if isinstance(turn, str):
         raise ConfigError(f"{name!r} is a list of texts; give each its own row")
-    role = _field(turn, "role")
+    role = field_of(turn, "role")
     if not isinstance(role, str) or (isinstance(turn, Mapping) and not {"content", "tool_calls"} & set(turn)):
         raise ConfigError(f'message {number} of {name!r} is not like {{"role": "user", "content": "..."}}')
     try:
-        content = text_of(_field(turn, "content"))
+        content = text_of(field_of(turn, "content"))
     except ConfigError as error:
         raise ConfigError(f"message {number} of {name!r} has {error}") from None
     message: Message = {"role": role_of(role), "content": content}
-    calls = plain(_field(turn, "tool_calls"))
+    calls = plain(field_of(turn, "tool_calls"))
     if calls is not None and len(calls) > 0:
         message["tool_calls"] = [_call(name, number, call) for call in calls]
-    if isinstance(asked := _field(turn, "tool_call_id"), str) and asked:
+    if isinstance(asked := field_of(turn, "tool_call_id"), str) and asked:
         message["tool_call_id"] = asked
-    if isinstance(speaker := _field(turn, "name"), str) and speaker:
+    if isinstance(speaker := field_of(turn, "name"), str) and speaker:
         message["name"] = speaker
     try:
         if images := images_of([turn]):
@@ -376,16 +383,16 @@ def images_of(turns: Any) -> tuple[str, ...]:
     if isinstance(turns, str):
         return ()
     found: list[str] = []
-    for turn in turns:
-        images = _field(turn, "images") or ()
+    for turn in (part for whole in turns for part in turns_of(whole)):
+        images = field_of(turn, "images") or ()
         found += map(_picture, images if isinstance(images, list | tuple) else [images])
-        content = _field(turn, "content")
+        content = field_of(turn, "content")
         parts = content if isinstance(content, list | tuple) else ()
         for part in parts:
-            value = _field(part, "image_url") or _field(part, "image") or _field(part, "source")
-            if _field(part, "type") in _PICTURES and value is not None:  # else it only marks the place
+            value = field_of(part, "image_url") or field_of(part, "image") or field_of(part, "source")
+            if field_of(part, "type") in _PICTURES and value is not None:  # else it only marks the place
                 found.append(_picture(value))
-            elif _field(part, "type") in _FILES and (document := _file(part)[1]):
+            elif field_of(part, "type") in _FILES and (document := _file(part)[1]):
                 found.append(document)
     return tuple(found)
 
@@ -397,11 +404,11 @@ def reference_images(sample: Sample) -> tuple[str, ...]:
 
 def _file(part: Any) -> tuple[str, str]:
     """The text of a file among content parts, and its data as a URL where an endpoint has to read it."""
-    inner = _field(part, "file")
+    inner = field_of(part, "file")
     named = inner if isinstance(inner, Mapping) else part
-    name = str(_field(named, "filename") or _field(named, "name") or "file")
+    name = str(field_of(named, "filename") or field_of(named, "name") or "file")
     fields = ("content", "text", "file_data", "data")
-    value = next((found for field in fields if (found := _field(named, field)) is not None), None)
+    value = next((found for field in fields if (found := field_of(named, field)) is not None), None)
     kind = ""
     if isinstance(value, str) and value.startswith("data:") and ";base64," in value:
         kind, _, encoded = value[len("data:") :].partition(";base64,")
@@ -464,19 +471,19 @@ def _call(name: str, number: int, call: Any) -> Mapping[str, Any]:
             call = json.loads(call)
         except ValueError:
             call = None
-    function = _field(call, "function") if call is not None else None
+    function = field_of(call, "function") if call is not None else None
     function = call if function is None else function
-    called, arguments = _field(function, "name"), _field(function, "arguments")
+    called, arguments = field_of(function, "name"), field_of(function, "arguments")
     if not isinstance(called, str):
         raise ConfigError(f"message {number} of {name!r} has a tool call without a name")
     made = {"type": "function", "function": {"name": called, "arguments": plain(arguments)}}
-    return {"id": str(_field(call, "id") or ""), **made}
+    return {"id": str(field_of(call, "id") or ""), **made}
 
 
 def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
-    text, kind = _field(part, "text"), _field(part, "type")
+    text, kind = field_of(part, "text"), field_of(part, "type")
     if isinstance(text, str):
         return text
     if not isinstance(kind, str):
@@ -486,10 +493,6 @@ def _part(part: Any) -> str:
     if kind in _TEXTS and text is not None:
         raise ConfigError(f"{kind_of(text)} in place of a text among its content parts")
     return "" if kind in _TEXTS else "[image]" if kind in _PICTURES else f"[{kind}]"
-
-
-def _field(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
 def _split(turns: Prompt, name: str) -> tuple[Prompt, str]:

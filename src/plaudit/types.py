@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
+from plaudit.turns import field_of, turns_of
+
 
 class Message(TypedDict):
     """One turn of a conversation, as chat endpoints take it."""
@@ -42,13 +44,15 @@ class Sample:
         """The response as one text; of a trajectory, its turns with their roles."""
         if isinstance(self.response, str):
             return self.response
-        return "\n\n".join(map(_turn_text, self.response))
+        return "\n\n".join(_turn_text(turn) for whole in self.response for turn in turns_of(whole))
 
 
-def _turn_text(turn: Message) -> str:
-    calls = turn.get("tool_calls")
-    said = f"\n[tool calls] {json.dumps(calls, ensure_ascii=False, default=str)}" if calls else ""
-    return f"[{turn['role']}]\n{turn.get('content') or ''}{said}"
+def _turn_text(turn: Any) -> str:
+    calls, content = field_of(turn, "tool_calls"), field_of(turn, "content") or ""
+    made = f"\n[tool calls] {json.dumps(calls, ensure_ascii=False, default=str)}" if calls else ""
+    if isinstance(content, list | tuple):
+        content = "".join(part if isinstance(part, str) else field_of(part, "text") or "" for part in content)
+    return f"[{field_of(turn, 'role')}]\n{content}{made}"
 
 
 ROOM = 2048

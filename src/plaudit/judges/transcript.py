@@ -21,6 +21,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.clean import CUT, TURN
 from plaudit.reasoning import without_reasoning
 from plaudit.rows import role_of, text_of
+from plaudit.turns import turns_of
 
 _ROLE = re.compile(r"[a-z]{1,16}")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -72,6 +73,7 @@ def check_turns(label: str, messages: object, *, before: object = ()) -> None:
     for message in () if isinstance(before, str) else _checked("task", before):
         list(calls.made_in(message))
     for number, message in enumerate(_checked(label, messages), start=1):
+        _content(label, number, message)
         if message["role"] == "tool":
             calls.answered_by(number, message)
         else:
@@ -221,7 +223,7 @@ def _checked(label: str, messages: object) -> list[Mapping[str, Any]]:
     if not isinstance(messages, list | tuple):
         raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
     turns = []
-    for message in messages:
+    for message in (turn for whole in messages for turn in turns_of(whole)):
         role = message.get("role") if isinstance(message, Mapping) else None
         if not isinstance(role, str) or not ("content" in message or message.get("tool_calls")):
             raise ConfigError("has a message without `role` and `content`", setting=label)
