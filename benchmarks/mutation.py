@@ -24,9 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
 import numpy as np
 import table
 from simulated import simulators
+from simulated_mutation import LoopRunner, SimulatedMutation, WordEncoder, optimum
 
 from plaudit import Endpoint, Engine, Rubric
 from plaudit.config import EngineConfig
@@ -45,7 +48,6 @@ from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.scorer import Scorer
 from plaudit.simulator import Latency, Queue, Scenario, SimulatedTransport
 from plaudit.testing import VirtualLoop
-from plaudit.testing.simulated_mutation import LoopRunner, SimulatedMutation, WordEncoder, optimum
 from plaudit.types import Sample, Verdict
 
 SECONDS = {"mutate": 1.0, "target": 2.0, "judge": 0.8}

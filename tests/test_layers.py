@@ -55,7 +55,6 @@ MAY_USE_OPTIONAL = {
     "mutation",
     "transports",
     "rewards",
-    "testing",
 }
 PURE_FORBIDDEN = {"asyncio", "time", "random", "threading", "socket", "aiohttp", "os", "datetime"}
 MAX_LINES = 600

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cache_contract import digest
 
 from plaudit.caches import SqliteCache
 from plaudit.caches.sqlite_file import APPLICATION_ID, set_aside
 from plaudit.caches.store import Store, connect
 from plaudit.errors import CacheError
-from plaudit.testing.cache_contract import digest
 
 PAGE = 4096
 

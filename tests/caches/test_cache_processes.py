@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cache_contract import digest
 
 from plaudit.caches import SqliteCache
 from plaudit.errors import CacheError
-from plaudit.testing.cache_contract import digest
 
 WRITER = """
 import asyncio, sys

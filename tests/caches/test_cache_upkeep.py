@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from cache_contract import digest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plaudit.caches import CacheStats, SqliteCache
 from plaudit.caches.sqlite_file import adopt
 from plaudit.caches.store import ENTRY_BYTES, Store, connect, prune
-from plaudit.testing.cache_contract import digest
 
 
 class Clock:

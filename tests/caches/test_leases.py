@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cache_contract import digest
 
 from plaudit.caches import Claim, SqliteCache
 from plaudit.caches.base import LEASE_S
 from plaudit.caches.store import connect
-from plaudit.testing.cache_contract import digest
 
 KEYS = [digest(number) for number in range(3)]
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cache_contract import CacheContract, digest
 from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from plaudit.caches import MemoryCache
 from plaudit.caches.memory import ENTRY_BYTES
 from plaudit.errors import ConfigError
 from plaudit.testing import run
-from plaudit.testing.cache_contract import CacheContract, digest
 
 SMALL_ENTRY = 32 + 10 + ENTRY_BYTES
 

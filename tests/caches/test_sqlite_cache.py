@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cache_contract import LeasingCacheContract, digest
 
 from plaudit.caches import MemoryCache, SqliteCache, default_path, open_cache
 from plaudit.caches.store import Store, connect
 from plaudit.errors import CacheError
-from plaudit.testing.cache_contract import LeasingCacheContract, digest
 
 
 class TestSqliteCacheContract(LeasingCacheContract):

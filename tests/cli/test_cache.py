@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 import pytest
+from cache_contract import digest
 from click.testing import CliRunner, Result
 
 from plaudit.caches import SqliteCache
 from plaudit.cli import app
 from plaudit.cli.cache import seconds, size
 from plaudit.scheduling.record import encode
-from plaudit.testing.cache_contract import digest
 from plaudit.types import Status, Usage, Verdict
 
 DAY = 86400.0

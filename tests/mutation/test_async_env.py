@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 from complaints import about
+from simulated_mutation import Faults, SimulatedMutation
 
 from plaudit.errors import ConfigError
 from plaudit.mutation.async_env import AsyncEnv, generator
 from plaudit.mutation.episode import Rules, Transition
 from plaudit.mutation.task import MutationTask
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation
 
 KEEP, CLARIFY = 0, 1
 

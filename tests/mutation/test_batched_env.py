@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 from gymnasium.utils.env_checker import data_equivalence  # noqa: E402
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 from gymnasium.wrappers.vector import RecordEpisodeStatistics  # noqa: E402
+from simulated_mutation import Faults, SimulatedMutation, WordEncoder  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 
 from plaudit.errors import ConfigError  # noqa: E402
@@ -27,7 +28,6 @@ from plaudit.mutation.env import (  # noqa: E402
     QueryMutationEnv,
 )
 from plaudit.mutation.ppo import VectorAdapter, rows_of  # noqa: E402
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation, WordEncoder  # noqa: E402
 
 ENVS = 5
 

@@ -13,10 +13,10 @@ import warnings  # noqa: E402
 import gymnasium  # noqa: E402
 import numpy as np  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
+from simulated_mutation import Faults, SimulatedMutation  # noqa: E402
 from stable_baselines3.common.env_checker import check_env as sb3_check_env  # noqa: E402
 
 from plaudit.mutation.env import ID, QueryMutationEnv  # noqa: E402
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation  # noqa: E402
 
 KEEP, CLARIFY = 0, 1
 

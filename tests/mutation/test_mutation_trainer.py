@@ -10,6 +10,7 @@ import pytest
 pytestmark = pytest.mark.trainers
 
 import numpy as np  # noqa: E402
+from simulated_mutation import Faults, SimulatedMutation, optimum  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 
 from plaudit.errors import BatchFailed, ConfigError  # noqa: E402
@@ -19,7 +20,6 @@ from plaudit.mutation.mutation_trainer import train  # noqa: E402
 from plaudit.mutation.outage import OutageWatch  # noqa: E402
 from plaudit.mutation.questions import builtin_questions  # noqa: E402
 from plaudit.mutation.training import Training  # noqa: E402
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation, optimum  # noqa: E402
 
 SMALL = Training(num_processes=4, num_steps=8, num_env_steps=128, num_mini_batch=2, seed=3)
 

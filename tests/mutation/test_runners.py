@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import pytest
+from simulated_mutation import LoopRunner
 
 from plaudit.errors import EngineClosed
 from plaudit.mutation.async_env import ChainRunner, ThreadRunner
 from plaudit.testing import VirtualLoop
-from plaudit.testing.simulated_mutation import LoopRunner
 
 
 @contextmanager

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from simulated_mutation import Faults, SimulatedMutation
 
 from plaudit.mutation.completion import forget_reports
 from plaudit.mutation.episode import StepResult
 from plaudit.mutation.operators import KEEP, Operator, builtin_operators
 from plaudit.mutation.questions import builtin_questions
 from plaudit.mutation.rewrite_check import RewriteCheck
-from plaudit.testing.simulated_mutation import Faults, SimulatedMutation
 
 ITEM = next(item for item in builtin_questions() if item.kind == "arithmetic")
 OPERATORS = {operator.name: operator for operator in builtin_operators()}

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.trainers
 
 from click.testing import CliRunner  # noqa: E402
 from loopback import loopback  # noqa: E402
+from simulated_mutation import SimulatedMutation  # noqa: E402
 
 from plaudit.cli import app  # noqa: E402
 from plaudit.errors import ConfigError  # noqa: E402
 from plaudit.mutation.mutation_trainer import train  # noqa: E402
 from plaudit.mutation.trained_policy import apply_policy, load_policy, trained_rules  # noqa: E402
 from plaudit.mutation.training import Training  # noqa: E402
-from plaudit.testing.simulated_mutation import SimulatedMutation  # noqa: E402
 
 SMALL = Training(num_processes=4, num_steps=8, num_env_steps=64, num_mini_batch=2, seed=3)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from cache_contract import LeasingCacheContract
 from dispatching import NEVER, Asked, FakeServer
 from leases import LeasedMemory
 from scoring import Desk, Marks, expected, good_server, marks_of, samples, verdicts_of
@@ -19,7 +20,6 @@ from plaudit.judges import Jury
 from plaudit.scheduling.leasing import PATIENCE_S, POLL_S
 from plaudit.scheduling.panel import panel_batch
 from plaudit.testing import run
-from plaudit.testing.cache_contract import LeasingCacheContract
 from plaudit.types import Reply, Source, Status
 
 

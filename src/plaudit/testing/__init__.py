@@ -1,4 +1,4 @@
-"""For tests, ours and yours: virtual time, scripted transports, the contract of caches."""
+"""For tests, ours and yours: virtual time and scripted transports."""
 
 from plaudit.testing.scripted import ScriptedTransport
 from plaudit.testing.virtual_time import Deadlock, VirtualLoop, run
