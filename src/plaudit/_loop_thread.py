@@ -156,12 +156,10 @@ class LoopOwner:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs, and in this process."""
         return self._thread.is_alive
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is on its very thread."""
         return self._thread.is_current
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

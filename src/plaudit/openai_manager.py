@@ -101,6 +101,5 @@ class AsyncOpenAIWorker(AsyncOpenAIManager):
     """An AsyncOpenAIManager under the name of a worker. One is enough: it holds every request at once."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """As AsyncOpenAIManager takes them."""
         warn_unneeded("AsyncOpenAIWorker", f"make one AsyncOpenAIManager in its place; {CEILING}")
         super().__init__(*args, **options)

@@ -77,7 +77,6 @@ class ProbeResult:
 
     @property
     def missing(self) -> int:
-        """Attacks without an outcome."""
         return sum(family.missing for family in (*self.families, self.control))
 
 

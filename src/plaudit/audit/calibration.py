@@ -131,7 +131,6 @@ def calibrate(
 
 
 def scores_of(pairs: Sequence[Pair], verdicts: Sequence[Verdict]) -> list[ScoredPair]:
-    """Each pair with its two scores."""
     return [
         ScoredPair(pair.id, pair.subset, better.score, worse.score)
         for pair, better, worse in zip(pairs, verdicts[::2], verdicts[1::2], strict=True)

@@ -97,7 +97,6 @@ class Canaries:
         return mixed.take_out(engine.score(mixed.samples, self.judge))
 
     def mixed(self, samples: Sequence[Sample]) -> Mixed:
-        """The samples with canaries among them."""
         out: list[Sample] = []
         kept: list[int] = []
         canaries: dict[int, str] = {}

@@ -161,7 +161,6 @@ def compare_answers(samples: Sequence[Sample], first: Contender, second: Contend
 
 
 def _task(sample: Sample) -> str:
-    """What was asked last."""
     return sample.prompt if isinstance(sample.prompt, str) else sample.prompt[-1]["content"]
 
 

@@ -65,7 +65,6 @@ class SqliteCache:
         return f"SqliteCache({str(self.path)!r})"
 
     async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that are there."""
         check_keys(keys)
         if not keys:
             return {}

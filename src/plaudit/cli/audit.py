@@ -66,8 +66,6 @@ class AuditOptions(Running):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(AuditOptions):
-    """What `plaudit audit probe` takes."""
-
     per_family: int | None = option(
         default=None, metavar="N", text="Attacks per family (default: all, 230 in total)"
     )
@@ -102,8 +100,6 @@ def probe(options: ProbeOptions, given: Given) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions(AuditOptions):
-    """What `plaudit audit calibrate` takes."""
-
     file: Path = argument("FILE", "Labelled pairs: RewardBench, JudgeBench or LLMBar fields.")
     retest: bool = option(
         "--retest/--no-retest",
@@ -133,8 +129,6 @@ def calibrate_(options: CalibrateOptions, given: Given) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(AuditOptions):
-    """What `plaudit audit compare` takes."""
-
     file: Path = argument("FILE", "Answers, as for plaudit score, or labelled pairs, as for calibrate.")
     judge: tuple[str, ...] = option(
         default=(), metavar="NAME|FILE", text="Give it twice to compare two judges.", section="Judge"
@@ -226,7 +220,6 @@ class _AskedJudge:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What the report says of the judge."""
         kind, file = type(self.judge).__name__, Path(self.settings.judge)
         models = ", ".join(sorted({endpoint.model for endpoint in self.ready.endpoints}))
         return (("judge", f"{kind} from {file.name}" if file.suffix else kind), ("model", models))

@@ -55,8 +55,6 @@ class CacheOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions(CacheOptions):
-    """What `plaudit cache stats` takes."""
-
     as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
 
 
@@ -74,8 +72,6 @@ def stats(options: StatsOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(CacheOptions):
-    """What `plaudit cache prune` takes."""
-
     older_than: float | None = option(
         default=None, type_=seconds, metavar="AGE", text="Drop verdicts older than this: 12h, 30d, 2w."
     )
@@ -107,8 +103,6 @@ def prune(options: PruneOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(CacheOptions):
-    """What `plaudit cache export` takes."""
-
     output: str = option("-o", "--output", default="-", metavar="OUT", text="File to write; - for stdout.")
 
 
@@ -127,8 +121,6 @@ def export(options: ExportOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClearOptions(CacheOptions):
-    """What `plaudit cache clear` takes."""
-
     yes: bool = option("--yes", "-y", default=False, text="Do not ask for confirmation.")
 
 
@@ -166,8 +158,6 @@ def _existing(given: str | None) -> Path:
 
 
 def _run(path: Path, work: Callable[[SqliteCache], Awaitable[T]]) -> T:
-    """Open, work, close."""
-
     async def main() -> T:
         cache = SqliteCache(path, on_trouble=lambda message: Console().print(f"warning: {message}"))
         try:

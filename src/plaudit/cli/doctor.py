@@ -74,7 +74,6 @@ class DoctorOptions(Debugging):
     epilog=EPILOG,
 )
 def doctor(options: DoctorOptions, given: Given) -> int:
-    """Examine, and show."""
     if options.verl and options.trl:
         raise ConfigError("give either --verl or --trl, not both")
     settings, sections = _examine(given, options)
@@ -186,7 +185,6 @@ def check_embedded(settings: Settings) -> CheckResult:
 
 
 def _examine(arguments: Mapping[str, Any], options: DoctorOptions) -> tuple[Settings | None, Sections]:
-    """All checks, by place."""
     sections: Sections = {}
     try:
         if options.verl is not None:

@@ -68,7 +68,6 @@ class LineSource:
         return taken
 
     def close(self) -> None:
-        """Free the file."""
         self._file.close()
 
     def _read(self, wait: float) -> bool:
@@ -116,7 +115,6 @@ class RowSource:
 
     @property
     def exhausted(self) -> bool:
-        """Whether everything has been taken."""
         return self._next is None
 
     def take(self, *, lines: int, size: int, wait: float) -> list[tuple[int, bytes] | BadLine]:  # noqa: ARG002
@@ -129,7 +127,6 @@ class RowSource:
         return taken
 
     def close(self) -> None:
-        """Free the file."""
         self._rows = iter(())
         self._next = None
 
@@ -233,7 +230,6 @@ class BadLines:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self.numbers)
 
     def add(self, line: BadLine) -> None:
@@ -261,7 +257,6 @@ class KeptLines:
 
     @property
     def exhausted(self) -> bool:
-        """Whether everything has been taken."""
         return not self._lines
 
     def take(self, *, lines: int, size: int, wait: float) -> list[Line]:  # noqa: ARG002 - as a LineSource
@@ -273,7 +268,6 @@ class KeptLines:
         return taken
 
     def close(self) -> None:
-        """Forget what is left."""
         self._lines.clear()
 
 

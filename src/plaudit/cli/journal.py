@@ -60,7 +60,6 @@ class Choice(JournalOptions):
     )
 
     def query(self, text: str = "") -> Query:
-        """The choice, as the journal takes it."""
         return Query(
             run=self.run,
             judge=self.judge,
@@ -79,8 +78,6 @@ class Choice(JournalOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(Choice):
-    """What `plaudit journal show` takes."""
-
     id: str = option(
         default="",
         metavar="ID",
@@ -106,8 +103,6 @@ def show(options: ShowOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class GrepOptions(Choice):
-    """What `plaudit journal grep` takes."""
-
     pattern: str = argument("PATTERN", "Regular expression; case is ignored.")
 
 
@@ -131,8 +126,6 @@ def grep(options: GrepOptions) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalStatsOptions(Choice):
-    """What `plaudit journal stats` takes."""
-
     as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
 
 
@@ -149,8 +142,6 @@ def stats(options: JournalStatsOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffOptions(JournalOptions):
-    """What `plaudit journal diff` takes."""
-
     first: str = argument("RUN", "Name of a run, as `plaudit journal stats` lists it.")
     second: str = argument("RUN", "Name of the other run.")
     as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
@@ -174,8 +165,6 @@ def diff(options: DiffOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalExportOptions(Choice):
-    """What `plaudit journal export` takes."""
-
     limit: int = option(
         "-n", "--limit", default=0, text="Maximum number of records; 0 for all.", section="Records"
     )

@@ -42,7 +42,6 @@ class MutateOptions(ModelOptions):
     "Exit status:  0 success, 3 calls failed for some questions, 2 bad usage or input.",
 )
 def mutate(options: MutateOptions, given: Given) -> int:
-    """Rewrite, and report what was gained."""
     settings = load({**given, "base_url": options.urls or None})
     check_cache(settings)
     questions = load_questions(options.questions)

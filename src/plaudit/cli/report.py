@@ -30,8 +30,6 @@ SHORT = 160
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What `plaudit report` takes."""
-
     source: str = argument("SCORED", "File written by plaudit score.")
     output: str | None = option(
         "-o",
@@ -74,11 +72,9 @@ class ScoredFile:
 
     @property
     def lines(self) -> int:
-        """How many there are."""
         return self.statuses.total()
 
     def add(self, number: int, row: Mapping[str, Any], response: str) -> None:
-        """Count one line."""
         judge = row.get("judge") or {}
         judge = json.loads(judge) if isinstance(judge, str) else judge
         score = row.get("score")

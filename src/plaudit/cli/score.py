@@ -86,7 +86,6 @@ class ScoreOptions(Running):
 
     @property
     def fields(self) -> dict[str, str | None]:
-        """The fields that were named."""
         return {name: getattr(self, f"{name}_field") for name in ("prompt", "response", "reference", "group")}
 
     @property

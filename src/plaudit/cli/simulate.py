@@ -20,8 +20,6 @@ from plaudit.simulator.presets import DESCRIPTIONS
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions:
-    """What `plaudit simulate` takes."""
-
     scenario: str = option(
         default="queue",
         metavar="PRESET|FILE",

@@ -27,8 +27,6 @@ ANSWER_WITHIN = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class TopOptions:
-    """What `plaudit top` takes."""
-
     url: str = argument("URL", "URL of plaudit serve or plaudit view.")
     once: bool = option(default=False, text="Show the numbers once, and exit.")
 

@@ -80,7 +80,6 @@ class ModelOptions(Running):
 
     @property
     def roles(self) -> Roles:
-        """The model for each role."""
         return Roles(self.mutate_model, self.target_model, self.judge_model, self.embed_model)
 
     def task(

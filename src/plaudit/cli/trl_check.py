@@ -276,5 +276,4 @@ def _resolved(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 
 
 def _name(node: ast.expr) -> str:
-    """The last part of what is called."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -30,8 +30,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:
-    """What `plaudit view` takes."""
-
     journals: tuple[str, ...] = argument("JOURNAL...", "Journal files.")
     port: int = option(
         default=8401, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
@@ -41,7 +39,6 @@ class ViewOptions:
 
 @command(ViewOptions, text=HELP, epilog="Example:  plaudit view run.journal --open")
 def view(options: ViewOptions) -> int:
-    """Serve until a signal ends it."""
     with opened(*options.journals) as index:
         asyncio.run(_serve(index, options))
     return 0

@@ -128,7 +128,6 @@ class BlockHead(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole block."""
         return HEAD_SIZE + self.facts_bytes + self.texts_bytes
 
 
@@ -145,7 +144,6 @@ def read_head(data: bytes) -> BlockHead | None:
 
 
 def block(kind: int, facts: bytes, texts: bytes = b"", *, records: int = 0) -> bytes:
-    """A whole block, compressed and checked."""
     first, second = compress(facts, LEVEL), compress(texts, LEVEL) if texts else b""
     head = HEAD.pack(MARK, kind, records, len(first), zlib.crc32(first), len(second), zlib.crc32(second))
     return b"".join((head, HEAD_CRC.pack(zlib.crc32(head)), first, second))
@@ -221,7 +219,6 @@ class VerdictBlock:
         self.size += ROW.size + len(text)
 
     def encode(self) -> bytes:
-        """The block, compressed."""
         facts = _encode((list(self._names), b"".join(self._rows)))
         start = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[so many records], instructions]
         texts = b"".join((start, *self._texts, _encode(_plain(list(self._instructions)))))

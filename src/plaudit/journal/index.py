@@ -118,7 +118,6 @@ class JournalIndex:
         self.refresh()
 
     def close(self) -> None:
-        """Close the files."""
         for segment in self._segments.values():
             segment.close()
 
@@ -217,7 +216,6 @@ class JournalIndex:
         return texts[place] if place < len(texts) else None
 
     def record(self, row: int) -> Record:
-        """One verdict in full."""
         return Record(self.id_of(row), self.facts_of(row), self.text(row))
 
     def records(self, rows: Iterable[int] | None = None) -> Iterator[Record]:

@@ -236,15 +236,12 @@ class Segment:
             self._next = found
 
     def facts(self, block: Located) -> bytes:
-        """The first part of a block, packed."""
         return self._read(block.offset + HEAD_SIZE, block.head.facts_bytes)
 
     def texts(self, block: Located) -> bytes:
-        """The second part of a block, packed."""
         return self._read(block.offset + HEAD_SIZE + block.head.facts_bytes, block.head.texts_bytes)
 
     def _search(self, start: int, size: int) -> int | None:
-        """Where the next whole block begins."""
         while start < size:
             chunk = self._read(start, SEARCH + HEAD_SIZE)
             place = chunk.find(MARK)

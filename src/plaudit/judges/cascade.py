@@ -86,13 +86,11 @@ class Cascade(Judge):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The judge's scale."""
         low, high = self.judge.scale
         return (float(low), float(high))
 
     @property
     def higher_is_better(self) -> bool:
-        """As the judge has it."""
         return higher_is_better(self.judge)
 
     def check(self, sample: Sample) -> None:
@@ -111,7 +109,6 @@ class Cascade(Judge):
         return Verdict(self._score(said), Status.OK, f"settled by the rule {name}", source=Source.RULE)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
-        """The judge's reading."""
         return self.judge.parse(reply, sample)
 
     def _score(self, said: object) -> float:

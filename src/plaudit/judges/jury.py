@@ -81,7 +81,6 @@ class Jury(Panel):
                 judge.check(sample)
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
-        """Every sample for every member."""
         for index, sample in enumerate(samples):
             for judge in self.members.values():
                 yield Question(judge, sample, (index,))

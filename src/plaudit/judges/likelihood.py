@@ -55,7 +55,6 @@ class Likelihood:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The worst score and the best."""
         return (self.floor, 0.0)
 
     @property

@@ -51,7 +51,6 @@ class Kind:
 
 
 def kinds() -> tuple[str, ...]:
-    """The names of all kinds."""
     return tuple(_KINDS)
 
 
@@ -61,7 +60,6 @@ def register(name: str, build: type[Any]) -> None:
 
 
 def options_of(name: str) -> tuple[str, ...]:
-    """The names of a kind's options."""
     return tuple(_KINDS[name].options)
 
 
@@ -171,7 +169,6 @@ def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
 
 
 def _inner(table: Any, key: Key) -> Judge | Panel:
-    """A judge within a judge."""
     if not isinstance(table, dict):
         raise BadOption("is not a judge; describe one in its own table, with its kind", key=key, value=table)
     options = dict(table)

@@ -50,7 +50,6 @@ class AsyncEnv:
         self._ahead: asyncio.Task[StepResult] | None = None
 
     def reseed(self, random: np.random.Generator) -> None:
-        """Begin anew with another source of chance."""
         self.random = random
         self._forget()
 
@@ -90,7 +89,6 @@ class AsyncEnv:
         return action
 
     def observe(self) -> Vector:
-        """What the policy sees now."""
         return observation(self._current(), self.task.rules)
 
     def snapshot(self) -> dict[str, Any]:
@@ -107,7 +105,6 @@ class AsyncEnv:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on where a snapshot was taken."""
         self._forget()
         self.random.bit_generator.state = saved["random"]
         self.episode = Episode(

@@ -105,7 +105,6 @@ class EmbeddingJudge(Judge):
         return (0.0, 1.0)
 
     def render(self, sample: Sample) -> EmbedRequest:
-        """All the texts in one request."""
         return EmbedRequest(sample.extra["texts"])
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
@@ -152,7 +151,6 @@ class EndpointEncoder:
         return self._dim
 
     def encode(self, texts: Sequence[str]) -> Encoded:
-        """One row for each text. What fails is flagged; nothing raises."""
         work = self._work(texts)
         try:
             chunks = next(work)
@@ -163,7 +161,6 @@ class EndpointEncoder:
             return _result(done)
 
     async def aencode(self, texts: Sequence[str]) -> Encoded:
-        """The same for callers with an event loop."""
         work = self._work(texts)
         try:
             chunks = next(work)
@@ -274,11 +271,9 @@ class StaticEncoder:
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
         return self._dim
 
     def encode(self, texts: Sequence[str]) -> Encoded:
-        """One row for each text. What fails is flagged; nothing raises."""
         errors = {text: "the text is empty" for text in texts if not has_content(text)}
         wanted = [text for text in dict.fromkeys(texts) if text not in errors]
         sendable = [text.encode("utf-8", "replace").decode() for text in wanted]  # no lone surrogates
@@ -292,7 +287,6 @@ class StaticEncoder:
         return gathered(texts, vectors, errors, dim=self._dim)
 
     async def aencode(self, texts: Sequence[str]) -> Encoded:
-        """The same for callers with an event loop: too quick to be worth a thread."""
         return self.encode(texts)
 
 

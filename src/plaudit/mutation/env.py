@@ -31,7 +31,6 @@ Result = tuple[Array, Array, Array, Array, Info]
 
 
 def observation_space(task: MutationTask) -> gymnasium.spaces.Box:
-    """An embedding and some facts."""
     return gymnasium.spaces.Box(-task.bound, task.bound, (task.size,), np.float32)
 
 

@@ -72,7 +72,6 @@ class Recorder:
         self._begin()
 
     def turn(self, info: Info, is_over: bool) -> None:
-        """One step of one environment."""
         self._operators[str(info["operator"])] += 1
         self.history.steps += 1
         if info["failed"]:

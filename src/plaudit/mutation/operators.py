@@ -55,7 +55,6 @@ class Operator:
 
     @property
     def is_keep(self) -> bool:
-        """Whether it leaves every query as it is."""
         return self.instruction is None
 
 

@@ -89,7 +89,6 @@ class VectorAdapter(VecEnv):  # type: ignore[misc]  # has no types where stable-
         raise ConfigError(f"{method_name}() cannot be called on single environments of {self.vector}")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:  # noqa: ARG002
-        """None of them is."""
         return [False for _ in self._get_indices(indices)]
 
 

@@ -21,7 +21,6 @@ def write_report(path: Path, history: History, facts: Sequence[tuple[str, str]])
 
 
 def report(history: History, facts: Sequence[tuple[str, str]]) -> Report:
-    """The report itself."""
     return Report(
         title="Query mutation",
         finding=finding(history.points),

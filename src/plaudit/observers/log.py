@@ -63,7 +63,6 @@ class Log:
 
 
 def _is_routine(event: Event) -> bool:
-    """Whether it is never trouble."""
     return isinstance(event, _ROUTINE) or (isinstance(event, CallFinished) and event.outcome == "ok")
 
 

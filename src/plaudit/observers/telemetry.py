@@ -61,7 +61,6 @@ class OpenTelemetry:
         )
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
         if isinstance(event, CallFinished):
             self._on_call(event)
         elif isinstance(event, VerdictsReady):

@@ -47,7 +47,6 @@ class Scalars:
         self._logged_at = float("-inf")
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
         if isinstance(event, VerdictsReady) and self._log_scores is not None:
             scores = (verdict.score for verdict in event.verdicts)
             self._scores.setdefault(event.batch, []).extend(score for score in scores if score is not None)

@@ -88,7 +88,6 @@ class Page:
         app.on_shutdown.append(self._stop)
 
     def _query_of(self, request: web.Request) -> Query:
-        """The records that a request is about."""
         asked = request.query
         words: dict[str, Any] = {
             name: asked.get(name, "")
@@ -160,7 +159,6 @@ class Page:
         return msgspec.json.encode(found, enc_hook=repr)
 
     def _questions(self, row: int) -> list[int]:
-        """What a panel asked about a sample."""
         facts = self._index.facts
         own = facts[row]
         asked = np.flatnonzero((facts["panel"] == own["batch"]) & (facts["session"] == own["session"]))

@@ -62,7 +62,6 @@ class Overtaken:
         self._lateness = LatencyHistogram()
 
     def on_send(self, number: int) -> None:
-        """A call leaves; numbers rise."""
         self._in_order[number] = None
 
     def on_back(self, number: int, *, now: float, is_reply: bool) -> bool:

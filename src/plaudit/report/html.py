@@ -48,7 +48,6 @@ svg .worse { fill: var(--worse); fill-opacity: .65; }
 
 
 def page(report: Report) -> str:
-    """The whole file."""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.facts)
     parts = "\n".join(_part(part) for part in report.parts)
     return f"""<!doctype html>

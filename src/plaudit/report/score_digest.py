@@ -33,7 +33,6 @@ class ScoreDigest:
         self._best: list[tuple[float, int, Example]] = []
 
     def add(self, example: Example) -> None:
-        """Count a line that has a score."""
         self.scores.append(example.score)
         for heap, key in ((self._worst, -example.score), (self._best, example.score)):
             if len(heap) < self._extremes:
@@ -43,12 +42,10 @@ class ScoreDigest:
 
     @property
     def worst(self) -> list[Example]:
-        """The lowest scores, the lowest first."""
         return [example for _, _, example in sorted(self._worst, reverse=True)]
 
     @property
     def best(self) -> list[Example]:
-        """The highest scores, the highest first."""
         return [example for _, _, example in sorted(self._best, reverse=True)]
 
     def histogram(self) -> list[tuple[float, float, int]]:

@@ -173,7 +173,6 @@ class _Child:
 
 @functools.cache
 def shared_check() -> MathCheck:
-    """The process's own checker."""
     check = MathCheck()
     atexit.register(check.close)
     return check

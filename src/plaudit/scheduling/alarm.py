@@ -27,7 +27,6 @@ class Alarm:
         self._handle = self._loop.call_later(seconds, self._ring)
 
     def cancel(self) -> None:
-        """Call nothing any more."""
         self._handle.cancel()
 
     def _ring(self) -> None:

@@ -105,11 +105,9 @@ class Batch:
 
     @property
     def age_s(self) -> float:
-        """Seconds since it was made."""
         return time.monotonic() - self._started
 
     def missing(self) -> list[int]:
-        """The samples without a verdict."""
         return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
 
     # -- the callers' side --------------------------------------------------------------------------------

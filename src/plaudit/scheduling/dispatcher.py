@@ -109,7 +109,6 @@ class Dispatcher:
 
     @property
     def spent(self) -> float:
-        """US dollars, of calls that have a price."""
         return self._admission.spent
 
     @property
@@ -555,12 +554,10 @@ class Timeouts:
         self._timer: Alarm | None = None
 
     def watch(self) -> None:
-        """A call has left."""
         if self._timer is None and self._timeout < NEVER:
             self._timer = Alarm(self._timeout, self._look)
 
     def close(self) -> None:
-        """End no more."""
         if self._timer is not None:
             self._timer.cancel()
 

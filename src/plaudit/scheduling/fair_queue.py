@@ -94,6 +94,5 @@ class FairQueue(Generic[T]):
             del self._jobs[item.job]
 
     def clear(self) -> None:
-        """Take out everything."""
         self._jobs.clear()
         self._count = 0

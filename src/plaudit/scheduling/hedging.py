@@ -32,11 +32,9 @@ class Hedging:
         self._overtaken = {lane: Overtaken() for lane in admission.lanes}
 
     def on_send(self, flight: Flight) -> None:
-        """A call has left."""
         self._overtaken[flight.lane].on_send(flight.id)
 
     def on_back(self, flight: Flight, *, is_reply: bool, now: float) -> None:
-        """A call has come back, or was cut off."""
         overtaken = self._overtaken[flight.lane]
         if overtaken.on_back(flight.id, now=now, is_reply=is_reply):
             overtaken.learn(flight.lane.latencies)

@@ -122,7 +122,6 @@ class Scorer:
 
     @property
     def spent(self) -> float:
-        """US dollars, of calls that have a price."""
         return self._dispatcher.spent
 
     async def close(self) -> None:

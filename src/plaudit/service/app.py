@@ -140,7 +140,6 @@ class Service:
         """How much of it each request has, by its number."""
 
     def app(self) -> web.Application:
-        """The application, ready to be served."""
         app = web.Application(middlewares=[self._middleware], client_max_size=MOST_BYTES)
         for prefix in ("", "/run/{run}"):
             posts: dict[str, Handler] = {
@@ -238,7 +237,6 @@ class Service:
         return response
 
     async def _fields(self, request: web.Request) -> tuple[bytes, dict[str, Any]]:
-        """The body, and what it says."""
         if (request.content_length or 0) > MOST_BYTES:
             raise BadBody(f"the body is larger than {MOST_BYTES:,} bytes", 413)
         size = request.content_length

@@ -41,7 +41,6 @@ VERDICT: dict[str, Any] = {
 
 
 def description() -> dict[str, Any]:
-    """The document."""
     streamed = {"stream": {"type": "boolean", "description": "One line per verdict, as they arrive."}}
     score = {**ASKED, "properties": {**ASKED["properties"], **streamed}}
     wanted = {"on_failure": {"description": "null, group-mean, raise or a number; null if left out."}}

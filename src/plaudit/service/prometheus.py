@@ -55,7 +55,6 @@ class Prometheus:
         self.waiting = 0
 
     def __call__(self, event: Event) -> None:
-        """Count an event of the engine."""
         if isinstance(event, CallStarted):
             self._in_flight[event.endpoint] += 1
         elif isinstance(event, CallFinished):
@@ -76,12 +75,10 @@ class Prometheus:
                 self._tokens["completion"] += verdict.usage.completion_tokens
 
     def on_request(self, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
         self._requests[route, status] += 1
         self._waits.add(seconds)
 
     def on_score(self, unit: float) -> None:
-        """Count a score, from 0 to 1."""
         self._scores.add(unit)
 
     def text(self) -> str:

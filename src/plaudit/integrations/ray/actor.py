@@ -71,7 +71,6 @@ class EngineActor:
         return ConnectReply(tuple(self._config.differences(config)), self._started_by)
 
     async def config(self) -> EngineConfig:
-        """What the engine runs with."""
         return self._opened().config
 
     async def receive(self, client_id: str, messages: Sequence[Message], is_all: bool) -> bool:

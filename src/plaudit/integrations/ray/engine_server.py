@@ -55,7 +55,6 @@ class EngineServer:
 
     @property
     def config(self) -> EngineConfig:
-        """What the engine runs with."""
         return self._engine.config
 
     # -- what the processes call --------------------------------------------------------------------------

@@ -43,8 +43,6 @@ FIRST_ROWS = 8
 
 
 class RewardFunction(Protocol):
-    """What TRL calls."""
-
     async def __call__(
         self,
         prompts: Sequence[Any],
@@ -351,11 +349,9 @@ class SubmittedBatch:
         return ""
 
     def summary(self, name: str) -> Summary:
-        """What one judge's part took."""
         return self._parts[name].pending.summary
 
     def cancel(self) -> None:
-        """Send nothing more."""
         for part in self._parts.values():
             part.pending.cancel()
 

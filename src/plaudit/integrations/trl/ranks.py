@@ -49,7 +49,6 @@ class CombinedRewards:
 
     @property
     def here(self) -> Rewards:
-        """The rewards of this rank's rows."""
         whole = self.everywhere
         return replace(whole, rows=whole.rows[self.rows], groups=whole.groups[self.rows])
 

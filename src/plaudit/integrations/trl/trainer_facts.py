@@ -20,7 +20,6 @@ OLDEST_MASKING = (1, 6)
 
 
 def version_of_trl() -> str | None:
-    """The TRL that is installed, if one is."""
     try:
         return metadata.version("trl")
     except metadata.PackageNotFoundError:

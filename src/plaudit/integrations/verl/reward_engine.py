@@ -45,7 +45,6 @@ def resolve(settings: RewardSettings) -> Settings:
 
 @spelling(as_key)
 def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
-    """The judge that the settings describe."""
     if isinstance(settings.judge, dict):
         options = dict(settings.judge)
         with spelling(lambda option, value: as_key(f"judge.{option}", value)):

@@ -211,7 +211,6 @@ def _container(node: Any) -> Any:
 
 
 def penalty_of(settings: RewardSettings) -> Penalty | None:
-    """The penalty that the settings describe."""
     if settings.penalty is None:
         return None
     options = dict(settings.penalty)

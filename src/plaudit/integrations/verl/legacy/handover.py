@@ -47,8 +47,6 @@ Send = Callable[[Sequence[BatchRow]], Collect]
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A batch under way."""
-
     data: Any
     task: Task[tuple[Sequence[BatchRow], Collect]] | None
     """Reads the rows and sends them off; None where there is nothing to ask."""
@@ -81,7 +79,6 @@ class Handover:
         return self.collect(return_dict)
 
     def submit(self, data: Any) -> None:
-        """Send a batch off."""
         if self._sent is not None:
             raise ConfigError(
                 f"a batch of {len(self._sent.data)} is already in flight; collect() it before the next one"
@@ -182,8 +179,6 @@ class Handover:
 
 
 class BatchScorer(Protocol):
-    """Sends batches off."""
-
     def send(self, rows: Sequence[BatchRow]) -> Collect: ...
 
     def shutdown(self) -> None: ...
@@ -215,8 +210,6 @@ class TwoCallManager:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What rows are read from."""
-
     size: int
     tensors: Mapping[str, Any]
     columns: Mapping[str, Any]
@@ -224,8 +217,6 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One row of a DataProto."""
-
     batch: Any
     non_tensor_batch: Mapping[str, Any]
 

@@ -64,7 +64,6 @@ class JudgeWorkers:
             self._engine = None
 
     def send(self, samples: Sequence[Sample]) -> SentBatch:
-        """Hand a batch over."""
         complaints = unfit_rows(self.judge, samples)
         sent = [sample for index, sample in enumerate(samples) if index not in complaints]
         pending = self._running().submit(sent, self.judge, deadline=self._time_limit)

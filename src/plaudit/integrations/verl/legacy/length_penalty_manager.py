@@ -30,8 +30,6 @@ NO_RULING = Ruling(NOT_ASKED)
 
 @dataclass(frozen=True, slots=True)
 class _JudgedRow:
-    """A row and what was said about it."""
-
     row: BatchRow
     verdict: Verdict
     ruling: Ruling
@@ -60,7 +58,6 @@ class LengthReward:
             )
 
     def start(self) -> None:
-        """Start the judge's workers."""
         if self._workers is not None:
             self._workers.start()
 
