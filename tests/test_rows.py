@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.rows import (
@@ -67,7 +68,7 @@ def test_content_parts_are_joined_as_chat_templates_join_them() -> None:
     ],
 )
 def test_what_is_neither_text_nor_a_conversation_is_named(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="'raw_prompt'"):
+    with pytest.raises(ConfigError, check=about("", "'raw_prompt'")):
         read_prompt(wrong, "raw_prompt")
 
 
@@ -151,7 +152,7 @@ def test_columns_of_common_data_sets_are_recognised(
 
 
 def test_the_column_that_is_missing_is_named_where_the_other_is_recognised() -> None:
-    with pytest.raises(ConfigError, match="no 'response'; its fields are: question, notes"):
+    with pytest.raises(ConfigError, check=about("", "'response'", "question, notes")):
         RowReader()({"question": "p", "notes": "n"})
 
 
@@ -169,7 +170,7 @@ def test_a_conversation_ends_with_the_response(name: str, turns: list[dict[str, 
     assert sample.prompt == ({"role": "user", "content": "2+2?"},)
     assert sample.response == "4"
     assert sample.extra == {"id": 7}
-    with pytest.raises(ConfigError, match=name):
+    with pytest.raises(ConfigError, check=about("", name)):
         reader({name: turns[:1]})
 
 
@@ -209,7 +210,7 @@ def test_the_first_row_decides_for_all() -> None:
     reader = RowReader()
     reader({"question": "p", "answer": "r"})
     assert reader.fields == Fields("question", "answer")
-    with pytest.raises(ConfigError, match="no 'question'; its fields are: prompt, response"):
+    with pytest.raises(ConfigError, check=about("", "'question'", "prompt, response")):
         reader({"prompt": "p", "response": "r"})
 
 
@@ -284,6 +285,6 @@ def test_a_text_without_its_prompt_is_taken_whole() -> None:
 def test_a_cell_that_pandas_left_empty_is_called_missing() -> None:
     rows: list[dict[str, Any]] = [{"prompt": "p", "response": "r"}]
     rows.append({"prompt": "p", "response": float("nan")})
-    with pytest.raises(ConfigError, match=r"missing \(NaN\)") as refused:
+    with pytest.raises(ConfigError, check=about("samples[1]", "'response'", "NaN")) as refused:
         as_samples(rows)
     assert refused.value.setting == "samples[1]"

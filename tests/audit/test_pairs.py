@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from complaints import about
 
 from plaudit.audit import Pair, read_pairs, samples_of
 from plaudit.errors import ConfigError
@@ -49,19 +50,19 @@ def test_a_pair_is_two_samples_of_one_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "words"),
     [
-        (b"", "no pairs"),
-        (b"{", "line 1: not JSON"),
-        (b"[{", "starts like a JSON array"),
-        (b"3", "not a JSON object"),
-        (lines(LLMBAR, {"prompt": "a", "response": "b"}), "line 2: fields 'prompt', 'response' make no pair"),
-        (lines({**LLMBAR, "label": 3}), "label=3 should be 1 or 2"),
-        (lines({**JUDGEBENCH, "label": "A=B"}), "should be A>B or B>A"),
-        (lines({**REWARDBENCH, "chosen": []}), "chosen is neither text nor a list"),
-        (lines({**LLMBAR, "output_1": 4}), "output_1 is int, not text"),
+        (b"", ("prompt/chosen/rejected",)),
+        (b"{", ("line 1",)),
+        (b"[{", ("array",)),
+        (b"3", ("line 1", "int")),
+        (lines(LLMBAR, {"prompt": "a", "response": "b"}), ("line 2", "'prompt', 'response'")),
+        (lines({**LLMBAR, "label": 3}), ("label=3",)),
+        (lines({**JUDGEBENCH, "label": "A=B"}), ("label='A=B'",)),
+        (lines({**REWARDBENCH, "chosen": []}), ("chosen",)),
+        (lines({**LLMBAR, "output_1": 4}), ("output_1", "int")),
     ],
 )
-def test_a_bad_line_is_named_with_what_is_wrong(data: bytes, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_a_bad_line_is_named_with_what_is_wrong(data: bytes, words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, check=about("", *words)):
         read_pairs(data, "f")

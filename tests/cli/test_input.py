@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pytest
+from complaints import about
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,21 +111,21 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl.gz"
     path.write_bytes(gzip.compress(b"a\nb\n" * 1000)[:-12])
     source = open_source(str(path))
-    with pytest.raises(ConfigError, match=r"in\.jsonl\.gz cannot be read any further"):
+    with pytest.raises(ConfigError, check=about("", "in.jsonl.gz")):
         list(every_line(source))
     source.close()
 
 
 def test_a_missing_file_is_named_with_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").touch()
-    with pytest.raises(ConfigError, match=r"trian\.jsonl does not exist; the folder contains train\.jsonl"):
+    with pytest.raises(ConfigError, check=about("", "trian.jsonl", "train.jsonl")):
         open_source(str(tmp_path / "trian.jsonl"))
-    with pytest.raises(ConfigError, match=r"nowhere/x does not exist$"):
+    with pytest.raises(ConfigError, check=about("", "nowhere/x")):
         open_source(str(tmp_path / "nowhere" / "x"))
 
 
 def test_a_folder_without_data_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a folder"):
+    with pytest.raises(ConfigError, check=about("", str(tmp_path), "Parquet")):
         open_source(str(tmp_path))
 
 

@@ -177,5 +177,5 @@ def test_members_that_disagree_on_the_size_are_told_so() -> None:
 
 @pytest.mark.parametrize(("size", "timeout"), [(0, 1.0), (2, 0.0), (2, math.nan)])
 def test_a_meeting_that_cannot_be_is_refused(size: int, timeout: float) -> None:
-    with pytest.raises(ConfigError, match=r"(size=0|timeout=)"):
+    with pytest.raises(ConfigError, check=lambda error: error.setting in ("size", "timeout")):
         run(Rendezvous().gather("g", "a", 1, size=size, timeout=timeout))

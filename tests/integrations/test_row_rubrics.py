@@ -163,7 +163,7 @@ def test_a_row_earns_by_its_own_rubric(judge: Judge | Panel, calls: int, way: Wa
 )
 def test_a_rubric_of_the_wrong_shape_stops_the_batch_before_the_first_call(way: Way) -> None:
     transport = Literal()
-    with pytest.raises(ConfigError, match=r"rubric\[1\]\.points='many'"):
+    with pytest.raises(ConfigError, check=lambda error: "rubric[1].points='many'" in str(error)):
         way(Checklist(), transport, [RUBRIC[0], {"criterion": "Says please", "points": "many"}])
     assert transport.asked == []
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import verifiers.v1 as vf
 from choosy import JUDGE, Choosy
+from complaints import about
 from loopback import INSTANT, loopback
 from verifiers.v1.errors import TaskError
 from verifiers.v1.graph import MessageNode
@@ -104,7 +105,7 @@ def test_task_answer_and_reply_reach_the_judge() -> None:
 
 
 def test_a_version_without_a_rubric_says_what_to_do_instead() -> None:
-    with pytest.raises(ConfigError, match="has no Rubric; plug `judged` into the task's rewards"):
+    with pytest.raises(ConfigError, check=about("", "Rubric", "judged")):
         rubric(JUDGE, **Choosy().options)
 
 

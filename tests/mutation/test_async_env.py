@@ -69,7 +69,7 @@ def test_a_snapshot_is_plain_data_from_which_the_game_goes_on(practice: Simulate
 
 
 def test_a_step_before_the_first_reset_is_refused(practice: SimulatedMutation) -> None:
-    with pytest.raises(ConfigError, match="reset"):
+    with pytest.raises(ConfigError, check=about("", "reset()")):
         asyncio.run(AsyncEnv(practice.task, generator(0)).step(KEEP))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from answering_model import ChatModel, EmbeddingModel, engine_over
+from complaints import about
 from loopback import HANGING, INSTANT, loopback, taking
 
 from plaudit import Engine
@@ -301,16 +302,20 @@ def test_nothing_to_do_is_done_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "operators", "references", "told"),
+    ("queries", "operators", "references", "setting", "words"),
     [
-        ("Why?", CLARIFY, None, "expected a list, but got one query"),
-        (["Why?", 7], CLARIFY, None, "query 1 is int, not text"),
-        (["Why?"], [CLARIFY, KEEP], None, "operators has 2 entries for 1 queries"),
-        (["Why?"], CLARIFY, ["a", "b"], "references has 2 entries for 1 queries"),
+        ("Why?", CLARIFY, None, "", ("[query]",)),
+        (["Why?", 7], CLARIFY, None, "", ("query 1", "int")),
+        (["Why?"], [CLARIFY, KEEP], None, "operators", ("2", "1")),
+        (["Why?"], CLARIFY, ["a", "b"], "references", ("2", "1")),
     ],
 )
 def test_input_that_cannot_be_is_refused_before_any_call(
-    queries: list[str], operators: Operator | list[Operator], references: list[str | None], told: str
+    queries: list[str],
+    operators: Operator | list[Operator],
+    references: list[str | None],
+    setting: str,
+    words: tuple[str, ...],
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, check=about(setting, *words)):
         batch_mutate_queries(queries, operators, references=references)

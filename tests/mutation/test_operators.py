@@ -54,32 +54,38 @@ def test_a_file_may_be_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
-        ('[[operators]]\nname = "a"\n', "own.toml:1: instruction of the operator 'a'"),
-        ('[[operators]]\nname = "a"\ninstruction = " - "\n', "own.toml:1: instruction of the operator 'a'"),
-        ('\n[[operators]]\ninstruction = "Do."\n', "own.toml:2: .*missing required field 'name'"),
-        ('[[operators]]\nname = 7\ninstruction = "Do."\n', "own.toml:2: expected text, got"),
-        ('[[operators]]\nname = "a b"\ninstruction = "Do."\n', "own.toml:1: name='a b'"),
-        ('[[operators]]\nname = "a"\nprompt = "Do."\n', "own.toml:1: .*unknown field 'prompt'.*instruction"),
-        (OWN + "slack = -1\n", "own.toml:2: slack=-1 should be"),
-        (OWN.replace("= 2", "= nan"), "own.toml:2: max_growth=nan should be"),
-        (OWN + OWN, "own.toml: operators has two named 'formal'"),
-        (OWN.replace("formal", "clarify", 1), "own.toml: operators has two named 'clarify'.*`builtin`"),
-        ('builtin = ["keep", "polish"]\n' + OWN, "own.toml:1: there is no built-in operator 'polish'; there"),
-        ("operators = []\n", "own.toml:1: it contains no operator; add"),
-        ("", "own.toml:?1?: .*missing required field 'operators'"),
-        ("[[operators]]\nname = formal\n", "cannot be read as TOML: .*quotation marks"),
+        ('[[operators]]\nname = "a"\n', ("own.toml:1:", "instruction", "'a'")),
+        ('[[operators]]\nname = "a"\ninstruction = " - "\n', ("own.toml:1:", "instruction", "'a'")),
+        ('\n[[operators]]\ninstruction = "Do."\n', ("own.toml:2:", "'name'")),
+        ('[[operators]]\nname = 7\ninstruction = "Do."\n', ("own.toml:2:", "name, instruction")),
+        ('[[operators]]\nname = "a b"\ninstruction = "Do."\n', ("own.toml:1:", "name='a b'")),
+        ('[[operators]]\nname = "a"\nprompt = "Do."\n', ("own.toml:1:", "'prompt'", "instruction")),
+        (OWN + "slack = -1\n", ("own.toml:2:", "slack=-1")),
+        (OWN.replace("= 2", "= nan"), ("own.toml:2:", "max_growth=nan")),
+        (OWN + OWN, ("own.toml:", "'formal'")),
+        (OWN.replace("formal", "clarify", 1), ("own.toml:", "'clarify'", "`builtin`")),
+        ('builtin = ["keep", "polish"]\n' + OWN, ("own.toml:1:", "'polish'", "simplify")),
+        ("operators = []\n", ("own.toml:1:", "[[operators]]")),
+        ("", ("own.toml:", "'operators'")),
     ],
 )
-def test_a_file_that_cannot_be_is_told_by_line_and_remedy(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_file_that_cannot_be_is_told_by_line_and_remedy(
+    tmp_path: Path, text: str, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(ConfigError, check=about("", *words)):
         load_operators(written(tmp_path, text))
+
+
+def test_a_file_that_is_no_toml_is_told_by_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, check=about("operators", "line 2")):
+        load_operators(written(tmp_path, "[[operators]]\nname = formal\n"))
 
 
 def test_json_without_lines_is_told_by_field(tmp_path: Path) -> None:
     path = written(tmp_path, '{"operators": [{"name": "a", "instruction": 3}]}', "own.json")
-    with pytest.raises(ConfigError, match=r"own.json: operators\[0\].instruction: expected text"):
+    with pytest.raises(ConfigError, check=about("", "own.json", "operators[0].instruction")):
         load_operators(path)
     with pytest.raises(ConfigError, check=about("operators")):
         load_operators(written(tmp_path, "{", "own.json"))

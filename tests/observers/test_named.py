@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from complaints import about
 from loopback import INSTANT, JUDGE, loopback, samples
 
 from plaudit import Engine, compute_score
@@ -115,5 +116,5 @@ def test_what_is_no_observer_is_named_before_anything_starts(seen: list[Event], 
 def test_a_file_of_a_project_names_no_code_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plaudit.toml").write_text('observers = ["evil:run"]\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="PLAUDIT_OBSERVERS"):
+    with pytest.raises(ConfigError, check=about("", "PLAUDIT_OBSERVERS")):
         Engine("http://host/v1", model="m")

@@ -149,13 +149,13 @@ def test_it_stays_between_nothing_and_everything(
     ],
 )
 def test_bad_settings_are_refused_by_name(settings: dict[str, Any], field: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{field}"):
+    with pytest.raises(ConfigError, check=about(field)):
         LengthPenalty(**settings)
 
 
 @pytest.mark.parametrize("lengths", [[1, math.nan], [1, -1], [[1, 2]], ["x", "y"]])
 def test_bad_lengths_are_refused(lengths: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^lengths"):
+    with pytest.raises(ConfigError, check=lambda error: error.setting.startswith("lengths")):
         LengthPenalty().penalties(lengths, ["a", "b"])
 
 

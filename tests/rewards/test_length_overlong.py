@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.rewards import SoftOverlong
@@ -21,5 +22,5 @@ def test_it_is_nothing_then_a_line_then_minus_one() -> None:
     [(math.nan, 1, "max_length"), (100, 0, "cache"), (100, 200, "cache"), (0, 0, "max_length")],
 )
 def test_bad_settings_are_refused_by_name(max_length: float, cache: float, field: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{field}"):
+    with pytest.raises(ConfigError, check=about(field)):
         SoftOverlong(max_length, cache)

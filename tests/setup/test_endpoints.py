@@ -225,7 +225,7 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
         ConfigError, match=r"no connection to http://127\.0\.0\.1:9/v1: Connection refused; start a server"
     ):
         with_models((endpoint,), Settings(deadline=0.01))
-    with pytest.raises(ConfigError, match="ollama serve"):
+    with pytest.raises(ConfigError, check=about("", "`ollama serve`")):
         with_models((Endpoint("http://127.0.0.1:9", kind="ollama"),), Settings(deadline=0.01))
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from complaints import about
 from held import GOOD, Held
 from loopback import JUDGE, samples
 from loopback_connection import LoopbackConnection, client_over, join, submit
@@ -124,7 +125,7 @@ def test_an_engine_that_cannot_be_reached_fails_each_sample_with_the_reason() ->
     connection = LoopbackConnection(Held())
     connection.broken = ConfigError("rpm is 60 there and 30 here")
     with client_over(connection) as client:
-        with pytest.raises(ConfigError, match="rpm is 60 there"):
+        with pytest.raises(ConfigError, check=about("", "rpm", "60")):
             client.connect()
         verdicts = submit(client, samples(3), JUDGE).result(timeout=5)
         assert {verdict.status for verdict in verdicts} == {Status.FAILED}
@@ -210,11 +211,11 @@ def test_a_judge_that_cannot_be_loaded_there_fails_its_own_samples() -> None:
 
 
 def test_what_cannot_travel_is_told_before_anything_is_sent() -> None:
-    with pytest.raises(ConfigError, match=r"the judge cannot be sent.*TypeError.*use a plaudit\.Engine"):
+    with pytest.raises(ConfigError, check=about("", "judge", "TypeError", "plaudit.Engine")):
         pickle_judge(Unpicklable("x"), dumps=pickle.dumps)
     judge = pickle_judge(JUDGE, dumps=pickle.dumps)
     batch = Batch([Sample("Q", "A", extra={"lock": threading.Lock()})], JUDGE, model="m")
-    with pytest.raises(ConfigError, match=r"a sample cannot be sent.*cannot pickle '_thread\.lock'"):
+    with pytest.raises(ConfigError, check=about("", "sample", "_thread.lock")):
         split_batch(batch, judge, dumps=pickle.dumps)
 
 
@@ -274,7 +275,7 @@ def test_without_an_engine_a_member_stays_alone(caplog: pytest.LogCaptureFixture
 def test_members_that_disagree_hear_of_it() -> None:
     with client_over(LoopbackConnection(Held())) as client:
         first, second = join(client, "a", 1, size=2, timeout=0.1), join(client, "b", 1, size=3)
-        with pytest.raises(ConfigError, match="waiting for 2 members"):
+        with pytest.raises(ConfigError, check=about("", "size=3", "2")):
             second.found.result(timeout=5)
         assert first.found.result(timeout=5) == {"a": 1}
 

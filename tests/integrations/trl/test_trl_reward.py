@@ -338,7 +338,7 @@ def test_an_engine_and_its_options_exclude_each_other() -> None:
 
 def test_a_judge_that_compares_asks_for_the_column() -> None:
     trainer = Trainer(reward_function(Reference(), **Wishing().options))
-    with pytest.raises(ConfigError, match=r"row 0: reference=None.*reference= of .* \(there are: solution\)"):
+    with pytest.raises(ConfigError, check=about("", "reference=None", "reference=", "solution")):
         trainer.rewards(worth(9, 9), solution=["56", "56"])
 
 
@@ -352,7 +352,7 @@ def test_a_rule_that_gives_too_few_is_named() -> None:
     def short(**_: Any) -> list[float]:
         return [1.0]
 
-    with pytest.raises(ConfigError, match="the rule 'short' gave 1 values for 2 completions"):
+    with pytest.raises(ConfigError, check=about("", "'short'", "1", "2")):
         Trainer(reward_function(JUDGE, rules=[short], **Wishing().options)).rewards(worth(1, 2))
 
 
@@ -364,7 +364,7 @@ def test_a_penalty_without_lengths_names_what_is_missing() -> None:
 
 @pytest.mark.parametrize("version", ["0.29.0", "1.5.1"])
 def test_a_trl_that_would_train_on_failures_is_refused(version: str) -> None:
-    with pytest.raises(ConfigError, match=rf"TRL {version} .*pip install 'trl>=1.6'"):
+    with pytest.raises(ConfigError, check=about("", f"TRL {version}", "pip install 'trl>=1.6'")):
         check_version("mask", version)
 
 

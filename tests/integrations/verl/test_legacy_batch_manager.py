@@ -103,7 +103,7 @@ def test_a_function_that_raises_is_heard_and_the_next_batch_may_come() -> None:
 
 
 def test_one_score_for_each_response_is_demanded() -> None:
-    with pytest.raises(ConfigError, match="gave 3 scores for 16 responses"):
+    with pytest.raises(ConfigError, check=about("", "compute_score", "3", "16")):
         BatchRewardManager(Letters(), 0, lambda **_: [1.0] * 3)(batch(RESPONSES))
 
 
@@ -230,7 +230,7 @@ def test_a_pickled_manager_scores_alike(server: Loopback) -> None:
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ConfigError, check=about("compute_score")):
         BatchRewardManager(Letters(), 0, lengths, judge=RUBRIC)
-    with pytest.raises(ConfigError, match="'weight' is for your own compute_score, but there is none"):
+    with pytest.raises(ConfigError, check=about("", "'weight'", "compute_score")):
         BatchRewardManager(Letters(), 0, weight=2)
-    with pytest.raises(ConfigError, match="nothing to collect"):
+    with pytest.raises(ConfigError, check=about("", "submit(data)")):
         BatchRewardManager(Letters(), 0, lengths).collect()

@@ -247,7 +247,7 @@ def test_a_configuration_of_an_older_verl_is_named_as_such() -> None:
 
     from plaudit.integrations.verl.reward_settings import settings_from
 
-    with pytest.raises(ConfigError, match=r"of a verl before 0\.7\.1"):
+    with pytest.raises(ConfigError, check=about("", "reward.plaudit", "0.7.1")):
         settings_from(OmegaConf.create({"reward_model": {"reward_manager": "batch"}}))
 
 
