@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
-from plaudit.rows import NO_TASK, SOURCE, Prompt, read_prompt, read_sample
+from plaudit.rows import NO_TASK, SOURCE, Prompt, made_sample, read_prompt, read_response
 from plaudit.types import Sample
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def row_sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] 
     task_key, task = _task(extra)
     group_key, group = _group(extra, source)
     others = {name: value for name, value in extra.items() if name not in (task_key, group_key)}
-    return read_sample(
-        task, response, truth, group=group, extra=others | ({SOURCE: source} if source else {})
+    return made_sample(
+        task, read_response(response), truth, group=group, extra=others | ({SOURCE: source} if source else {})
     )
 
 

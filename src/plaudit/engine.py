@@ -60,11 +60,17 @@ class BaseEngine(ABC):
             ConfigError: the judge cannot judge a sample, or the deadline has passed.
             EngineClosed: the engine was closed.
         """
-        if deadline is not None:
-            check_value("deadline", deadline, float | None)
         samples = as_samples(samples)
         judge = as_judge(judge)
         check_samples(judge, enumerate(samples))
+        return self.submit_checked(samples, judge, deadline=deadline, job=job)
+
+    def submit_checked(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None = None, job: str = ""
+    ) -> Pending:
+        """`submit` for a caller that has checked each sample with the judge, and the judge itself."""
+        if deadline is not None:
+            check_value("deadline", deadline, float | None)
         return self._submit(samples, judge, deadline=None if deadline == math.inf else deadline, job=job)
 
     @abstractmethod

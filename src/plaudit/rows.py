@@ -69,7 +69,7 @@ class Fields:
         used = {self.prompt, self.response, self.reference, self.group, self.context}
         extra = {name: value for name, value in row.items() if name not in used}
         group = _label(value_of(row, self.group), self.group)
-        return read_sample(prompt, response, value_of(row, self.reference), group=group, extra=extra)
+        return made_sample(prompt, response, value_of(row, self.reference), group=group, extra=extra)
 
     def __str__(self) -> str:
         """What is read from where, for people; empty where the columns have plaudit's own names."""
@@ -81,7 +81,7 @@ class Fields:
             found["prompt"] = f"{self.prompt!r} and {self.context!r}"
         return ", ".join(f"{name} from {column}" for name, column in found.items())
 
-    def _task(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _task(self, row: Mapping[str, Any]) -> tuple[Prompt, Prompt]:
         prompt, response = (_needed(row, name) for name in (self.prompt, self.response))
         if self.prompt == self.response:
             return _split(read_prompt(prompt, self.prompt), self.prompt)
@@ -222,6 +222,18 @@ def read_sample(
     Raises:
         ConfigError: The prompt or the response is neither text nor a conversation.
     """
+    return made_sample(read_prompt(prompt), read_response(response), reference, group=group, extra=extra)
+
+
+def made_sample(
+    prompt: Prompt,
+    response: Prompt,
+    reference: Any = None,
+    *,
+    group: Any = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Sample:
+    """`read_sample` of a prompt and a response that were read."""
     columns = {name: plain(value) for name, value in (extra or {}).items()}
     truth = read_reference(reference)
     if is_parts(reference) and (images := images_of([{"content": plain(reference)}])):
@@ -229,8 +241,8 @@ def read_sample(
     tools = columns.get("tools")
     is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(
-        read_prompt(prompt),
-        read_response(response),
+        prompt,
+        response,
         truth,
         None if group is None or group == "" else str(group),
         columns,
@@ -251,7 +263,7 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
     return _messages(name, value) or NO_TASK
 
 
-def read_response(value: Any, name: str = "response") -> str | tuple[Message, ...]:
+def read_response(value: Any, name: str = "response") -> Prompt:
     """What was answered: text, or the turns of a trajectory; a single answer without tool calls is text."""
     if value is None or isinstance(value, str):
         return value or ""

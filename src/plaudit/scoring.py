@@ -20,7 +20,7 @@ from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, unfit_rows
+from plaudit.judges.check import check_judge, check_samples, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
@@ -212,17 +212,17 @@ class Scoring:
         unfit = unfit_rows(judge, [samples[row] for row in rows])
         fields = {verdict.failure.facts.get("field") for verdict in unfit.values() if verdict.failure}
         if len(unfit) == len(rows) and "response" not in fields:
-            unfit = {}
+            check_samples(judge, ((row, samples[row]) for row in rows))
         settled = {rows[number]: verdict for number, verdict in unfit.items()}
         rows = [row for row in rows if row not in settled]
         pending = self._submit([samples[row] for row in rows], judge)
         return _Asked(component, rows, pending, judge, settled)
 
-    def _submit(self, samples: Sequence[Sample], judge: Judge | Panel) -> Pending:
+    def _submit(self, samples: list[Sample], judge: Judge | Panel) -> Pending:
         with _gate:  # several threads may ask for their first sample at once
             if self._engine is None:
                 self._engine = open_engine(self.settings, self._observers)
-        return self._engine.submit(samples, judge, deadline=self.settings.deadline)
+        return self._engine.submit_checked(samples, judge, deadline=self.settings.deadline)
 
     def _judge(self, has_reference: bool) -> Judge | Panel:
         """The judge that the settings name; by default the reference decides where there is one."""

@@ -73,7 +73,7 @@ class FakeEngine:
     submitted: int = 0
     is_open: bool = False
 
-    def submit(
+    def submit_checked(
         self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
     ) -> FakePending:
         assert self.is_open

@@ -23,7 +23,7 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import Demanding
+from plaudit.judges.check import Demanding, check_judge
 from plaudit.judges.fence import MAX_CHARS, is_cut
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
@@ -150,8 +150,8 @@ COMMAND = score
 class Submitter(Protocol):
     """What a run needs of the engine."""
 
-    def submit(
-        self, samples: Sequence[Sample], judge: Judge | Panel, *, deadline: float | None
+    def submit_checked(
+        self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None
     ) -> PendingBatch: ...
 
 
@@ -223,6 +223,7 @@ class ScoreRun:
         """Do it; the exit status. Raises ConfigError where it cannot be done."""
         self._options.check(self._settings)
         judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
+        check_judge(judge)
         total = self._check_input(judge)
         self._announce_fields()
         with self._opened("output") as sink, self._opened("summary") as summary_sink:
@@ -344,16 +345,16 @@ class ScoreRun:
         return self._save(sink)
 
     def _submit(
-        self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: Sequence[Sample]
+        self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: list[Sample]
     ) -> PendingBatch:
         most = getattr(judge, "max_chars", MAX_CHARS)
         self._cut += sum(is_cut(sample, most) for sample in samples)
         deadline = self._settings.deadline
         if deadline is None:
-            return engine.submit(samples, judge, deadline=None)
+            return engine.submit_checked(samples, judge, deadline=None)
         left = self._started + deadline - time.monotonic()
         if left > 0:
-            return engine.submit(samples, judge, deadline=left)
+            return engine.submit_checked(samples, judge, deadline=left)
         late = _Late(len(samples))
         for observer in (self._tally, progress):
             observer(VerdictsReady(0.0, 0, tuple(late.result())))

@@ -44,7 +44,7 @@ class PendingBatch(Protocol):
     def cancel(self) -> None: ...
 
 
-Submit = Callable[[Sequence[Sample]], PendingBatch]
+Submit = Callable[[list[Sample]], PendingBatch]
 Settle = Callable[[Line, Verdict], Verdict]
 """Called for each line in order of completion, once: counts it, and says what a failure becomes."""
 

@@ -16,7 +16,7 @@ from plaudit.config import EngineConfig
 from plaudit.engine import Engine, configure
 from plaudit.errors import NoVerdict
 from plaudit.judges.base import Judge, Panel
-from plaudit.rows import SOURCE, read_response, read_sample
+from plaudit.rows import SOURCE, made_sample, read_prompt, read_response
 from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
 from plaudit.types import Sample
@@ -100,7 +100,7 @@ def sample_of(
     others = {**(extra or {}), **({} if source is None else {SOURCE: str(source)})}
     read = read_response(response)
     read = without_end(read) if isinstance(read, str) else read
-    sample = read_sample(prompt, read, label, group=group, extra=others)
+    sample = made_sample(read_prompt(prompt), read, label, group=group, extra=others)
     if sample.group is not None:
         return sample
     digest = hashlib.sha256(repr(sample.prompt).encode("utf-8", "surrogatepass")).hexdigest()

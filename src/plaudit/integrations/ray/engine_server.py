@@ -167,7 +167,7 @@ class EngineServer:
             return
         try:
             submission.start(
-                self._engine.submit(
+                self._engine.submit_checked(  # the client has checked them
                     submission.samples, submission.judge, deadline=deadline, job=submission.job
                 )
             )

@@ -330,7 +330,7 @@ class SubmittedBatch:
         for name, judge in judges.items():
             settled = unfit_rows(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
-            pending = engine.submit([samples[row] for row in rows], judge, deadline=deadline)
+            pending = engine.submit_checked([samples[row] for row in rows], judge, deadline=deadline)
             self._parts[name] = _JudgePart(judge, settled, rows, pending)
 
     def is_about(self, samples: Sequence[Sample]) -> bool:

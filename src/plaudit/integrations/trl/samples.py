@@ -10,7 +10,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.journal.base import STEP_KEY
-from plaudit.rows import read_prompt, read_sample
+from plaudit.rows import made_sample, read_prompt, read_response
 from plaudit.types import Sample
 
 Columns = Mapping[str, Any]
@@ -40,10 +40,11 @@ def samples_of(
     training = {STEP_KEY: step} if isinstance(step, int) else {}
     samples: list[Sample] = []
     for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
-        is_new = not row or groups[row] != groups[row - 1]
-        task = read_prompt(prompt) if is_new else samples[-1].prompt  # one text for the whole group
+        if not row or groups[row] != groups[row - 1]:
+            task = read_prompt(prompt)  # one text for the whole group
         extra = training | {name: values[row] for name, values in others.items()}
-        samples.append(read_sample(task, completion, references[row], group=groups[row], extra=extra))
+        response = read_response(completion, "completion")
+        samples.append(made_sample(task, response, references[row], group=groups[row], extra=extra))
     return samples
 
 

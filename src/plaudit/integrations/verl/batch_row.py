@@ -12,7 +12,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.journal.base import STEP_KEY
-from plaudit.rows import NO_TASK, SOURCE, plain, read_prompt, read_sample
+from plaudit.rows import NO_TASK, SOURCE, made_sample, plain, read_prompt
 from plaudit.types import Message, Sample
 
 HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})
@@ -100,12 +100,15 @@ def read_row(
             "with the text of the chat template in it; set data.return_raw_chat=True"
         )
     solution = _decoded(tokenizer, ids, name)
-    turns = [turn for one in (*earlier, item) for turn in _turns(one, tokenizer, name)]
+    turns = [turn for one in earlier for turn in _turns(one, None, tokenizer, name)]
+    turns += _turns(item, solution, tokenizer, name)
     tools = columns.get("tool_extra_fields")
     others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
     others |= _step(columns) | extra | ({SOURCE: source} if source else {})
     return BatchRow(
-        sample=read_sample(prompt, turns if len(turns) > 1 else solution, truth, group=uid, extra=others),
+        sample=made_sample(
+            prompt, tuple(turns) if len(turns) > 1 else solution, truth, group=uid, extra=others
+        ),
         length=len(ids),
         data_source=source,
         ground_truth=truth,
@@ -164,17 +167,24 @@ def _response_ids(batch: Any, name: str, length: Any) -> list[int]:
     return responses[: int(mask[-width:].sum())].tolist()  # type: ignore[no-any-return]
 
 
-def _turns(item: Any, tokenizer: Any, name: str) -> list[Message]:
-    """A response turn by turn: what the model wrote (`response_mask` 1) and what tools answered (0)."""
+def _turns(item: Any, text: str | None, tokenizer: Any, name: str) -> list[Message]:
+    """A response turn by turn: what the model wrote (`response_mask` 1) and what tools answered (0).
+
+    `text` is the whole of it, where it was decoded: that of a response of one turn.
+    """
     ids = _response_ids(item.batch, name, item.non_tensor_batch.get("response_len"))
-    if "response_mask" not in item.batch.keys():  # noqa: SIM118 - as in _tensor
-        return [{"role": "assistant", "content": _decoded(tokenizer, ids, name)}]
-    mask = item.batch["response_mask"].tolist()
-    runs = groupby(zip(ids, mask, strict=False), key=lambda pair: bool(pair[1]))
+    mask = [1] * len(ids)
+    if "response_mask" in item.batch.keys():  # noqa: SIM118 - as in _tensor
+        mask = item.batch["response_mask"].tolist()
+    runs = [
+        (is_own, [token for token, _ in run])
+        for is_own, run in groupby(zip(ids, mask, strict=False), key=lambda pair: bool(pair[1]))
+    ]
+    whole = text if len(runs) == 1 else None
     return [
         {
             "role": "assistant" if is_own else "tool",
-            "content": _decoded(tokenizer, [token for token, _ in run], name),
+            "content": _decoded(tokenizer, run, name) if whole is None else whole,
         }
         for is_own, run in runs
     ]

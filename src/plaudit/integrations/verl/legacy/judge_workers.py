@@ -66,7 +66,7 @@ class JudgeWorkers:
     def send(self, samples: Sequence[Sample]) -> SentBatch:
         complaints = unfit_rows(self.judge, samples)
         sent = [sample for index, sample in enumerate(samples) if index not in complaints]
-        pending = self._running().submit(sent, self.judge, deadline=self._time_limit)
+        pending = self._running().submit_checked(sent, self.judge, deadline=self._time_limit)
         sent_batch = SentBatch(
             pending,
             complaints,
