@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import sys
 import threading
 
 import pytest
+from unwoken import Stopped, signal_beside_a_wait
 
-from plaudit._loop_thread import LoopThread
+from plaudit._loop_thread import LoopThread, result_of
 from plaudit.errors import EngineClosed
 
 
@@ -29,6 +31,19 @@ def test_actions_run_in_the_order_of_posting_on_the_loops_own_thread() -> None:
     end(thread)
     assert seen == [(number, True) for number in range(1000)]
     assert not thread.is_current
+
+
+def test_a_signal_that_interrupts_no_wait_ends_the_wait_for_a_coroutine() -> None:
+    thread = LoopThread()
+    with signal_beside_a_wait(), pytest.raises(Stopped):
+        thread.run(asyncio.Event().wait)
+    end(thread)
+
+
+def test_a_result_that_takes_too_long_is_a_timeout() -> None:
+    never: concurrent.futures.Future[None] = concurrent.futures.Future()
+    with pytest.raises(TimeoutError):
+        result_of(never, timeout=0.01)
 
 
 def test_what_is_posted_while_the_loop_is_busy_costs_one_turn_of_it() -> None:

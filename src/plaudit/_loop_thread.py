@@ -11,19 +11,20 @@ import concurrent.futures
 import ctypes
 import functools
 import logging
+import math
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from plaudit.errors import EngineClosed
+from plaudit.scheduling.alarm import LOOK_UP
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
-LOOK_UP = 0.5
-"""Seconds after which a thread that waits looks up, so that signals are noticed."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -34,6 +35,15 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def result_of(future: concurrent.futures.Future[T], timeout: float | None = None) -> T:
+    """Wait for another thread's result, and notice signals meanwhile; TimeoutError when time runs out."""
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    while not concurrent.futures.wait([future], timeout=min(LOOK_UP, until - time.monotonic())).done:
+        if time.monotonic() >= until:
+            raise TimeoutError
+    return future.result()
 
 
 class LoopThread:
@@ -80,10 +90,7 @@ class LoopThread:
         async def main() -> T:
             return await work()
 
-        running = asyncio.run_coroutine_threadsafe(main(), self._loop)
-        while not concurrent.futures.wait([running], timeout=LOOK_UP).done:
-            pass  # the handler of a signal that came just before the wait runs only here
-        return running.result()
+        return result_of(asyncio.run_coroutine_threadsafe(main(), self._loop))
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]], *, within: float) -> bool:
         """Run one last coroutine, then end the loop and the thread; False if they have not ended in time.

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 from simulated_mutation import LoopRunner
+from unwoken import Stopped, signal_beside_a_wait
 
 from plaudit.errors import EngineClosed
 from plaudit.mutation.async_env import ChainRunner, ThreadRunner
@@ -54,6 +55,13 @@ def test_whoever_finishes_first_is_handed_back_first(make: Callable[[], Iterator
         runner.start(1, after(0.0, "fast"))
         assert result_of(runner) == (1, "fast")
         assert result_of(runner) == (0, "slow")
+
+
+def test_a_signal_that_interrupts_no_wait_ends_the_wait_for_a_chain() -> None:
+    with on_a_thread() as runner:
+        runner.start(0, after(60.0, "late"))
+        with signal_beside_a_wait(), pytest.raises(Stopped):
+            runner.finished()
 
 
 @MAKERS

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from scoring import Marks, samples
+from unwoken import Stopped, signal_beside_a_wait
 
 from plaudit.events import CauseCount
 from plaudit.scheduling.batch import Batch
@@ -41,6 +42,13 @@ def test_what_is_missing_can_be_asked() -> None:
     batch.deliver([(2, ok(1.0)), (0, ok(2.0))])
     assert batch.missing() == [1, 3]
     assert batch.remaining == 2
+
+
+@pytest.mark.parametrize("waiting", ["wait", "fresh"])
+def test_a_signal_that_interrupts_no_wait_is_still_noticed(waiting: str) -> None:
+    batch = batch_of(1)
+    with signal_beside_a_wait(), pytest.raises(Stopped):
+        batch.wait() if waiting == "wait" else list(batch.fresh())
 
 
 def test_an_empty_batch_is_done_from_the_start() -> None:

@@ -30,6 +30,7 @@ from plaudit.mutation.episode import (
 )
 from plaudit.mutation.questions import Item
 from plaudit.mutation.task import MutationTask
+from plaudit.scheduling.alarm import LOOK_UP
 from plaudit.value_check import check_number
 
 Work = Coroutine[Any, Any, Any]
@@ -179,10 +180,14 @@ class ThreadRunner:
         self._thread.post(functools.partial(self._begin, number, work))
 
     def finished(self) -> tuple[int, Outcome]:
-        done = self._done.get()
-        if isinstance(done, Exception):
-            raise done
-        return done
+        while True:
+            try:
+                done = self._done.get(timeout=LOOK_UP)
+            except queue.Empty:
+                continue
+            if isinstance(done, Exception):
+                raise done
+            return done
 
     def interrupt(self, error: Exception) -> None:
         self._done.put(error)

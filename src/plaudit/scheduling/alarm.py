@@ -13,6 +13,8 @@ LATE = 0.2
 """Seconds past its time from which a timer goes off late: the loop did not run meanwhile."""
 CATCH_UP = 0.25
 """Seconds for reading and storing what has come in meanwhile."""
+LOOK_UP = 0.5
+"""Seconds after which a waiting thread looks up: a signal just before the wait interrupts nothing."""
 
 
 class Alarm:

@@ -19,6 +19,7 @@ from plaudit.journal.base import Exchange
 from plaudit.judges.base import Judge
 from plaudit.judges.check import could_give
 from plaudit.policy.fingerprint import Fingerprinter
+from plaudit.scheduling.alarm import LOOK_UP
 from plaudit.scheduling.call import Call
 from plaudit.types import Reply, Request, Sample, Source, Status, Usage, Verdict
 
@@ -116,7 +117,11 @@ class Batch:
         """Wait until every sample has its verdict; False when time runs out first."""
         if not self.remaining:
             return True  # without the lock: in a forked child it may be held by nobody, for ever
-        return self._done.wait(timeout)
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while not self._done.wait(min(LOOK_UP, until - time.monotonic())):
+            if time.monotonic() >= until:
+                return False
+        return True
 
     def fresh(self) -> Iterator[int]:
         """Samples in the order in which their verdicts became final, waiting for each; all, every time."""
@@ -124,7 +129,8 @@ class Batch:
         while True:
             if self.remaining:
                 with self._changed:
-                    self._changed.wait_for(lambda: len(self._order) > taken or not self.remaining)  # noqa: B023
+                    while len(self._order) <= taken and self.remaining:
+                        self._changed.wait(LOOK_UP)
             news = self._order[taken:]
             if not news:
                 return

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit._loop_thread import LoopOwner
+from plaudit._loop_thread import LoopOwner, result_of
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel
@@ -466,7 +466,7 @@ class EngineClient(LoopOwner):
             raise EngineClosed("waiting on the client's own thread would never end; wait on another thread")
         done: Future[Any] = Future()
         self._post(self._async_client.run, action, done)
-        return done.result()
+        return result_of(done)
 
 
 def _first_line(error: Exception) -> str:

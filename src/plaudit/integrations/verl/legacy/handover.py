@@ -23,6 +23,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from plaudit._loop_thread import result_of
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow, read_row
 
@@ -310,7 +311,7 @@ class Task(Generic[T]):
         if self._thread is not None and not self._thread.is_alive() and not self._future.done():
             return self._work()  # a forked child has the task, and not the thread
         try:
-            return self._future.result(timeout)
+            return result_of(self._future, timeout)
         except TimeoutError:
             if self._future.done():  # it is the work's own
                 raise
