@@ -132,3 +132,9 @@ def test_a_file_is_decoded_by_its_name(name: str, text: str) -> None:
 
 def test_a_file_without_an_ending_is_what_the_caller_expects() -> None:
     assert decoded("rpm: 60", "config", setting="verl", default="YAML") == {"rpm": 60}
+
+
+def test_a_name_that_this_locale_cannot_decode_has_temporary_files_all_the_same(tmp_path: Path) -> None:
+    file, temporary = create_beside(tmp_path / "\udcc3\udcb6.jsonl")
+    file.close()
+    assert temporary.name.startswith("..jsonl.")

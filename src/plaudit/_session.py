@@ -19,6 +19,7 @@ from plaudit.errors import JournalError
 from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
 from plaudit.journal.activity import Activity, EndpointActivity
+from plaudit.policy.budget import Spending
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
@@ -165,11 +166,13 @@ class _EngineWork:
     def _activity(self) -> Activity:
         """What goes on, for the journal, whose thread asks."""
         batches = self._scorer.open_batches if self._scorer is not None else []
+        spending = self._scorer.spending if self._scorer is not None else Spending()
         return Activity(
             open_batches=len(batches),
             waiting=sum(batch.remaining for batch in batches),
             oldest_s=batches[0].age_s if batches else 0.0,
-            spent=self._scorer.spent if self._scorer is not None else 0.0,
+            spent=spending.spent,
+            assumed=spending.assumed,
             budget=self._plan.config.budget,
             endpoints={
                 lane.name: EndpointActivity(

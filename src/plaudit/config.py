@@ -74,6 +74,11 @@ def without_password(text: str) -> str:
     return _SECRET_IN_QUERY.sub(r"\1***", text)
 
 
+def shown_url(url: str) -> str:
+    """One URL as it may be shown. Unlike in a longer text, a blank in it may belong to a password."""
+    return without_password(re.sub(r"^(\w+://)?.*@", r"\1", url, flags=re.DOTALL))
+
+
 class Secret:
     """A key that is only shown by `reveal`, never in a repr or a log. Pickles contain it.
 
@@ -377,12 +382,15 @@ def _check_key(key: Secret) -> None:
     """Raise ConfigError for a key that no header can carry. It never shows the key."""
     text = key.reveal().strip()
     if not text.isascii() or not text.isprintable():
-        where = {"setting": "api_key_env", "spelled": key.origin} if key.origin else {"setting": "api_key"}
-        raise ConfigError(
-            "contains a line break or another character that a key cannot contain; copy the key again, and "
-            "nothing else with it",
-            **where,
-        )
+        wrong = "contains a line break or another character that a key cannot contain"
+    elif text[:1] in "\"'" and text[-1:] == text[:1]:
+        wrong = "is in quotation marks, which would be sent with it"
+    elif text.lower().startswith("bearer "):
+        wrong = "begins with 'Bearer', which plaudit adds itself"
+    else:
+        return
+    where = {"setting": "api_key_env", "spelled": key.origin} if key.origin else {"setting": "api_key"}
+    raise ConfigError(f"{wrong}; copy the key again, and nothing else with it", **where)
 
 
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
@@ -416,7 +424,7 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _bad_url(url: str, complaint: str) -> ConfigError:
-    return ConfigError(complaint, setting="url", value=without_password(url))
+    return ConfigError(complaint, setting="url", value=shown_url(url))
 
 
 def _kind_of(port: int | None, path: str) -> Kind:

@@ -62,7 +62,7 @@ def decoded(text: str, path: str | os.PathLike[str], *, setting: str, default: s
 
 def temporary_prefix(name: str) -> str:
     """How the names of all temporary files for a file of that name begin."""
-    return f".{name.encode()[:_NAME_BYTES].decode(errors='ignore')}."
+    return f".{name.encode(errors='ignore')[:_NAME_BYTES].decode(errors='ignore')}."
 
 
 def create_beside(path: Path, *, mode: int = 0o666) -> tuple[BinaryIO, Path]:

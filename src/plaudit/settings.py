@@ -31,7 +31,7 @@ from plaudit.config import (
     Secret,
     Unset,
     default_cache,
-    without_password,
+    shown_url,
 )
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
@@ -412,7 +412,7 @@ def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _shown(settings: Settings, name: str) -> str:
     value = getattr(settings, name)
-    return ", ".join(without_password(url) for url in value) if isinstance(value, tuple) else str(value)
+    return ", ".join(shown_url(url) for url in value) if isinstance(value, tuple) else str(value)
 
 
 def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -454,7 +454,7 @@ def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
     """
     kind = _TYPES[name]
     form = get_origin(kinds_of(kind)[0])
-    shown = without_password(value) if isinstance(value, str) and name == "base_url" else value
+    shown = shown_url(value) if isinstance(value, str) and name == "base_url" else value
     if form is tuple and isinstance(value, str):
         value = value.replace(",", " ").split()
     if form is Mapping:
@@ -471,7 +471,7 @@ def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
         )
     if complaint := _complaint(name, converted):
         if name == "base_url":
-            shown = " ".join(map(without_password, converted))
+            shown = " ".join(map(shown_url, converted))
         raise ConfigError(complaint, setting=name, value=shown)
     return converted
 

@@ -93,7 +93,7 @@ def test_a_wrong_key_and_an_unknown_model_are_told_apart(monkeypatch: pytest.Mon
 def test_the_limit_that_earlier_runs_learned_is_shown(simulator: Simulator, clean_environment: Path) -> None:
     learned = {f"{simulator.url} simulated": Learned(at=time.time() - 7200, limit=48)}
     save(clean_environment / "plaudit" / "limits.json", learned, now=time.time())
-    assert "48 calls at once, as of 2.0 hours ago" in doctor("--base-url", simulator.url).stdout
+    assert "48 calls at once, as of 2 hours ago" in doctor("--base-url", simulator.url).stdout
 
 
 def test_a_mistyped_variable_is_found(simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,21 @@ def test_without_the_cache_everything_is_asked_again(simulator: Simulator, sourc
     assert simulator.server.stats.answered == 40
 
 
+def test_a_table_on_stdin_is_not_taken_for_json_lines_with_a_fault(simulator: Simulator) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "plaudit", "score", "-", "-o", "-", "--base-url", simulator.url],
+        input="question,answer\n1 + 1?,2\n",
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "plaudit: stdin: line 1: not JSON: Expecting value at character 1\n"
+        "stdin takes one JSON object per line; give any other format as a file.\n"
+    )
+
+
 def test_stdin_to_stdout_leaves_nothing_else_on_stdout(simulator: Simulator) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "plaudit", "score", "-", "-o", "-", "--base-url", simulator.url],

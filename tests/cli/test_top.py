@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from aiohttp import web
@@ -13,8 +15,18 @@ from click.testing import CliRunner
 from journals import judged, write
 
 from plaudit.cli import app
+from plaudit.cli.top import lines
 from plaudit.cli.view import page_app
 from plaudit.journal.index import JournalIndex
+
+IDLE: dict[str, object] = {
+    "is_live": False,
+    "waiting": 0,
+    "oldest_s": 0.0,
+    "per_s": 0.0,
+    "eta_s": None,
+    "series": {"waiting": []},
+}
 
 
 @pytest.fixture
@@ -46,5 +58,23 @@ def test_it_shows_the_panels_as_text(url: str) -> None:
     assert "31 verdicts, 1 unreadable, gold gap +0.46" in " ".join(shown.stdout.split())
 
 
+def test_an_address_without_a_scheme_will_do(url: str) -> None:
+    shown = CliRunner().invoke(app, ["top", url.removeprefix("http://"), "--once"])
+    assert "31 records" in shown.stdout
+
+
 def test_a_server_that_is_not_there_is_named() -> None:
-    assert CliRunner().invoke(app, ["top", "http://127.0.0.1:9", "--once"]).exit_code == 2
+    shown = CliRunner().invoke(app, ["top", "http://127.0.0.1:9", "--once"])
+    assert shown.exit_code == 2
+    assert "http://127.0.0.1:9 does not answer (Connection refused); give the URL" in " ".join(
+        shown.stderr.split()
+    )
+
+
+def test_the_budget_says_what_is_set_aside_for_calls_without_a_reply(url: str) -> None:
+    with urlopen(f"{url}/page/api/overview") as answer:
+        found = json.load(answer)
+    budget = {"limit": 5.0, "left": 1.0, "assumed": 3.5}
+    news = {"records": 1, "endpoints": [], "live": IDLE, "budget": budget, "damage": []}
+    shown = "\n".join(lines(news, found))
+    assert "$3.5000 set aside for calls without a reply, $1.0000 of the budget left" in shown

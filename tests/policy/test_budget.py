@@ -113,6 +113,17 @@ def test_a_limit_can_be_spent_to_the_last_cent() -> None:
     assert not spending.fits(0.1)
 
 
+def test_a_call_without_a_reply_counts_as_dear_as_it_can_be_and_that_is_said() -> None:
+    spending = Spending(5.0)
+    spending.on_send(1.0)
+    spending.on_send(2.0)
+    spending.on_reply(bound=1.0, cost=0.25)
+    assert str(spending) == "$0.25 spent"
+    spending.on_cut_off(bound=2.0)
+    assert (spending.spent, spending.assumed, spending.promised) == (2.25, 2.0, 0.0)
+    assert str(spending) == "$2.25 spent, of which $2 is the most that calls without a reply may have cost"
+
+
 def test_without_a_limit_the_sum_is_kept_all_the_same() -> None:
     spending = Spending()
     assert spending.fits(1e9)

@@ -118,9 +118,9 @@ def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
     what += ["long replies (it reasons first)"] if learned.needs_room else []
     if not what:
         return []
-    return [
-        CheckResult("learned", "ok", f"{', '.join(what)}, as of {(now - learned.at) / 3600:.1f} hours ago")
-    ]
+    minutes = (now - learned.at) / 60
+    age = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
+    return [CheckResult("learned", "ok", f"{', '.join(what)}, as of {age} ago")]
 
 
 def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:

@@ -32,8 +32,15 @@ JUDGE = ("base_url", "model", "api_key_env", "judge", "rubric", "scale", "local_
 REQUESTS = (*SAMPLING, "headers", "identity")
 LIMITS = ("max_concurrent", "rpm", "tpm", "budget", "price", "cached_price", "timeout")
 """Settings that most commands take."""
-ONCE = ("model", "api_key_env", "local_model")
-"""Options that look as if each went with the --base-url before it. Of others, the last value counts."""
+ONCE = {
+    "model": "; several endpoints share one model",
+    "api_key_env": "",
+    "local_model": "",
+    "judge": '; for several at once, name a judge file with kind = "jury"',
+    "rubric": "; put several criteria into one text",
+    "output": "",
+}
+"""Options that look as if each value counted, and what to do instead. Of others, the last value counts."""
 JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
 
@@ -126,7 +133,7 @@ def _refuse_two_values(option_: click.Option, args: Sequence[str], ctx: click.Co
     ]
     if len(set(given)) > 1:
         flag = max(option_.opts, key=len)
-        hint = "; several endpoints share one model" if flag == "--model" else ""
+        hint = ONCE[option_.name or ""]
         raise click.UsageError(f"{flag} is given as {' and as '.join(given)}; give it once{hint}.", ctx)
 
 

@@ -130,7 +130,7 @@ class RunSummary:
             lines.append(f"  skipped   {self.skipped:,} bad lines")
         if self.cut:
             lines.append(
-                f"  cut       {self.cut:,} lines have a text of more than {self.max_chars:,} characters; "
+                f"  cut       lines with a text of more than {self.max_chars:,} characters: {self.cut:,}; "
                 "the judge only sees its beginning and end (set max_chars in a judge file)"
             )
         if summary.failures or set(summary.by_status) - {"ok"}:

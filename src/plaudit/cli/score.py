@@ -254,7 +254,7 @@ class ScoreRun:
         if ended.note:
             self._console.print(ended.note)
         elif not report.summary.samples and not self._bad.count:
-            self._say(NOTHING.format("stdin" if self._options.source == "-" else self._options.source))
+            self._say(NOTHING.format(self._source_name))
         return ended.status
 
     def _judge(self, judge: Judge | Panel, sink: Sink, total: int | None) -> _Ended:
@@ -295,6 +295,10 @@ class ScoreRun:
             "Name the fields with --prompt-field and --response-field, correct the lines, or leave them "
             f"out with --skip-bad.{header}"
         )
+
+    @property
+    def _source_name(self) -> str:
+        return "stdin" if self._options.source == "-" else self._options.source
 
     @property
     def _is_csv(self) -> bool:
@@ -369,10 +373,13 @@ class ScoreRun:
 
     def _meet_bad_line(self, line: BadLine) -> None:
         self._bad.add(line)
-        if not self._options.skip_bad:
-            raise _BadInput(
-                f"{self._options.source}: {line}\nCorrect it, or skip such lines with --skip-bad."
+        if self._options.skip_bad:
+            return
+        if self._options.source == "-" and line.number == 1:  # most likely another format than expected
+            raise ConfigError(
+                f"stdin: {line}\nstdin takes one JSON object per line; give any other format as a file."
             )
+        raise _BadInput(f"{self._source_name}: {line}\nCorrect it, or skip such lines with --skip-bad.")
 
     def _save(self, sink: Sink) -> _Ended:
         failure = self._on_failure

@@ -40,8 +40,9 @@ def top(options: TopOptions) -> int:
     try:
         asyncio.run(_follow(options))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        why = isinstance(error, OSError) and error.errno and os.strerror(error.errno)
         raise ConfigError(
-            f"{options.url} does not answer ({error or type(error).__name__}); "
+            f"{options.url} does not answer ({why or error or type(error).__name__}); "
             "give the URL that plaudit serve or plaudit view printed"
         ) from error
     return 0
@@ -51,7 +52,8 @@ COMMAND = top
 
 
 async def _follow(options: TopOptions) -> None:
-    base = options.url.split("/page")[0].rstrip("/") + "/page/api/"
+    url = options.url if "://" in options.url else f"http://{options.url}"
+    base = url.split("/page")[0].rstrip("/") + "/page/api/"
     is_live = sys.stdout.isatty() and not options.once
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN)
     token = os.environ.get(TOKEN, "").strip()
@@ -104,7 +106,12 @@ def lines(news: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
     spent = (
         "no price" if money["spent"] is None else f"${money['spent']:.4f} spent, ${money['saved']:.4f} saved"
     )
-    left = f", ${news['budget']['left']:.4f} left" if news["budget"] else ""
+    left = ""
+    if budget := news["budget"]:
+        assumed = (
+            f", ${budget['assumed']:.4f} set aside for calls without a reply" if budget["assumed"] else ""
+        )
+        left = f"{assumed}, ${budget['left']:.4f} of the budget left"
     yield f"cost       {spent}{left}; {money['calls']:,} by calls, {money['without_call']:,} without"
     for where, name in (("in our queue", "queued_s"), ("at the endpoint", "latency_s")):
         if found[name]["p50"] is not None:

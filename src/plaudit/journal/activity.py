@@ -34,6 +34,8 @@ class Activity(msgspec.Struct):
     verdicts: int = 0
     spent: float = 0.0
     """US dollars."""
+    assumed: float = 0.0
+    """The part of it for calls without a reply, of which only the highest possible cost is known."""
     budget: float | None = None
     """What may be spent; None: no limit."""
     endpoints: dict[str, EndpointActivity] = {}

@@ -138,7 +138,11 @@ def build_prompt(
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
         name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
-        raise ConfigError("contains a lone surrogate; decode the text again", setting=name) from None
+        raise ConfigError(
+            "is not Unicode text (it contains a lone surrogate); decode it again, or, for the command line, "
+            "run: export LC_ALL=C.UTF-8",
+            setting=name,
+        ) from None
     return Prompt(
         version=f"{kind}-{digest[:16]}",
         system={"role": "system", "content": system},

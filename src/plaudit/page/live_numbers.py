@@ -77,7 +77,8 @@ def _budget(moments: Sequence[Activity]) -> dict[str, float] | None:
     last = next((moment for moment in reversed(moments) if moment.budget is not None), None)
     if last is None or last.budget is None:
         return None
-    return {"limit": last.budget, "left": max(last.budget - last.spent, 0.0)}
+    left = max(last.budget - last.spent, 0.0)
+    return {"limit": last.budget, "left": left, "assumed": last.assumed}
 
 
 def _waiting(moments: Sequence[Activity], last: Sequence[Activity]) -> dict[str, Any]:

@@ -87,6 +87,8 @@ class Spending:
         self._limit = limit
         self._step = (limit or 0.0) / 50
         self.spent = 0.0
+        self.assumed = 0.0
+        """The part of it for calls that were cut off: the most that they may have cost."""
         self.promised = 0.0
         self.written = 0.0
         """The sum that was written down last."""
@@ -113,3 +115,12 @@ class Spending:
         """Settle a call: what it cost takes the place of what it might have cost."""
         self.promised = max(0.0, self.promised - bound)
         self.spent += cost
+
+    def on_cut_off(self, *, bound: float) -> None:
+        """Settle a call whose reply never came, and which may have been charged all the same."""
+        self.on_reply(bound=bound, cost=bound)
+        self.assumed += bound
+
+    def __str__(self) -> str:
+        cut_off = f", of which ${self.assumed:.6g} is the most that calls without a reply may have cost"
+        return f"${self.spent:.6g} spent{cut_off if self.assumed else ''}"

@@ -42,9 +42,9 @@ class Admission:
         """Calls at once that file descriptors were left for, and until when that is believed."""
 
     @property
-    def spent(self) -> float:
+    def spending(self) -> Spending:
         """US dollars, of calls that have a price."""
-        return self._spending.spent
+        return self._spending
 
     @property
     def room(self) -> float:
@@ -130,7 +130,10 @@ class Admission:
             return usage.cost
         dearest = lane.cost_bound(call)
         if usage is None:
-            self._spending.on_reply(bound=dearest, cost=0.0 if is_free(outcome) else dearest)
+            if is_free(outcome):
+                self._spending.on_reply(bound=dearest, cost=0.0)
+            else:
+                self._spending.on_cut_off(bound=dearest)
             return None
         cost = charge(usage, price, call.token_bound)
         self._spending.on_reply(bound=dearest, cost=cost)
@@ -172,8 +175,7 @@ class Admission:
             if spending.fits(bound) or (self.in_flight and not spending.is_exhausted(bound)):
                 return []
         raise BudgetSpent(
-            f"the budget of ${self._budget:g} leaves no room for another call "
-            f"(${spending.spent:.6g} spent); raise it to go on"
+            f"the budget of ${self._budget:g} leaves no room for another call ({spending}); raise it to go on"
         )
 
     def _write_down(self, bound: float) -> None:

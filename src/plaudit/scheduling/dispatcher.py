@@ -36,6 +36,7 @@ from plaudit.events import (
     RetryPlanned,
 )
 from plaudit.policy.breaker import BreakerState
+from plaudit.policy.budget import Spending
 from plaudit.policy.fingerprint import jitter
 from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
@@ -108,8 +109,8 @@ class Dispatcher:
         return len(self.queue) + len(self._retry_queue)
 
     @property
-    def spent(self) -> float:
-        return self._admission.spent
+    def spending(self) -> Spending:
+        return self._admission.spending
 
     @property
     def delay(self) -> str:

@@ -18,6 +18,7 @@ from plaudit.config import Sampling
 from plaudit.errors import CacheError, JudgeError, PlauditError, UnreadableVerdict, cut_off
 from plaudit.events import BatchFinished, BatchStarted, CacheTrouble, Event, VerdictsReady
 from plaudit.journal.base import Exchange, Journal, Judged
+from plaudit.policy.budget import Spending
 from plaudit.scheduling import judging, record
 from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.batch import Batch, SharedRequest, shared
@@ -121,8 +122,8 @@ class Scorer:
             self._dispatcher.abort_unwanted()
 
     @property
-    def spent(self) -> float:
-        return self._dispatcher.spent
+    def spending(self) -> Spending:
+        return self._dispatcher.spending
 
     async def close(self) -> None:
         """Stop: what is finished is stored and handed over, the rest fails with EngineClosed."""

@@ -167,7 +167,7 @@ def _second_opinion(raw: bytes) -> Any:
     except RecursionError:
         raise _Wrong("nested too deeply") from None
     except json.JSONDecodeError as error:
-        said = error.msg.removesuffix(" starting at")
+        said = error.msg.removesuffix(" starting at").removesuffix(" at")
         raise _Wrong(f"not JSON: {said} at character {error.colno}") from None
 
 

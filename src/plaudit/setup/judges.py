@@ -12,8 +12,9 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.files import read_text
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.content import has_words
 from plaudit.judges.file import read_judge
-from plaudit.judges.registry import build, kinds
+from plaudit.judges.registry import build, kinds, required_by
 from plaudit.settings import DEFAULT, Settings
 
 CRITERIA = "Does the response do what the task asks? Being correct counts most, then complete, then clear."
@@ -38,7 +39,15 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
         is_free = is_embedded and settings.origin("judge") == DEFAULT
         kind = ("yes" if changes else "likelihood") if is_free else settings.judge
         embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free and kind == "yes" else {}
-        return build(kind, {**_defaults(kind), **embedded, **changes})
+        options = {**_defaults(kind), **embedded, **changes}
+        if missing := [name for name in required_by(kind) if name not in options]:
+            raise ConfigError(
+                f'needs {" and ".join(missing)}, which a judge file gives; write one with kind = "{kind}", '
+                f"and name it here instead, like --judge {kind}.toml",
+                setting="judge",
+                value=kind,
+            )
+        return build(kind, options)
     if not Path(settings.judge).expanduser().is_file():
         near = get_close_matches(settings.judge.lower(), kinds(), n=1)
         hint = f"did you mean {near[0]}?" if near else f"judges are {', '.join(kinds())}"
@@ -50,7 +59,7 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
 
 
 def _defaults(kind: str) -> dict[str, Any]:
-    return {"criteria": CRITERIA} if kind in ("rubric", "group", "expected") else {}
+    return {"criteria": CRITERIA} if kind in ("rubric", "group", "expected", "pairwise") else {}
 
 
 def text_or_file(value: str, setting: str) -> str:
@@ -61,7 +70,11 @@ def text_or_file(value: str, setting: str) -> str:
             "is a folder; name a file in it, or write the text itself", setting=setting, value=value
         )
     if len(value) < 1024 and path.is_file():
-        return read_text(value, setting=setting)
+        if not has_words(text := read_text(value, setting=setting)):
+            raise ConfigError(
+                "is an empty file; write into it what makes a response good", setting=setting, value=value
+            )
+        return text
     if value.endswith(TEXT_SUFFIXES) and " " not in value:
         raise ConfigError("does not exist; check the path", setting=setting, value=value)
     return value

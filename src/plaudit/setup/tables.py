@@ -10,6 +10,7 @@ import csv
 import functools
 import gzip
 import io
+import itertools
 import json
 import secrets
 import shutil
@@ -236,17 +237,30 @@ def _write_array(lines: BinaryIO, out: BinaryIO) -> None:
 # -- CSV -----------------------------------------------------------------------------------------------------
 
 
+_END = "\0end of the file\0"
+"""Follows the last line: a cell that ends in it is still open there."""
+
+
 def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
     csv.field_size_limit(MAX_CELL)
     try:
         dialect = _dialect(path)
         with _text(path) as file:
-            rows = csv.reader(file, **dialect)
+            rows = csv.reader(itertools.chain(file, [_END]), **dialect)
             header = next(rows, [])
             if header == ["sep=", ""]:  # Excel's way to name the delimiter
                 header = next(rows, [])
             _check_header(header, place)
+            before = rows.line_num
             for row in rows:
+                if row == [_END]:
+                    return
+                if row and row[-1].endswith(_END):
+                    raise ConfigError(
+                        f"{place}, line {before + 1}: a quotation mark is opened and never closed; "
+                        'close it, or write "" for a quotation mark within a cell'
+                    )
+                before = rows.line_num
                 if len(row) == len(header):
                     yield rows.line_num, encode(dict(zip(header, row, strict=True)))
                 elif row:

@@ -182,7 +182,7 @@ function drawOverview(found) {
   drawMoney = () => {
     const budget = news?.budget;
     panel("money", "What does it cost?",
-      figures([dollars(money.spent), "spent"], budget && [dollars(budget.left), `left of ${dollars(budget.limit)}`, budget.left < 0.1 * budget.limit], [dollars(money.saved), "saved by cache and sharing"],
+      figures([dollars(money.spent), "spent"], budget && [dollars(budget.left), `left of ${dollars(budget.limit)}`, budget.left < 0.1 * budget.limit], budget?.assumed && [dollars(budget.assumed), "set aside for calls without a reply, at their highest possible cost"], [dollars(money.saved), "saved by cache and sharing"],
         money.spent != null && found.records && [dollars((1000 * money.spent) / found.records), "for 1,000 verdicts"]),
       figures([short(money.calls), "verdicts from calls"], [short(money.without_call), "without a call"], [short(money.prompt_tokens), "prompt tokens"], [short(money.completion_tokens), "completion tokens"]),
       columns.some((one) => one.spent) ? curves({ ...common, height: 100, label: `Dollars spent by ${by}`, unit: dollars, yText: (value) => `$${short(value)}`, series: [{ name: isByStep ? "$ a step" : "$", values: pick("spent"), look: 2 }] }) :
