@@ -153,7 +153,7 @@ def litellm(command: str, url: str, folder: Path) -> Iterator[tuple[str, psutil.
         [command, "--config", str(config), "--port", "8411", "--host", "127.0.0.1"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "LITELLM_MASTER_KEY": KEY},
+        env={**os.environ, "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     )
     try:
         asyncio.run(_until_ready("http://127.0.0.1:8411/health/liveliness"))

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from loopback import INSTANT, loopback, taking
 from service_client import CHAT, JUDGE, KEY, QUESTION, Client, ScriptedClient, scripted, served
-from wire_server import Exchange, answer, reply
+from wire_server import Exchange, Step, answer, reply
 
 from plaudit import Engine
 from plaudit.config import Secret
@@ -460,6 +460,21 @@ def test_a_stream_of_the_responses_route_is_whole_at_its_last_event(end: str) ->
         assert len(client.endpoint.requests) == 1
 
     scripted(test, answer(200, stream, headers={"Content-Type": "text/event-stream"}))
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_a_response_that_is_still_worked_on_is_handed_on_and_not_kept(status: str) -> None:
+    def responding(status: str) -> Step:
+        return answer(200, {"id": "resp_1", "object": "response", "status": status, "output": []})
+
+    async def test(client: ScriptedClient) -> None:
+        body = {"model": "m", "input": "hi", "temperature": 0, "background": True}
+        for expected in (status, "completed", "completed"):
+            code, said = await client.asking(body, "/v1/responses")
+            assert (code, json.loads(said)["status"]) == (200, expected)
+        assert len(client.endpoint.requests) == 2
+
+    scripted(test, responding(status), responding("completed"))
 
 
 def test_a_bug_in_mid_reply_ends_the_connection_and_never_looks_like_the_end(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 
 import pytest
@@ -106,6 +107,43 @@ def test_requests_that_wait_are_bounded_and_turned_away_with_leave_to_try_again(
         await asyncio.gather(asked, return_exceptions=True)
 
     scripted(test, endless)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_that_never_reads_its_reply_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, is_stream: bool
+) -> None:
+    monkeypatch.setattr(service_server, "UNREAD_WITHIN", 0.05)
+    monkeypatch.setattr(service_server, "LEAST_RATE", 1 << 30)
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"x" * 100_000)
+
+    async def long_answer(exchange: Exchange) -> None:
+        head = {"Content-Type": "text/event-stream"} if is_stream else {}
+        body = (
+            event * 100 + b"data: [DONE]\n\n" if is_stream else good_body(exchange.request, "x" * 10_000_000)
+        )
+        await exchange.answer(200, body, head)
+
+    async def test(client: ScriptedClient) -> None:
+        body = json.dumps({**CHAT, "stream": is_stream}).encode()
+        host, port = client.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.transport.pause_reading()
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
+        await client.until_waiting(0)
+        writer.transport.resume_reading()
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(1 << 20):
+                got += piece
+        assert len(got) < 10_000_000
+        writer.close()
+
+    scripted(test, long_answer)
 
 
 @pytest.mark.parametrize("depth", [10, 500, 900, 990, 1000, 5000, 100_000])

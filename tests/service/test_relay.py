@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,15 +109,26 @@ def test_an_error_has_openais_form() -> None:
     }
 
 
-def test_the_memory_for_draws_is_bounded_and_the_least_recent_run_is_forgotten_first() -> None:
-    draws = Draws(most=4)
-    for number in range(3):
-        draws.next("old", b"%d" % number)
-    assert [draws.next("new", b"a"), draws.next("new", b"b"), draws.next("new", b"a")] == [0, 0, 1]
-    assert draws.next("old", b"0") == 0
+def test_the_memory_for_draws_stays_flat_and_none_is_forgotten() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    draws = Draws()
+
+    def take(numbers: range) -> set[int]:
+        return {draws.next(f"run {n % 3}", hashlib.sha256(b"%d" % n).digest()) for n in numbers}
+
+    assert take(range(80_000)) == {0}
+    before = resident()
+    assert take(range(80_000, 200_000)) == {0}
+    assert resident() - before < 1_000_000
+    assert take(range(100)) == {1}
 
 
-def test_a_run_too_long_to_be_counted_never_gets_a_draw_twice() -> None:
-    draws = Draws(most=2)
-    seen = [(key, draws.next("run", key)) for key in [b"a", b"a", b"b", b"c", b"a", b"b", b"d", b"a"]]
-    assert len(set(seen)) == len(seen)
+def test_where_draws_cannot_be_counted_none_is_given_twice(caplog: pytest.LogCaptureFixture) -> None:
+    draws = Draws()
+    numbers = [draws.next("run", b"a"), draws.next("run", b"a")]
+    draws.close()  # as it is when the disk is full
+    numbers += [draws.next("run", b"a") for _ in range(3)]
+    assert len(set(numbers)) == 5
+    assert len(caplog.records) == 1

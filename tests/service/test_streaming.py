@@ -166,3 +166,23 @@ def test_a_second_client_of_the_same_stream_gets_it_whole() -> None:
         assert len(client.endpoint.requests) == 1
 
     scripted(test, streaming(EVENTS[0], go_on, DONE))
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"\r\n".join(EVENTS[0].split(b"\n")) + b"data: [DONE]\r\n\r\n",
+        b": OPENROUTER PROCESSING\n\nevent: message\nid: 1\nretry: 10\n" + EVENTS[0] + DONE,
+        b'data: {"choices":\ndata: [{"index":0,\ndata: "delta":{}}]}\n\n' + DONE,
+        b'data:{"choices":[]}\n\ndata:[DONE]\n\n',
+        EVENTS[0] + b"data: [DONE]",
+        EVENTS[0] + DONE + b": bye\n\n",
+    ],
+)
+def test_events_in_any_form_that_the_standard_allows_are_handed_on_and_kept(stream: bytes) -> None:
+    async def test(client: ScriptedClient) -> None:
+        assert await client.asking(STREAM) == (200, stream)
+        assert await client.asking(STREAM) == (200, stream)
+        assert len(client.endpoint.requests) == 1
+
+    scripted(test, streaming(stream[:7], stream[7:]))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -118,6 +120,7 @@ def serve(options: ServeOptions, given: Given) -> int:
                 models=models,
                 on_failure=_forced(settings.on_failure),
                 finishes_abandoned=not options.drop_abandoned,
+                name=f"{socket.gethostname()}:{options.port or secrets.token_hex(8)}" if options.ray else "",
             )
             service = Service(shared, access, numbers, Page(index, takes_patterns=False))
             with _stopping() as stopped:

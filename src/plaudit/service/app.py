@@ -18,6 +18,7 @@ import itertools
 import json
 import logging
 import secrets
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -54,6 +55,12 @@ BODY_WITHIN = 60.0
 """Seconds in which a client has to have sent its body."""
 HEAD_WITHIN = 30.0
 """Seconds a connection may be idle, or take to send a request's head."""
+UNREAD_WITHIN = 120.0
+"""Seconds for which a client may leave what it is sent unread, beside the time that `LEAST_RATE` allows."""
+LEAST_RATE = 1 << 16
+"""Bytes of a long reply that a client has to read a second."""
+LARGE_REPLY = 1 << 16
+"""Bytes that are out of our hands at once: a connection buffers as much."""
 MOST_WAITING = 20_000
 """Requests under way at a time; more are turned away, for they would fill the memory."""
 MOST_CONNECTIONS = 25_000
@@ -88,6 +95,8 @@ class Shared:
     """What a sample without a verdict becomes where the reply's shape has no place for that."""
     finishes_abandoned: bool = True
     """Whether a call at temperature 0 goes on into the cache when its client has gone."""
+    name: str = ""
+    """Of this server among those on one engine, each of which counts draws of its own."""
 
     @property
     def can_stream(self) -> bool:
@@ -157,10 +166,14 @@ class Service:
         if self._page is not None:
             self._page.add_routes(app)
             app.router.add_post(ROOT + "api/login", self._log_in)
+        app.on_cleanup.append(self._cleaned_up)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/openapi.json", self._openapi)
         return app
+
+    async def _cleaned_up(self, _: web.Application) -> None:
+        self._draws.close()
 
     # -- every request ------------------------------------------------------------------------------------
 
@@ -177,16 +190,20 @@ class Service:
             status = GONE
             try:
                 response = await self._answer(request, handler)
+                if not response.prepared:
+                    response.headers.update(_own_headers())
+                    took = time.monotonic() - started
+                    response.headers["openai-processing-ms"] = str(round(took * 1000))
+                if isinstance(response, web.Response) and len(body := response.body or b"") > LARGE_REPLY:
+                    async with _read_by(request, len(body)):
+                        await response.prepare(request)
+                        await response.write_eof()
                 status = response.status
             finally:
-                took = time.monotonic() - started
                 self._numbers.waiting -= 1
                 if held := self._held.pop(number, 0):
                     self._room.give_back(held)
-                self._numbers.on_request(route, status, took)
-            if not response.prepared:
-                response.headers.update(_own_headers())
-                response.headers["openai-processing-ms"] = str(round(took * 1000))
+                self._numbers.on_request(route, status, time.monotonic() - started)
             if response.status >= 400:
                 log.info("%s: %s answered %d", number, route, response.status)
             return response
@@ -272,6 +289,8 @@ class Service:
             self._check_model(fields.get("model"))
             is_sampled = relay.is_sampled(route, fields)
             digest = relay.digest_of(route, fields)
+            if is_sampled:
+                digest += self._shared.name.encode()
             draw = self._draws.next(_run_of(request), digest) if is_sampled else None
             is_stream = fields.get("stream") is True
             chunks = _Chunks() if is_stream and self._shared.can_stream else None
@@ -310,17 +329,17 @@ class Service:
             response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
             await response.prepare(request)
             while chunk is not None:
-                await response.write(chunk)
+                async with _read_by(request, len(chunk)):
+                    await response.write(chunk)
                 chunk = await chunks.get()
             (verdict,) = done.result()
             if verdict.score is None:
-                await response.write(b"data: " + _error_body(verdict) + b"\n\n")
+                async with _read_by(request, 0):
+                    await response.write(b"data: " + _error_body(verdict) + b"\n\n")
             return response
         except TimeoutError:
             pending.cancel(abort=True)
             return _error("no reply within the client's timeout", 500, code="deadline")
-        except ConnectionError:
-            raise asyncio.CancelledError from None  # the client has gone
         finally:
             done.cancel()
 
@@ -360,8 +379,9 @@ class Service:
             async for index, verdict in _as_completed(pending):
                 self._count(asked, verdict)
                 line = msgspec.json.encode({"index": index, **rewards.verdict_fields(verdict)})
-                await response.write(line + b"\n")
-        except (asyncio.CancelledError, ConnectionError):
+                async with _read_by(request, len(line)):
+                    await response.write(line + b"\n")
+        except asyncio.CancelledError:
             pending.cancel(abort=not self._shared.finishes_abandoned)
             raise
         return response
@@ -436,6 +456,9 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
         return handlers() if len(handlers.connections) < MOST_CONNECTIONS else _Refused()
 
     listening = await asyncio.get_running_loop().create_server(accept, host, port, backlog=1024)
+    for one in listening.sockets if hasattr(socket, "TCP_USER_TIMEOUT") else ():
+        # Its connections have it too: what is left in their buffers when we are done with them ends by it.
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_WITHIN * 1000))
     try:
         bound_host, bound_port = listening.sockets[0].getsockname()[:2]
         yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
@@ -470,6 +493,18 @@ class _Refused(asyncio.Protocol):
 def _quickly(request: web.Request) -> contextlib.AbstractAsyncContextManager[object]:
     """A limit on the time for a body; none where it has come already, with its head."""
     return contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_WITHIN)
+
+
+@contextlib.asynccontextmanager
+async def _read_by(request: web.Request, size: int) -> AsyncIterator[None]:
+    """A limit on the time in which a client takes so many bytes; beyond, its connection is closed."""
+    try:
+        async with asyncio.timeout(UNREAD_WITHIN + size / LEAST_RATE):
+            yield
+    except (TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+        raise asyncio.CancelledError from None  # as where it goes away
 
 
 def _deadline(request: web.Request) -> float | None:

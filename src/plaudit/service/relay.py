@@ -8,13 +8,20 @@ is draw k, and a later run that sends the same gets the same draws, in the same 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+import itertools
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
 
-from plaudit.types import Cause, RawRequest, Reply, Sample, Verdict
+from plaudit.transports.openai import UNFINISHED
+from plaudit.types import Cause, RawRequest, Reply, Sample, Status, Verdict
+
+log = logging.getLogger("plaudit")
 
 ROUTES = ("/chat/completions", "/completions", "/embeddings", "/responses")
 NOT_ASKED = frozenset(
@@ -26,8 +33,8 @@ UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
 RETRIED = (408, 409)
 """What clients of OpenAI's send again."""
-REQUESTS_KEPT = 500_000
-"""Requests whose draws are counted at a time; beyond, the least recent runs are forgotten."""
+KB_IN_MEMORY = 1024
+"""Kilobytes of the count of draws that are kept in memory; the rest is on disk, 20 bytes a request."""
 STATUS_OF = {
     Cause.REQUEST_REFUSED: 400,
     Cause.INPUT: 400,
@@ -40,38 +47,42 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class Draws:
-    """Counts equal requests of each run."""
+    """Counts equal requests of each run, on disk: a server that runs for weeks has millions of them.
 
-    def __init__(self, most: int = REQUESTS_KEPT) -> None:
-        self._most = most
-        self._kept = 0
-        self._runs: OrderedDict[str, dict[int, int]] = OrderedDict()
-        self._fresh: dict[str, int] = {}
-        """Runs too long to be counted whole: a request unknown there begins at a number never used."""
+    The file is a temporary one of SQLite's, without a name, which ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: Iterator[int] | None = None
+        """Where the disk is full: numbers that no draw had before, so that none is given twice."""
+        self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for statement in (
+            "PRAGMA journal_mode = OFF",
+            f"PRAGMA cache_size = -{KB_IN_MEMORY}",
+            "CREATE TABLE draws (request INTEGER PRIMARY KEY, sent INTEGER NOT NULL)",
+            "BEGIN",  # and never an end: nothing is written before the memory is full
+        ):
+            self._file.execute(statement)
 
     def next(self, run: str, digest: bytes) -> int:
         """How many equal requests this run has sent before."""
-        request = int.from_bytes(digest[:8], "big")  # half the memory, and no two of a run's are ever equal
-        counts = self._runs.setdefault(run, {})
-        self._runs.move_to_end(run)
-        if request not in counts:
-            self._make_room(run)
-            counts[request] = self._fresh.get(run, 0)
-            self._kept += 1
-        count = counts[request]
-        counts[request] = count + 1
+        if self._numbers is not None:
+            return next(self._numbers)
+        named = hashlib.sha256(run.encode(errors="surrogatepass") + b"\0" + digest).digest()
+        request = int.from_bytes(named[:8], "big", signed=True)
+        try:
+            found = self._file.execute("SELECT sent FROM draws WHERE request = ?", (request,)).fetchone()
+            count: int = found[0] if found else 0
+            self._file.execute("INSERT OR REPLACE INTO draws VALUES (?, ?)", (request, count + 1))
+        except sqlite3.Error as error:
+            log.warning("draws cannot be counted any more (%s); later runs will not get the same", error)
+            self._numbers = itertools.count(time.time_ns())
+            return next(self._numbers)
         return count
 
-    def _make_room(self, run: str) -> None:
-        while self._kept >= self._most:
-            oldest, counts = next(iter(self._runs.items()))
-            self._kept -= len(counts)
-            if oldest == run:
-                self._fresh[run] = max(counts.values()) + 1
-                counts.clear()
-            else:
-                del self._runs[oldest]
-                self._fresh.pop(oldest, None)
+    def close(self) -> None:
+        """Forget them all."""
+        self._file.close()
 
 
 def is_sampled(route: str, fields: Mapping[str, Any]) -> bool:
@@ -141,8 +152,9 @@ class Relay:
         return request
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
-        """The answer, as it came."""
-        return Verdict.of(reply, 1.0, reply.body.decode())
+        """The answer, as it came. One that says that the work is still going on is no answer to keep."""
+        verdict = Verdict.of(reply, 1.0, reply.body.decode())
+        return replace(verdict, status=Status.EMPTY) if reply.finish_reason in UNFINISHED else verdict
 
 
 def sample_of(request: RawRequest) -> Sample:

@@ -255,6 +255,8 @@ class _RawAnswer(msgspec.Struct, gc=False):
 
     type: Any = None
     """Of an event of the responses route."""
+    status: Any = None
+    """Of a response, where it is one of the responses route."""
     model: Any = None
     usage: _AnyUsage = None
     error: Any = None
@@ -265,13 +267,18 @@ class _RawAnswer(msgspec.Struct, gc=False):
 
 LAST_EVENTS = ("response.completed", "response.incomplete")
 """With which a stream of the responses route ends; the others end with [DONE]."""
+UNFINISHED = ("queued", "in_progress")
+"""Statuses of a response that the endpoint is still at work on: with `background`."""
 
 
 def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> Reply:
     """An answer that is handed on unread, with its usage; of a stream, the usage is in one of its events."""
     usage = Usage()
     model = ""
+    finish_reason = "stop"
     body.decode()  # raises what a broken reply raises: JSON is UTF-8
+    if not body.strip():
+        raise BadReply("it is empty")
     is_whole = body.lstrip()[:1] == b"{"
     for data in (body,) if is_whole else _events(body):
         if data == b"[DONE]":
@@ -285,12 +292,14 @@ def raw_reply(body: bytes, rate: RateHeaders | None, *, price: Price | None) -> 
             raise error_in(found.error)
         if data is body and found.choices == []:
             raise BadReply("it holds no choices")
+        if isinstance(found.status, str):
+            finish_reason = found.status
         model = found.model if isinstance(found.model, str) else model
         if isinstance(found.usage, _ReplyUsage):
             usage = found.usage.counted(price)
     if not is_whole and not _is_finished(body):
         raise BadReply("the stream ends before its last event")
-    return Reply("", model=model, usage=usage, rate=rate, body=body)
+    return Reply("", model=model, finish_reason=finish_reason, usage=usage, rate=rate, body=body)
 
 
 def _is_finished(stream: bytes) -> bool:
@@ -305,11 +314,16 @@ def _is_finished(stream: bytes) -> bool:
 
 
 def _events(stream: bytes) -> Iterator[bytes]:
-    """The data of each server-sent event."""
-    for line in stream.splitlines():
-        data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        if data.startswith(b"{") or data == b"[DONE]":
-            yield data
+    """The data of each server-sent event; it may be in several lines."""
+    lines: list[bytes] = []
+    for line in (*stream.splitlines(), b""):
+        if line.startswith(b"data:"):
+            lines.append(line.removeprefix(b"data:").strip())
+        elif not line:
+            data = b"\n".join(lines)
+            lines = []
+            if data.startswith(b"{") or data == b"[DONE]":
+                yield data
 
 
 class _Vector(msgspec.Struct, gc=False):

@@ -1,4 +1,4 @@
-"""Two servers on one Ray engine: one limit, one paid call for equal requests to both."""
+"""Two servers on one Ray engine: one limit, one paid call for equal questions to both, and no draw twice."""
 
 from __future__ import annotations
 
@@ -35,22 +35,24 @@ async def ask(session: aiohttp.ClientSession, url: str, body: object) -> tuple[i
         return reply.status, reply.headers.get("x-plaudit-source", ""), await reply.read()
 
 
-def server_on(engine: SharedEngine) -> Service:
-    return Service(Shared(engine, JUDGE, models=("m",)), Access(), Prometheus())
+def server_on(engine: SharedEngine, name: str) -> Service:
+    return Service(Shared(engine, JUDGE, models=("m",), name=name), Access(), Prometheus())
 
 
 @pytest.mark.usefixtures("cluster")
 def test_equal_requests_to_two_servers_are_one_call_and_one_limit_holds_for_both() -> None:
     async def main(one: SharedEngine, two: SharedEngine) -> list[tuple[int, str, bytes]]:
         async with (
-            serving(server_on(one), host="127.0.0.1", port=0) as first,
-            serving(server_on(two), host="127.0.0.1", port=0) as second,
+            serving(server_on(one, "a:8400"), host="127.0.0.1", port=0) as first,
+            serving(server_on(two, "b:8400"), host="127.0.0.1", port=0) as second,
             aiohttp.ClientSession() as session,
         ):
             urls = [first, second] * 4
             same = await asyncio.gather(*(ask(session, url, QUESTION) for url in urls))
             different = [(url, {**QUESTION, "seed": seed}) for seed, url in enumerate([first, second] * 6)]
             await asyncio.gather(*(ask(session, url, body) for url, body in different))
+            drawn = await asyncio.gather(*(ask(session, url, {**QUESTION, "temperature": 1}) for url in urls))
+            assert {(status, source) for status, source, _ in drawn} == {(200, "call")}
             stream = await ask(session, second, {**QUESTION, "stream": True})
             return [*same, stream]
 
@@ -60,6 +62,6 @@ def test_equal_requests_to_two_servers_are_one_call_and_one_limit_holds_for_both
             *same, stream = asyncio.run(main(one, two))
         assert {status for status, _, _ in same} == {200}
         assert len({body for _, _, body in same}) == 1
-        assert judge.stats.requests == 1 + 12 + 1
+        assert judge.stats.requests == 1 + 12 + len(same) + 1
         assert judge.stats.peak_in_flight <= 3
         assert stream[2].rstrip().endswith(b"[DONE]")
