@@ -16,7 +16,8 @@ from wire_server import Step, WireServer
 from plaudit import Engine, Rubric
 from plaudit.config import Endpoint, Price
 from plaudit.service.access import Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.simulator import Scenario
 

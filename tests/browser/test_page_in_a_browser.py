@@ -21,7 +21,8 @@ from plaudit.config import Secret
 from plaudit.journal.index import JournalIndex
 from plaudit.page.page_routes import Page
 from plaudit.service.access import Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 
 pytestmark = pytest.mark.browser

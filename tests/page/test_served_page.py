@@ -16,7 +16,8 @@ from plaudit.journal.index import JournalIndex
 from plaudit.journal.writer import JournalWriter
 from plaudit.page.page_routes import Page
 from plaudit.service.access import Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 
 TOKEN = Secret("correct-horse-battery")

@@ -17,7 +17,8 @@ from plaudit.config import Secret
 from plaudit.observers.log import Log
 from plaudit.service import app as service_server
 from plaudit.service.access import Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.simulator import Fault
 

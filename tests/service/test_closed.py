@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from typing import cast
 
 import pytest
 from service_client import CHAT, KEY, QUESTION, Client, ScriptedClient, scripted, served
@@ -12,6 +13,7 @@ from wire_server import Exchange, answer, good_body, reply
 
 from plaudit.config import Secret
 from plaudit.service import app as service_server
+from plaudit.service import connections
 from plaudit.service.access import Access
 
 
@@ -67,7 +69,7 @@ def test_no_header_of_the_endpoint_comes_down() -> None:
 
 
 def test_a_request_head_that_trickles_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_server, "HEAD_WITHIN", 0.05)
+    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.05)
 
     async def test(client: Client) -> None:
         assert await dialogue(client.url, b"POST /score HTTP/1.1\r\nHost: 127") == b""
@@ -76,7 +78,7 @@ def test_a_request_head_that_trickles_in_is_given_up(monkeypatch: pytest.MonkeyP
 
 
 def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_server, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 1)
 
     async def test(client: Client) -> None:
         assert (await client.get("/health"))[0] == 200  # its connection is kept alive
@@ -113,8 +115,8 @@ def test_requests_that_wait_are_bounded_and_turned_away_with_leave_to_try_again(
 def test_a_client_that_never_reads_its_reply_is_cut_off(
     monkeypatch: pytest.MonkeyPatch, is_stream: bool
 ) -> None:
-    monkeypatch.setattr(service_server, "UNREAD_WITHIN", 0.05)
-    monkeypatch.setattr(service_server, "LEAST_RATE", 1 << 30)
+    monkeypatch.setattr(connections, "UNREAD_WITHIN", 0.05)
+    monkeypatch.setattr(connections, "LEAST_RATE", 1 << 30)
     event = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"x" * 100_000)
 
     async def long_answer(exchange: Exchange) -> None:
@@ -128,14 +130,15 @@ def test_a_client_that_never_reads_its_reply_is_cut_off(
         body = json.dumps({**CHAT, "stream": is_stream}).encode()
         host, port = client.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        writer.transport.pause_reading()
+        transport = cast("asyncio.Transport", writer.transport)
+        transport.pause_reading()
         writer.write(
             b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
         )
         await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
         await client.until_waiting(0)
-        writer.transport.resume_reading()
+        transport.resume_reading()
         got = b""
         with contextlib.suppress(ConnectionError):
             while piece := await reader.read(1 << 20):

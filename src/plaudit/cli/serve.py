@@ -28,7 +28,8 @@ from plaudit.journal.index import JournalIndex
 from plaudit.observers.log import Log
 from plaudit.page.page_routes import Page
 from plaudit.service.access import LOOPBACK, TOKEN, Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints

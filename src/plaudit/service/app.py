@@ -1,4 +1,4 @@
-"""One engine behind HTTP, on aiohttp.web: routes, limits on what is read, and the end.
+"""One engine behind HTTP, on aiohttp.web: routes, and limits on what is read.
 
 POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses   OpenAI's wire, passed on
 GET  /v1/models                         the models there are
@@ -18,18 +18,16 @@ import itertools
 import json
 import logging
 import secrets
-import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import ConfigError
@@ -39,6 +37,7 @@ from plaudit.page.page_routes import HEADERS, PUBLIC, ROOT, Page
 from plaudit.pending import Pending
 from plaudit.service import relay, rewards
 from plaudit.service.access import PASS_SECONDS, Access
+from plaudit.service.connections import read_by
 from plaudit.service.openapi import description
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.room import Room
@@ -53,25 +52,16 @@ LARGE = 1 << 18
 """Bytes from which on a body is a large one."""
 BODY_WITHIN = 60.0
 """Seconds in which a client has to have sent its body."""
-HEAD_WITHIN = 30.0
-"""Seconds a connection may be idle, or take to send a request's head."""
-UNREAD_WITHIN = 120.0
-"""Seconds for which a client may leave what it is sent unread, beside the time that `LEAST_RATE` allows."""
-LEAST_RATE = 1 << 16
-"""Bytes of a long reply that a client has to read a second."""
 LARGE_REPLY = 1 << 16
 """Bytes that are out of our hands at once: a connection buffers as much."""
 MOST_WAITING = 20_000
 """Requests under way at a time; more are turned away, for they would fill the memory."""
-MOST_CONNECTIONS = 25_000
-"""Connections at a time; more are closed at once."""
 MARGIN = 1.0
 """Seconds by which an answer comes before its client stops waiting; a quarter of that wait at the most."""
 PASS = "plaudit-page"  # noqa: S105 - the name of a cookie
 """The cookie that lets a browser read the page of a server with a token."""
 GONE = 499
 """What a request whose client has left is counted as."""
-DRAIN_WITHIN = 30.0
 LONGEST_NAME = 200
 """Characters of a run's name: it is kept as long as the run is."""
 NO_ROUTE = "there is no such route here: OpenAI's begin with /v1, and /openapi.json has them all"
@@ -194,8 +184,8 @@ class Service:
                     response.headers.update(_own_headers())
                     took = time.monotonic() - started
                     response.headers["openai-processing-ms"] = str(round(took * 1000))
-                if isinstance(response, web.Response) and len(body := response.body or b"") > LARGE_REPLY:
-                    async with _read_by(request, len(body)):
+                if isinstance(response, web.Response) and (response.content_length or 0) > LARGE_REPLY:
+                    async with read_by(request, response.content_length or 0):
                         await response.prepare(request)
                         await response.write_eof()
                 status = response.status
@@ -329,12 +319,12 @@ class Service:
             response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
             await response.prepare(request)
             while chunk is not None:
-                async with _read_by(request, len(chunk)):
+                async with read_by(request, len(chunk)):
                     await response.write(chunk)
                 chunk = await chunks.get()
             (verdict,) = done.result()
             if verdict.score is None:
-                async with _read_by(request, 0):
+                async with read_by(request, 0):
                     await response.write(b"data: " + _error_body(verdict) + b"\n\n")
             return response
         except TimeoutError:
@@ -379,7 +369,7 @@ class Service:
             async for index, verdict in _as_completed(pending):
                 self._count(asked, verdict)
                 line = msgspec.json.encode({"index": index, **rewards.verdict_fields(verdict)})
-                async with _read_by(request, len(line)):
+                async with read_by(request, len(line)):
                     await response.write(line + b"\n")
         except asyncio.CancelledError:
             pending.cancel(abort=not self._shared.finishes_abandoned)
@@ -437,74 +427,13 @@ class Service:
         return _json(description())
 
 
-@contextlib.asynccontextmanager
-async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[str]:
-    """Serve on a port (0: any free one) and give the root URL. At the end, what is under way is answered."""
-    runner = web.AppRunner(
-        service.app(),
-        handler_cancellation=True,
-        keepalive_timeout=HEAD_WITHIN,
-        access_log=None,
-        logger=_http_log,
-        shutdown_timeout=DRAIN_WITHIN,
-    )
-    await runner.setup()
-    handlers = runner.server
-    assert handlers is not None
-
-    def accept() -> asyncio.BaseProtocol:
-        return handlers() if len(handlers.connections) < MOST_CONNECTIONS else _Refused()
-
-    listening = await asyncio.get_running_loop().create_server(accept, host, port, backlog=1024)
-    for one in listening.sockets if hasattr(socket, "TCP_USER_TIMEOUT") else ():
-        # Its connections have it too: what is left in their buffers when we are done with them ends by it.
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_WITHIN * 1000))
-    try:
-        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
-        yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
-    finally:
-        listening.close()
-        await runner.cleanup()
-
-
-def _in_one_line(record: logging.LogRecord) -> bool:
-    """Log what is no HTTP without a word of it: it may be a prompt or a token."""
-    if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
-        record.levelno, record.levelname = logging.INFO, "INFO"
-        record.msg, record.args, record.exc_info = "a request that is not HTTP was refused", (), None
-    return True
-
-
-_http_log = logging.getLogger("plaudit.http")
-_http_log.addFilter(_in_one_line)
-
-
 async def _not_yet(_: web.Request) -> None:
     """Wait with 100 Continue until it is known that the body is wanted."""
-
-
-class _Refused(asyncio.Protocol):
-    """A connection that is one too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast("asyncio.Transport", transport).abort()  # uvloop's is one without saying so
 
 
 def _quickly(request: web.Request) -> contextlib.AbstractAsyncContextManager[object]:
     """A limit on the time for a body; none where it has come already, with its head."""
     return contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_WITHIN)
-
-
-@contextlib.asynccontextmanager
-async def _read_by(request: web.Request, size: int) -> AsyncIterator[None]:
-    """A limit on the time in which a client takes so many bytes; beyond, its connection is closed."""
-    try:
-        async with asyncio.timeout(UNREAD_WITHIN + size / LEAST_RATE):
-            yield
-    except (TimeoutError, ConnectionError):
-        if request.transport is not None:
-            request.transport.abort()
-        raise asyncio.CancelledError from None  # as where it goes away
 
 
 def _deadline(request: web.Request) -> float | None:
@@ -565,11 +494,10 @@ def _failed(verdict: Verdict) -> web.Response:
     status = relay.status_of(verdict)
     failure = verdict.failure
     answer = failure.facts.get("answer") if failure is not None else None
-    if isinstance(answer, str) and answer.lstrip().startswith("{"):
-        headers = {"Content-Type": JSON, "x-should-retry": "false"}
-        return web.Response(body=answer.encode(), status=status, headers=headers)
+    is_theirs = isinstance(answer, str) and answer.lstrip().startswith("{")
+    body = str(answer).encode() if is_theirs else _error_body(verdict)
     headers = {"Content-Type": JSON, "x-should-retry": "false"}
-    return web.Response(body=_error_body(verdict), status=status, headers=headers)
+    return web.Response(body=body, status=status, headers=headers)
 
 
 def _error_body(verdict: Verdict) -> bytes:

@@ -14,7 +14,8 @@ from loopback import INSTANT, JUDGE, loopback, taking
 
 from plaudit.integrations.ray import SharedEngine
 from plaudit.service.access import Access
-from plaudit.service.app import Service, Shared, serving
+from plaudit.service.app import Service, Shared
+from plaudit.service.connections import serving
 from plaudit.service.prometheus import Prometheus
 
 pytestmark = pytest.mark.trainers
