@@ -9,6 +9,7 @@ from typing import Any
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Secret, Unset, warn_unneeded
 from plaudit.engine import Engine
+from plaudit.errors import as_argument, spelling
 from plaudit.events import Observer
 from plaudit.judges.base import Judge
 from plaudit.pending import Pending
@@ -18,7 +19,14 @@ from plaudit.value_check import check_value
 TIME_LIMIT = 300.0
 """Seconds a batch may take by default."""
 ROUTE = "/chat/completions"
+OWN_NAMES = {"url": "api_endpoint", "model": "model_name", "max_concurrent": "max_concurrent_requests"}
+"""What the options of an engine are called here."""
 CEILING = "max_concurrent_requests is the limit on requests at once, for all of them together"
+
+
+def as_own_argument(setting: str, value: object) -> str:
+    """An option of an engine as it is written here: `max_concurrent_requests=0`."""
+    return as_argument(OWN_NAMES.get(setting, setting), value)
 
 
 class AsyncOpenAIManager:
@@ -63,14 +71,15 @@ class AsyncOpenAIManager:
         check_value("api_endpoint", api_endpoint, str | None)
         if num_async_workers is not None:
             warn_unneeded("num_async_workers", CEILING)
-        self.engine = Engine(
-            api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None,
-            model=model_name,
-            api_key=api_key,
-            max_concurrent=max_concurrent_requests,
-            cache=cache,
-            observers=observers,
-        )
+        with spelling(as_own_argument):
+            self.engine = Engine(
+                api_endpoint.rstrip("/").removesuffix(ROUTE) if api_endpoint else None,
+                model=model_name,
+                api_key=api_key,
+                max_concurrent=max_concurrent_requests,
+                cache=cache,
+                observers=observers,
+            )
 
     def submit(self, samples: Iterable[Sample], judge: Judge) -> Pending:
         """Hand a batch over and return at once."""

@@ -31,6 +31,7 @@ from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
 from plaudit.setup.preflight import check_answers
 from plaudit.types import Cause, Sample, Source, Status, Verdict
+from plaudit.value_check import check_value
 
 if TYPE_CHECKING:
     from plaudit.rewards import Reward, RewardRow, Rewards
@@ -131,6 +132,7 @@ class Scoring:
         Raises:
             BatchFailed: More have none.
         """
+        check_value("max_failure_rate", max_failure_rate, float | None)
         with self._under_way(samples, time.monotonic):
             found = self.rewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
@@ -145,6 +147,7 @@ class Scoring:
         self, samples: Sequence[Sample], *, max_failure_rate: float | None = None
     ) -> list[Score]:
         """The same, with the caller's event loop left free."""
+        check_value("max_failure_rate", max_failure_rate, float | None)
         clock = asyncio.get_running_loop().time
         with self._under_way(samples, clock):
             found = await self.arewards(samples, on_failure="group_mean", max_failure_rate=None)

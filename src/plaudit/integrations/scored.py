@@ -20,6 +20,7 @@ from plaudit.rows import SOURCE, made_sample, read_prompt, read_response
 from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
 from plaudit.types import Sample
+from plaudit.value_check import check_value
 
 ENDS_OF_TEXT = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<|return|>"),
@@ -40,6 +41,7 @@ class Scored:
     def __init__(
         self, judge: Judge | Panel | None = None, *, max_failure_rate: float | None = None, **options: Any
     ) -> None:
+        check_value("max_failure_rate", max_failure_rate, float | None)
         self._limit = max_failure_rate
         self._own: Scoring | None = None
         if judge is not None or options:

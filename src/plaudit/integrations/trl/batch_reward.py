@@ -29,6 +29,7 @@ from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
 from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
 from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.value_check import check_number, check_value
 
 log = logging.getLogger("plaudit")
 
@@ -70,6 +71,12 @@ class BatchOptions:
     """Share of the last 200 without a verdict past which BatchFailed is raised; None: never."""
     tie_eps: float = 0.0
     """Rewards of a group that differ by no more than this become equal."""
+
+    def __post_init__(self) -> None:
+        for name in ("deadline", "max_failure_rate"):
+            check_value(name, getattr(self, name), float | None)
+        if self.num_generations is not None:
+            check_number("num_generations", self.num_generations, low=1)
 
 
 class BatchReward:

@@ -12,13 +12,13 @@ from typing import Any
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Secret, Unset, warn_unneeded
 from plaudit.engine import Engine, configure
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, spelling
 from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
 from plaudit.integrations.verl.legacy.judge_workers import PercentLog
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge
 from plaudit.observers.log import Log
-from plaudit.openai_manager import CEILING, ROUTE, TIME_LIMIT
+from plaudit.openai_manager import CEILING, ROUTE, TIME_LIMIT, as_own_argument
 from plaudit.rewards import Component, LengthPenalty, Reward
 from plaudit.rewards.failure import OnFailure
 from plaudit.settings import Settings, load
@@ -150,6 +150,7 @@ class LengthPenaltyConfig:
         check_judge(judge, for_rewards=True)
         return judge
 
+    @spelling(as_own_argument)
     def open_engine(self, settings: Settings, max_concurrent: int | None) -> Engine:
         """An engine for the judge's endpoint. ConfigError where there is no endpoint, or no key to it."""
         url = self.api_endpoint
