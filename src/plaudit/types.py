@@ -311,7 +311,8 @@ class Verdict:
         cls, reply: Reply, score: float | None, reason: str = "", parts: Mapping[str, float] | None = None
     ) -> Verdict:
         """What a judge reads in a reply."""
-        return cls(score, Status.OK, reason, model=reply.model, usage=reply.usage, parts=parts or {})
+        model, usage = reply.model, reply.usage
+        return cls(score, Status.OK, reason, None, model, 0, 0.0, Source.CALL, usage, parts or {})
 
     @classmethod
     def failed(

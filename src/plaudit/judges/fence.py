@@ -39,10 +39,8 @@ def fence(
     than `max_chars` keeps its head and its tail, around a tag with the code. Labels and notes are the
     judge's own words.
     """
-    blocks = _shown(contents, max_chars)
-    everything = "\n".join([text for text, _ in blocks])
+    blocks, everything = _shown(contents, max_chars)
     digest = sha256(salt)
-    notes = notes or {}
     fenced = []
     for (label, content), (text, note) in zip(contents.items(), blocks, strict=True):
         digest.update(text.encode())
@@ -50,13 +48,14 @@ def fence(
         while code in everything:
             digest.update(b"again")
             code = digest.digest()[:_CODE_LENGTH].translate(_LETTERS).decode()
-        for mark, tag in ((TURN, "turn"), (CUT, "cut")):
-            if mark in text:
+        attribute = ""
+        if note or notes or type(content) is not str:  # else it has no turns, and nothing was cut
+            for mark, tag in ((TURN, "turn"), (CUT, "cut")):
                 text = text.replace(mark, f"<{tag}-{code} ")  # noqa: PLW2901
-        said = [one for one in (notes.get(label), note) if one]
-        if isinstance(content, Transcript):
-            said.insert(0, f"each turn begins with a tag turn-{code}, and with nothing else")
-        attribute = f' note="{"; ".join(said)}"' if said else ""
+            said = [one for one in ((notes or {}).get(label), note) if one]
+            if isinstance(content, Transcript):
+                said.insert(0, f"each turn begins with a tag turn-{code}, and with nothing else")
+            attribute = f' note="{"; ".join(said)}"' if said else ""
         fenced.append(f"<{label}-{code}{attribute}>\n{text}\n</{label}-{code}>")
     return "\n\n".join(fenced)
 
@@ -98,14 +97,15 @@ _LETTERS = bytes(ord("A") + byte % 26 for byte in range(256))
 _CODE_LENGTH = 12
 
 
-def _shown(contents: Mapping[str, Content], max_chars: int) -> list[tuple[str, str]]:
-    """Text and note of each content; most of them are plain text, as one look at all of them tells."""
+def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[tuple[str, str]], str]:
+    """Text and note of each content, and all texts; most are plain, as one look at all of them tells."""
     texts = [content for content in contents.values() if type(content) is str]
     if len(texts) == len(contents):
         everything = "\n".join(texts)
         if len(everything) <= max_chars and is_plain(everything):
-            return [(text, "") for text in texts]
-    return [shown(label, content, max_chars) for label, content in contents.items()]
+            return [(text, "") for text in texts], everything
+    blocks = [shown(label, content, max_chars) for label, content in contents.items()]
+    return blocks, "\n".join([text for text, _ in blocks])
 
 
 def _note(missing: int, tokens: int, invisible: int) -> str:

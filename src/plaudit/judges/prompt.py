@@ -72,14 +72,17 @@ class Prompt:
         answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
         if not has_content(answer):
             return None
-        is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
+        is_changed = answer is not sample.response
+        is_hidden = is_changed and not self.show_thinking and hides_reasoning(sample, answer)
         hidden = ("response",) if is_hidden else ()
         return self.about(sample, {"response": answer}, hidden=hidden, images=self.images_of(sample))
 
     def images_of(self, sample: Sample) -> tuple[str, ...]:
         """The pictures of the part of a response that is shown."""
-        is_last = self.view == "last" and not isinstance(sample.response, str)
-        return _images("response", sample.response[-1:] if is_last else sample.response)
+        response = sample.response
+        if isinstance(response, str):
+            return ()
+        return _images("response", response[-1:] if self.view == "last" else response)
 
     def about(
         self,
@@ -105,13 +108,14 @@ class Prompt:
             images = (*_reference_images(sample), *images)
         if sample.tools:
             contents["tools"] = tool_list(sample.tools)
+        contents.update(answers)
         notes = dict.fromkeys(hidden, "its reasoning is not shown")
-        fenced = fence(
-            contents | dict(answers), salt=self.version.encode(), max_chars=self.max_chars, notes=notes
-        )
+        fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
         request = ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
-        if images := (*_images("prompt", sample.prompt), *images):
+        if not isinstance(sample.prompt, str):
+            images = (*_images("prompt", sample.prompt), *images)
+        if images:
             request = replace(request, images=images)
         return request if self.sampling is AS_IT_IS else self.sampling.applied(request)
 

@@ -223,7 +223,9 @@ def verdict_in(found: Found, key: str) -> Found | None:
 def _is_key(name: str, key: str) -> bool:
     """Whether a key is the one that was asked for, but for its case; a final score is a score."""
     folded = name.strip().casefold()
-    return folded == key.casefold() or (key == "score" and _SCORE.fullmatch(folded) is not None)
+    if folded == key.casefold():
+        return True
+    return key == "score" and folded.endswith(key) and _SCORE.fullmatch(folded) is not None
 
 
 def _holds(value: object, key: str) -> bool:

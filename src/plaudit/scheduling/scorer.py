@@ -531,15 +531,15 @@ def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:
 def _with_facts(verdict: Verdict, call: Call, reply: Reply, asked: SharedRequest) -> Verdict:
     """The judge's verdict with the facts of the call behind it."""
     return Verdict(
-        score=verdict.score,
-        status=verdict.status,
-        reason=verdict.reason,
-        error=verdict.error,
-        model=reply.model,
-        attempts=asked.attempts,
-        latency_s=call.latency,
-        source=Source.CALL,
-        usage=asked.usage,
-        parts=verdict.parts,
-        failure=verdict.failure,
+        verdict.score,
+        verdict.status,
+        verdict.reason,
+        verdict.error,
+        reply.model,
+        asked.attempts,
+        call.latency,
+        Source.CALL,
+        asked.usage,
+        verdict.parts,
+        verdict.failure,
     )
