@@ -65,7 +65,7 @@ def _setting(default: T, text: str, section: str = "", metavar: str = "", flags:
 class Settings:
     """Every setting, typed and checked. `origins` says for each name where its value came from.
 
-    A new setting is a new field here: its variable, its key in plaudit.toml and its option follow from it.
+    A new setting is a new field here: its variable, its key in plaudit.toml and its option are made from it.
     """
 
     base_url: tuple[str, ...] = _setting(
