@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: screenshots test-browser install demo docs test-wheel test test-trainers test-clients check bench bench-quick bench-trainers clean help
+.PHONY: screenshots test-browser install demo docs test-wheel test test-trainers test-clients test-nemo-gym check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -20,6 +20,8 @@ test-trainers: .venv-trainers/.done .venv-trainers/.old-verl   ## the tests with
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`
 	.venv-clients/bin/python -m pytest -m clients tests/service
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py
+test-nemo-gym: .venv-nemo-gym/.done   ## NeMo-Gym's judge against `plaudit serve`; needs Python 3.12: make PYTHON=python3.12 ...
+	.venv-nemo-gym/bin/python -m pytest -m nemo_gym tests/service
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
@@ -41,7 +43,7 @@ bench-quick: .venv/.bench       ## the same in a minute or two: that it works, n
 bench-trainers: .venv-trainers/.done   ## verl, Ray, TRL and query mutation, measured
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python benchmarks/all.py --trainers
 clean:           ## forget the environment
-	rm -rf .venv .venv-trainers .venv-clients .venv-docs site
+	rm -rf .venv .venv-trainers .venv-clients .venv-nemo-gym .venv-docs site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -68,6 +70,11 @@ clean:           ## forget the environment
 .venv-clients/.done: pyproject.toml constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip --disable-pip-version-check -q install -c constraints-clients.txt -e ".[clients]"
+	@touch $@
+
+.venv-nemo-gym/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-nemo-gym
+	.venv-nemo-gym/bin/python -m pip --disable-pip-version-check -q install -e . nemo-gym==0.4.0 'pytest>=9' 'pytest-timeout>=2.4'
 	@touch $@
 
 # Packages of gigabytes, apart from the rest. torch first and alone: whatever lets the resolver choose another one

@@ -24,11 +24,11 @@ _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("plaudit.scoring", "_scoring", lambda: None),
     ("plaudit.integrations.trl.shared_engine", "_engines", list),
 )
-_GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(trainers|clients)", re.MULTILINE)
+_GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(trainers|clients|nemo_gym)", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files with packages of their own run by themselves: `-m trainers`, `-m clients`, `-m browser`."""
+    """Files with packages of their own run by themselves: `-m trainers`, `-m clients`, ...."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
     is_browser = collection_path.parent.name == "browser"
@@ -36,7 +36,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None if is_browser and config.getoption("markexpr") == "browser" else True
     found = _GROUP.search(collection_path.read_text(encoding="utf-8"))
     wanted = config.getoption("markexpr")
-    is_wanted = found[1] == wanted if found else wanted not in ("trainers", "clients")
+    is_wanted = found[1] == wanted if found else wanted not in ("trainers", "clients", "nemo_gym")
     return None if is_wanted else True
 
 
