@@ -233,6 +233,8 @@ class Engine(BaseEngine):
                 "is empty: give the configuration one, like Endpoint('http://host:8000/v1')",
                 setting="endpoints",
             )
+        self.is_over_http = transport is None
+        """Whether endpoints are reached over HTTP, and not by a transport of the caller's."""
         if transport is None:
             transport = functools.partial(open_transport, client=config.client, timeout=config.timeout)
             for endpoint in config.endpoints:

@@ -26,10 +26,10 @@ from plaudit.observers.log import Log
 from plaudit.pending import Pending
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
 from plaudit.rows import NO_TASK, SOURCE
-from plaudit.settings import DEFAULT, Settings, load
+from plaudit.settings import DEFAULT, Settings, endpoints_of, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
-from plaudit.setup.preflight import check_answers
+from plaudit.setup.preflight import EARLY_SECONDS, check_answers, check_engine, is_listening
 from plaudit.types import Cause, Sample, Source, Status, Verdict
 from plaudit.value_check import check_value
 
@@ -121,6 +121,7 @@ class Scoring:
         self._judges: dict[bool, Judge | Panel] = {}
         self._reported: set[Cause | None] = set()
         self._stand_ins = StandIns()
+        self._is_checked = False
 
     def scores(self, samples: Sequence[Sample], *, max_failure_rate: float | None = None) -> list[Score]:
         """A number for each sample, whatever failed, also where the rows of a group come one at a time.
@@ -157,6 +158,31 @@ class Scoring:
             future, seconds = waits[0]
             await asyncio.wait([asyncio.wrap_future(future)], timeout=min(seconds, until - now))
         return self._scores(samples, found)
+
+    def check_judge(self) -> None:
+        """Ask the judge for a word, once, before there is anything to score.
+
+        A server that is not up yet is let be, and so are settings that name none: a rule may do.
+
+        Raises:
+            BatchFailed: the judge will never answer.
+            ConfigError: there is no telling which model is meant.
+        """
+        with _gate:  # of many threads one asks, and the others go on
+            if self._is_checked:
+                return
+            self._is_checked = True
+        is_own = self._engine is None
+        if is_own and not any(map(is_listening, endpoints_of(self.settings))):
+            return
+        try:
+            check_engine(self._open(), self._given, seconds=EARLY_SECONDS)
+        except BatchFailed:
+            self._is_checked = False
+            if is_own and self._engine is not None:
+                self._engine.close()
+                self._engine = None  # the next one finds the server as it is then
+            raise
 
     def rewards(
         self, samples: Sequence[Sample], *, on_failure: OnFailure, max_failure_rate: float | None
@@ -222,10 +248,13 @@ class Scoring:
         return _Asked(component, rows, pending, judge, settled)
 
     def _submit(self, samples: list[Sample], judge: Judge | Panel) -> Pending:
+        return self._open().submit_checked(samples, judge, deadline=self.settings.deadline)
+
+    def _open(self) -> Engine:
         with _gate:  # several threads may ask for their first sample at once
             if self._engine is None:
                 self._engine = open_engine(self.settings, self._observers)
-        return self._engine.submit_checked(samples, judge, deadline=self.settings.deadline)
+            return self._engine
 
     def _judge(self, has_reference: bool) -> Judge | Panel:
         """The judge that the settings name; by default the reference decides where there is one."""

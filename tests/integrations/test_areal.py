@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
+from refusing import refused_before_generating
 from stand_in import documented
 
 
@@ -111,3 +112,8 @@ def test_the_workflows_of_a_process_share_one_engine() -> None:
 def test_a_reward_fn_beside_the_judge_is_refused() -> None:
     with pytest.raises(ConfigError, check=about("reward_fn")):
         workflow(JUDGE, **Choosy().options)(reward_fn=len, gconfig=Gconfig(), tokenizer=Tokenizer())
+
+
+def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
+    with refused_before_generating() as options:
+        workflow(JUDGE, **options)(gconfig=Gconfig(), tokenizer=Tokenizer())

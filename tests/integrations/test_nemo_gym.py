@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from refusing import refused_before_generating
 from stand_in import documented
 
 pytestmark = pytest.mark.trainers
@@ -71,3 +72,10 @@ def test_a_rollout_is_judged_whole_by_the_rows_reference() -> None:
 def test_a_missing_verdict_is_a_failure_of_the_judge_and_no_reward() -> None:
     with pytest.raises(adapter().JudgeError):
         verified(Choosy(), "lost")
+
+
+def test_a_key_that_is_refused_ends_the_server_before_the_first_generation() -> None:
+    found = adapter()
+    with refused_before_generating() as options:
+        made = found.server(JUDGE, **options)
+        made.setup_webserver(made.model_construct() if hasattr(made, "model_construct") else made())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from refusing import refused_before_generating
 from stand_in import documented
 
 from plaudit.errors import NoVerdict
@@ -81,3 +82,9 @@ def test_a_missing_verdict_raises_and_is_no_score() -> None:
     with pytest.raises(NoVerdict):
         asyncio.run(made(Action(message="lost"), OBSERVATION))
     assert made.last_score is None
+
+
+def test_a_key_that_is_refused_ends_the_environment_before_the_first_generation() -> None:
+    adapter = importlib.import_module("plaudit.integrations.openenv")
+    with refused_before_generating() as options:
+        adapter.JudgedRubric(JUDGE, **options)

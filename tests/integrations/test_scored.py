@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import pickle
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -211,6 +213,49 @@ def test_who_can_leave_rows_out_gets_an_exception_that_crosses_processes() -> No
     with pytest.raises(NoVerdict, match=r"no verdict \(failed\)") as raised:
         asyncio.run(one.areward(sample_of("Why?", "lost")))
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_a_judge_is_asked_at_once_where_a_framework_loads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        with pytest.raises(BatchFailed, match=r"will never answer.*401"):
+            Scored.checked(JUDGE, url=server.url, model="m", api_key="sk-wrong")
+        Scored.checked(None)  # nothing is given, and the settings may not be needed
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+        monkeypatch.setenv("PLAUDIT_MODEL", "m")
+        for _ in range(2):  # the settings' own, each time anew
+            with pytest.raises(BatchFailed, match="OPENAI_API_KEY"):
+                Scored().check()
+        with pytest.raises(BatchFailed, match="OPENAI_API_KEY"):
+            importlib.import_module("plaudit.integrations.openrlhf").reward_func  # noqa: B018
+        with pytest.raises(BatchFailed, match="OPENAI_API_KEY"):
+            from plaudit.integrations.atropos import score_group
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-right")
+        asked = server.stats.requests
+        from plaudit.integrations.atropos import score_group  # noqa: F401
+        from plaudit.integrations.openrlhf import reward_func  # noqa: F401
+
+        Scored().check()
+        assert server.stats.requests == asked + 1  # one engine, one question
+
+
+def test_of_many_threads_one_asks_whether_the_judge_answers() -> None:
+    with loopback(INSTANT) as server, ThreadPoolExecutor(16) as pool:
+        one = Scored(JUDGE, url=server.url, model="m", cache=None)
+        for done in [pool.submit(one.check) for _ in range(64)]:
+            done.result()
+        assert server.stats.requests == 1
+
+
+def test_settings_without_a_server_or_with_one_that_is_away_hold_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Scored().check()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    Scored().check()
+    Scored.checked(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m")
 
 
 def test_a_judge_that_will_never_answer_ends_the_run_with_the_first_row() -> None:

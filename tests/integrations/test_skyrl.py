@@ -9,6 +9,7 @@ import pytest
 import skyrl_gym
 from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
+from refusing import refused_before_generating
 from skyrl_gym.envs import register
 
 from plaudit.integrations.skyrl import JudgedEnv, env
@@ -36,7 +37,7 @@ def test_threads_full_of_environments_share_one_engine(monkeypatch: pytest.Monke
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         answers = [f"Answer {number % 20}." for number in range(60)]
         found = list(pool.map(lambda action: trajectory("judged", action), answers))
-        assert server.stats.answered == 20
+        assert server.stats.answered == 20 + 1  # which asked whether the judge answers at all
     assert all(output["done"] and 0.0 <= output["reward"] <= 1.0 for output, _ in found)
     assert {metrics["judge_valid"] for _, metrics in found} == {1.0}
     assert found[0][0]["reward"] == found[20][0]["reward"] == found[40][0]["reward"]
@@ -60,3 +61,9 @@ def test_a_row_without_ground_truth_is_judged_too() -> None:
     made.init(PROMPT)
     assert made.step("worth 9")["reward"] == 0.9
     assert issubclass(type(made), JudgedEnv)
+
+
+def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
+    with refused_before_generating() as options:
+        register(id="refused", entry_point=env(JUDGE, **options))
+        skyrl_gym.make("refused", env_config={}, extras=EXTRAS).init(list(PROMPT))

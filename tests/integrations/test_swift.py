@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from refusing import refused_before_generating
 from stand_in import documented
 
 
@@ -86,3 +87,8 @@ def test_the_solution_reaches_the_judge() -> None:
     reward = register("brief", JUDGE, **judge.options)(args=None)
     asyncio.run(reward(["worth 8"], **columns(["worth 8"], solution=["It scatters."])))
     assert "It scatters." in judge.asked[0]
+
+
+def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
+    with refused_before_generating() as options:
+        register("brief", JUDGE, **options)(args=None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from refusing import refused_before_generating
 from stand_in import documented
 
 from plaudit import Checklist
@@ -106,3 +107,10 @@ def test_a_builder_can_be_pickled() -> None:
     adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
     made = adapter.JudgedGroupBuilder("renderer", MESSAGES, 8)
     assert pickle.loads(pickle.dumps(made)).group_size == 8
+
+
+def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
+    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
+    with refused_before_generating() as options:
+        builder = adapter.JudgedGroupBuilder(Letters(), MESSAGES, 2, scored=Scored(JUDGE, **options))
+        asyncio.run(builder.make_envs())

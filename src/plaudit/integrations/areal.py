@@ -37,6 +37,7 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "reward_fn" in kwargs:
             raise ConfigError("is not used here: the judge gives the reward; remove it", setting="reward_fn")
+        self.scored.check()
         super().__init__(_is_never_called, *args, **kwargs)
         self.async_reward_fn = self._judged
 

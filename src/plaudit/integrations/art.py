@@ -32,8 +32,10 @@ Scorer = Callable[[Any], Coroutine[Any, Any, Any]]
 
 def group_scorer(judge: Judge | Panel | None = None, **options: Any) -> Scorer:
     """A function for `after_each` with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(judge, **options)
+    return _score_group(Scored.checked(judge, **options))
 
+
+def _score_group(scored: Scored) -> Scorer:
     async def score_group(group: art.TrajectoryGroup) -> art.TrajectoryGroup | None:
         rows = [one.model_copy(deep=True) for one in group.trajectories]
         scores = await scored.arewards([_sample(row) for row in rows])
@@ -70,7 +72,8 @@ async def ruler_score_group(
 
 @functools.cache
 def _ruler(model: str | None, rubric: str) -> Scorer:
-    return group_scorer(Group(rubric), **({"model": model.removeprefix("openai/")} if model else {}))
+    options: dict[str, Any] = {"model": model.removeprefix("openai/")} if model else {}
+    return _score_group(Scored(Group(rubric), **options))  # it is asked at once, so nothing is checked before
 
 
 def _sample(row: Any) -> Sample:

@@ -28,8 +28,10 @@ def group_scorer(
     judge: Judge | Panel | None = None, **options: Any
 ) -> Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]:
     """A `score_group` with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(judge, **options)
+    return _score_group(Scored.checked(judge, **options))
 
+
+def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]:
     async def score_group(
         group: dict[str, Any], reference: Any = None, **columns: Any
     ) -> dict[str, Any] | None:
@@ -64,4 +66,16 @@ def group_scorer(
     return score_group
 
 
-score_group = group_scorer()
+score_group: Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]
+
+
+def __getattr__(name: str) -> Any:
+    """`score_group`, for its judge to be asked when it is imported: Atropos swallows what it raises."""
+    if name != "score_group":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _scored.check()
+    return _default
+
+
+_scored = Scored()
+_default = _score_group(_scored)

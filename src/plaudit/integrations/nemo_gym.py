@@ -43,6 +43,10 @@ class JudgedResourcesServer(SimpleResourcesServer):  # type: ignore[misc, unused
 
     scored: ClassVar[Scored] = Scored()
 
+    def setup_webserver(self) -> Any:
+        self.scored.check()
+        return super().setup_webserver()
+
     async def verify(self, body: JudgedVerifyRequest) -> JudgedVerifyResponse:
         others = dict(body.model_extra or {})
         reference = next((others.pop(name) for name in REFERENCES if name in others), None)

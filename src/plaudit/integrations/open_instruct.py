@@ -64,7 +64,7 @@ def verifier(title: str, judge: Judge | Panel | None = None, **options: Any) -> 
 
     open-instruct looks at direct subclasses only, so a subclass of JudgedVerifier would not be found.
     """
-    made = {"scored": Scored(judge, **options), "title": title}
+    made = {"scored": Scored.checked(judge, **options), "title": title}
     return type("JudgedVerifier", (_Judged, VerifierFunction), made)
 
 

@@ -44,7 +44,7 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
     """A rubric whose score, from 0 to 1, is a judge's. Environments of one process share one engine."""
 
     def __init__(self, judge: Judge | Panel | None = None, *, read: Read = read_step, **options: Any) -> None:
-        """Open nothing yet.
+        """Ask the judge for a word, if its server is up.
 
         Args:
             judge: By default what the settings name.
@@ -53,6 +53,7 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
         """
         super().__init__()
         self._scored = Scored(judge, **options)
+        self._scored.check()
         self._read = read
 
     async def forward(self, action: Any, observation: Any) -> float:

@@ -28,8 +28,10 @@ log = logging.getLogger("plaudit")
 
 def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., dict[str, Any]]:
     """A `reward_func` with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(judge, **options)
+    return _reward_func(Scored.checked(judge, **options))
 
+
+def _reward_func(scored: Scored) -> Callable[..., dict[str, Any]]:
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any
     ) -> dict[str, Any]:
@@ -62,4 +64,16 @@ def _warn_of_prompt() -> None:
     )
 
 
-reward_func = reward_function()
+reward_func: Callable[..., dict[str, Any]]
+
+
+def __getattr__(name: str) -> Any:
+    """`reward_func`, for its judge to be asked when OpenRLHF loads it: what it raises later is swallowed."""
+    if name != "reward_func":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _scored.check()
+    return _default
+
+
+_scored = Scored()
+_default = _reward_func(_scored)

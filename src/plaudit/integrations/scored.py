@@ -49,6 +49,14 @@ class Scored:
             has_engine = bool(options.keys() - {"observers"})  # which any engine can have
             self._begin(judge, settings, *(configure(settings, **options) if has_engine else (None, options)))
 
+    @classmethod
+    def checked(cls, judge: Judge | Panel | None, **options: Any) -> Scored:
+        """The same, with `check` at once where a judge or options are given; the settings may change yet."""
+        scored = cls(judge, **options)
+        if scored._own is not None:
+            scored.check()
+        return scored
+
     def _begin(
         self,
         judge: Judge | Panel | None,
@@ -60,6 +68,14 @@ class Scored:
         self._given = judge, settings, config, live
         engine = None if config is None else Engine.from_config(config, **live)
         self._own = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
+
+    def check(self) -> None:
+        """Raise BatchFailed where the judge will never answer: a refused key, no such model or route.
+
+        For the moment before a framework generates. One call of a few tokens for each engine; none where no
+        server is named, or it is not up yet.
+        """
+        (self._own or current()).check_judge()
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""

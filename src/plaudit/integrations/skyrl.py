@@ -39,6 +39,7 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
         self._last: Score | None = None
 
     def init(self, prompt: Any) -> tuple[Any, dict[str, Any]]:
+        self.scored.check()
         self.prompt = list(prompt)
         return prompt, {}
 

@@ -26,7 +26,7 @@ def reward_model(
     judge: Judge | Panel | None = None, **options: Any
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     """A `custom_rm` with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(judge, **options)
+    scored = Scored.checked(judge, **options)
 
     async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
         rows = sample if isinstance(sample, list) else [sample]

@@ -34,6 +34,10 @@ class SwiftReward(AsyncORM):  # type: ignore[misc, unused-ignore]
 
     scored = Scored()
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.scored.check()
+        super().__init__(*args, **kwargs)
+
     async def __call__(
         self,
         completions: Sequence[str],

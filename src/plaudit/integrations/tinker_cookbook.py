@@ -15,6 +15,7 @@ had not been there. The metric `judge_valid` is the share that was judged.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +64,7 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
     """The row's other columns, like the `rubric` by which a Checklist judges it."""
 
     async def make_envs(self) -> Sequence[JudgedTinkerEnv]:
+        await asyncio.to_thread(self.scored.check)
         return [JudgedTinkerEnv(self.renderer, self.messages) for _ in range(self.group_size)]
 
     async def compute_group_rewards(

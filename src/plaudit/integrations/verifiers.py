@@ -40,6 +40,7 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
     if not hasattr(vf, "Rubric"):
         raise ConfigError(f"verifiers {vf.__version__} has no Rubric; plug `judged` into the task's rewards")
     scored = Scored(judge, **options)
+    scored.check()
 
     async def judged(
         prompts: Sequence[Any], completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]

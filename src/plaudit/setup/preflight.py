@@ -6,38 +6,95 @@ setting. A training that went on would spend its GPU time on nothing.
 
 from __future__ import annotations
 
+import os
+import socket
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
+from urllib.parse import urlsplit
+from weakref import WeakSet
 
+from plaudit.config import Endpoint
+from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import BatchFailed
-from plaudit.types import Cause, ChatRequest, Reply, Sample, Status, Verdict
+from plaudit.judges.base import Judge, Panel, is_panel
+from plaudit.transports.proxy import proxy_for
+from plaudit.types import Cause, ChatRequest, LikelihoodRequest, Reply, Request, Sample, Status, Verdict
 
 NEVER = frozenset({Cause.REFUSED_KEY, Cause.UNKNOWN_MODEL, Cause.ENDPOINT_REFUSED})
 """Causes that no waiting mends."""
 GREETING_SECONDS = 20.0
 """How long the small call may take; one that is not answered by then proves nothing."""
+EARLY_SECONDS = 3.0
+"""The same where nothing waits for the judge yet, and a reward is only being made."""
+CONNECT_SECONDS = 1.0
+"""How long a connection may take; a server that is away is not waited for."""
+_answered: WeakSet[BaseEngine] = WeakSet()
+"""Engines whose judge is known to answer."""
 
 
-def check_answers(verdicts: Iterable[Verdict]) -> None:
+def check_engine(engine: BaseEngine, judge: Judge | Panel | None = None, *, seconds: float) -> None:
+    """Ask an engine's judge for a word, unless it has answered before.
+
+    A server that is not up yet, or too busy to answer in time, is let be.
+
+    Raises:
+        BatchFailed: the judge will never answer.
+    """
+    if engine in _answered:
+        return
+    if isinstance(engine, Engine) and not (engine.is_over_http and any(map(is_listening, engine.endpoints))):
+        return
+    asked = Greeting.like(judge)
+    (verdict,) = engine.score([greeting(uuid.uuid4().hex)], asked, deadline=seconds, progress=False)
+    check_answers([verdict], has_begun=False)
+    if verdict.is_valid:
+        _answered.add(engine)
+
+
+def is_listening(endpoint: Endpoint) -> bool:
+    """Whether something takes connections where the endpoint is, or at the proxy on the way there."""
+    proxy = None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
+    first = urlsplit(proxy or endpoint.url)
+    port = first.port or (443 if first.scheme == "https" else 80)
+    try:
+        socket.create_connection((first.hostname or "", port), timeout=CONNECT_SECONDS).close()
+    except (OSError, UnicodeError):  # names that cannot be looked up
+        return False
+    return True
+
+
+def check_answers(verdicts: Iterable[Verdict], *, has_begun: bool = True) -> None:
     """Raise BatchFailed where a verdict is missing for a cause that will be the same for every other."""
+    stored = ". What was judged is stored, so that resuming from the last checkpoint pays for nothing twice"
     for verdict in verdicts:
         if verdict.cause in NEVER:
-            raise BatchFailed(
-                f"the judge will never answer: {verdict.error}. What was judged is stored, so that resuming "
-                "from the last checkpoint pays for nothing twice"
-            )
+            raise BatchFailed(f"the judge will never answer: {verdict.error}{stored if has_begun else ''}")
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
     """A judge for one sample that takes any reply for a verdict: it only asks whether there is one."""
 
+    is_chat: bool = True
+    """Whether it asks by chat; else for a likelihood, which servers of base models give and no chat."""
     version: str = "greeting-1"
     scale: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
     compares: bool = False
 
-    def render(self, sample: Sample) -> ChatRequest:
+    @classmethod
+    def like(cls, judge: Judge | Panel | None) -> Greeting:
+        """A greeting by the route that the judge takes."""
+        try:
+            return cls(is_chat=not isinstance(_first_request(judge), LikelihoodRequest))
+        except Exception:  # noqa: BLE001 - the user's code, which may need columns that this sample has not
+            return cls()
+
+    def render(self, sample: Sample) -> Request:
+        if not self.is_chat:
+            return LikelihoodRequest("Is anyone there?", f" {sample.response}")
         return ChatRequest(
             ({"role": "user", "content": f"Reply with: ok\n({sample.response})"},),
             max_tokens=16,
@@ -51,3 +108,12 @@ class Greeting:
 def greeting(name: str) -> Sample:
     """What to ask a Greeting about; the same name within a run, so that its processes share one call."""
     return Sample("Is anyone there?", name)
+
+
+def _first_request(judge: Judge | Panel | None) -> Request | Verdict | None:
+    """What a judge would ask first about an ordinary sample."""
+    sample = Sample("What is 7 times 8?", "56", reference="56")
+    if judge is not None and is_panel(judge):
+        question = next(iter(judge.split([sample])))
+        return question.judge.render(question.sample)
+    return None if judge is None else cast(Judge, judge).render(sample)

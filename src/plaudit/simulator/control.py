@@ -22,7 +22,7 @@ def control(live: LiveServer, request: HttpRequest) -> Response:
     if handler is not None:
         return handler(live, request)
     message = f"{request.method} {request.path} is not served here"
-    return Response(404, openai_wire.error_reply(404, message))
+    return Response(404, openai_wire.error_reply(404, message, code="unknown_url"))
 
 
 def _models(live: LiveServer, request: HttpRequest) -> Response:

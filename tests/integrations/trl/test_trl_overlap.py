@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -175,6 +176,9 @@ def test_a_judge_that_will_never_answer_ends_the_training_before_the_first_gener
         def _generate(self, prompts: Any) -> Any:
             raise AssertionError("nothing is to be generated")
 
-    trainer = overlap(Generating)(reward_function(JUDGE, url=server.url, model="missing"), server)
-    with pytest.raises(BatchFailed, match="missing"):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    reward = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="missing")
+    trainer = overlap(Generating)(reward, server)
+    with loopback(port=port), pytest.raises(BatchFailed, match="missing"):  # it came up meanwhile
         trainer.step()

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import pickle
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from plaudit.integrations.trl.trainer_facts import check_version, warn_of_split
 from plaudit.journal import JournalIndex
 from plaudit.rewards import Component, LengthPenalty, RuleReward
 from plaudit.rewards.failure import OnFailure
+from plaudit.simulator import Fault
 
 
 class Wishing(Choosy):
@@ -390,14 +392,76 @@ def test_a_group_judge_compares_the_completions_of_one_prompt() -> None:
         function = reward_function(
             Group("Which is best?"), num_generations=4, url=judge.url, model="m", cache=None
         )
+        asked = judge.stats.requests
         rewards = asyncio.run(function(["q"] * 8, worth(*range(8))))
-        assert judge.stats.requests == 2
+        assert judge.stats.requests - asked == 2
     assert len(rewards) == 8
     assert None not in rewards
 
 
-def test_a_judge_that_will_never_answer_is_named_with_the_first_completion() -> None:
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"api_key": "sk-wrong"}, "401.*api_key"),
+        ({"model": "missing"}, "404.*missing"),
+        ({"route": "/v2"}, "404.*base URL"),
+    ],
+)
+def test_a_judge_that_will_never_answer_is_named_before_there_is_a_trainer(
+    wrong: dict[str, str], named: str
+) -> None:
     with loopback(INSTANT.replace(api_key="sk-right")) as judge:
-        function = reward_function(JUDGE, url=judge.url, model="m", api_key="sk-wrong", max_failure_rate=None)
-        with pytest.raises(BatchFailed, match=r"will never answer.*api_key"):
+        given: dict[str, Any] = {"model": "m", "api_key": "sk-right", **wrong}
+        url = judge.url.replace("/v1", given.pop("route", "/v1"))
+        with pytest.raises(BatchFailed, match=named) as caught:
+            reward_function(JUDGE, url=url, cache=None, max_failure_rate=None, **given)
+        assert "checkpoint" not in str(caught.value)  # there is none yet
+        assert "sk-" not in str(caught.value)
+        reward_function(JUDGE, url=judge.url, model="m", api_key="sk-right", cache=None)
+
+
+def test_a_server_that_was_mended_is_asked_anew() -> None:
+    with loopback(INSTANT.replace(api_key="sk-right")) as judge:
+        options: Any = {"url": judge.url, "model": "m", "api_key": "sk-wrong", "cache": None}
+        with pytest.raises(BatchFailed, match="401"):
+            reward_function(JUDGE, **options)
+        judge.server.become(INSTANT, now=0.0)
+        assert asyncio.run(reward_function(JUDGE, **options)(["q"], worth(1))) != [None]
+
+
+def test_a_judge_is_asked_once_for_an_engine_whatever_comes_of_it() -> None:
+    with loopback(INSTANT) as judge:
+        options: Any = {"url": judge.url, "model": "m", "cache": None}
+        for _ in range(3):
+            reward_function(JUDGE, **options)
+        assert judge.stats.requests == 1
+        with Engine(**options) as engine:
+            for _ in range(3):
+                reward_function(JUDGE, engine=engine)
+        assert judge.stats.requests == 2
+
+
+def test_a_judge_that_refuses_later_is_named_with_the_first_completion() -> None:
+    with loopback(INSTANT) as judge:
+        options: Any = {"url": judge.url, "model": "m", "api_key": "sk-wrong", "cache": None}
+        function = reward_function(JUDGE, **options, max_failure_rate=None)
+        judge.server.become(INSTANT.replace(api_key="sk-right"), now=0.0)
+        with pytest.raises(BatchFailed, match=r"will never answer.*api_key.*checkpoint"):
             asyncio.run(function(["q"], worth(1)))
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_is_busy_or_broken_for_now_ends_nothing(status: int) -> None:
+    with loopback(INSTANT.replace(faults=(Fault("error", 1.0, status=status),))) as judge:
+        function = reward_function(JUDGE, url=judge.url, model="m", cache=None, deadline=0.1)
+        judge.server.become(INSTANT, now=0.0)
+        assert asyncio.run(function(["q"], worth(1))) != [None]
+
+
+def test_a_server_that_is_not_up_yet_is_found_when_it_is() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    function = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m", cache=None)
+    with loopback(INSTANT, port=port) as judge:
+        assert asyncio.run(function(["q"], worth(1))) != [None]
+        assert judge.stats.requests == 1

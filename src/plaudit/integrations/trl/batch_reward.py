@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import uuid
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
 from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, RankTurn, combine, rank_and_count, turn
 from plaudit.integrations.trl.samples import samples_of
-from plaudit.integrations.trl.shared_engine import shared_engine
+from plaudit.integrations.trl.shared_engine import forget_engine, shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
 from plaudit.judges.check import unfit_rows
@@ -27,7 +26,7 @@ from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
-from plaudit.setup.preflight import GREETING_SECONDS, Greeting, check_answers, greeting
+from plaudit.setup.preflight import GREETING_SECONDS, check_answers, check_engine
 from plaudit.types import Sample, Source, Status, Verdict
 from plaudit.value_check import check_number, check_value
 
@@ -198,9 +197,15 @@ class BatchReward:
         self.call_off()
         self._early = self._ask(self._samples(prompts, completions, columns, trainer))
 
-    def check_answers(self) -> None:
+    def check_judge(self, *, seconds: float = GREETING_SECONDS) -> None:
         """Ask the judge for a word before anything is generated; BatchFailed where it will never answer."""
-        check_answers(self._engine.score([greeting(uuid.uuid4().hex)], Greeting(), deadline=GREETING_SECONDS))
+        seconds = min(seconds, self._batch.deadline or seconds)
+        try:
+            check_engine(self._engine, self._judges[JUDGE], seconds=seconds)
+        except BatchFailed:
+            if self._given is None:
+                forget_engine(self._engine)  # the next one finds the server as it is then
+            raise
 
     def call_off(self) -> None:
         """Forget what was submitted and never collected."""

@@ -60,7 +60,7 @@ class _Overlapping:
             self._plaudit_has_begun = True
             _warn_if_in_vain(self)
             for judged in _judged(self):
-                judged.check_answers()
+                judged.check_judge()
         self._plaudit_inputs = inputs
         try:
             return super()._generate_and_score_completions(inputs)  # type: ignore[misc]

@@ -30,6 +30,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
+from plaudit.setup.preflight import EARLY_SECONDS
 
 
 def reward_function(
@@ -47,7 +48,9 @@ def reward_function(
 
     reward = weight x the judge's score, from 0 to 1, + rules - penalty
 
-    Nothing starts before the first batch, and everything stops when the process ends.
+    The judge is asked for a word at once (a call of a few tokens, once for each engine), so that a refused
+    key ends a training before it begins; a server that is not up yet is let be. Everything stops when the
+    process ends.
 
     Args:
         judge: A judge, or a file that describes one.
@@ -65,6 +68,7 @@ def reward_function(
 
     Raises:
         ConfigError: there is no such option, no endpoint, or a value makes no sense.
+        BatchFailed: the judge will never answer: its key is refused, or there is no such model or route.
     """
     names = [item.name for item in fields(BatchOptions)]
     check_options(options, own=[*signature(reward_function).parameters, *names])
@@ -85,14 +89,16 @@ def reward_function(
         max_failure_rate=None,  # FailureWatch counts over more than one small batch
         tie_eps=batch.tie_eps,
     )
-    return BatchReward(
+    made = BatchReward(
         judges,
         {component.name: rule for component, rule in ruled if rule is not None},
         reward,
         batch,
         engine=engine,
         options=options,
-    ).judged_reward
+    )
+    made.check_judge(seconds=EARLY_SECONDS)
+    return made.judged_reward
 
 
 def _judge(judge: Any) -> Judge | Panel:

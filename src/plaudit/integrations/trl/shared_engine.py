@@ -41,6 +41,12 @@ def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:
     return engine
 
 
+def forget_engine(engine: Engine) -> None:
+    """Close it, and let the next reward function open another."""
+    _engines[:] = [known for known in _engines if known[1] is not engine]
+    engine.close()
+
+
 def rank_share(config: EngineConfig) -> EngineConfig:
     """A rank's part of every limit, so that all ranks together keep it. Ranks have equally many rows."""
     rank, count = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)

@@ -89,17 +89,17 @@ def _config_there(config: Any) -> EngineConfig:
     return config_for(settings, resolve(settings))
 
 
-def check_judge_answers(engine: RewardEngine) -> None:
+def check_judge_answers(engine: RewardEngine, judge: Judge | Panel | None = None) -> None:
     """Ask the judge for a word. Raises BatchFailed where it will never answer; else it only warns."""
     with ThreadPoolExecutor(1) as aside:  # the caller may be on an event loop
-        (verdict,) = aside.submit(asyncio.run, _greeted(engine)).result()
-    check_answers([verdict])
+        (verdict,) = aside.submit(asyncio.run, _greeted(engine, judge)).result()
+    check_answers([verdict], has_begun=False)
     if not verdict.is_valid and verdict.cause is not Cause.UNREADABLE and verdict.cause is not Cause.CUT_OFF:
         log.warning("the judge does not answer yet (%s): %s", verdict.status, verdict.error)
 
 
-async def _greeted(engine: RewardEngine) -> list[Verdict]:
-    return await engine.ascore([greeting(_run_name())], Greeting(), deadline=GREETING_SECONDS)
+async def _greeted(engine: RewardEngine, judge: Judge | Panel | None) -> list[Verdict]:
+    return await engine.ascore([greeting(_run_name())], Greeting.like(judge), deadline=GREETING_SECONDS)
 
 
 def _run_name() -> str:

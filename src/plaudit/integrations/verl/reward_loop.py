@@ -83,7 +83,7 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
         judge = judge_for(settings, plain)
         self._engine = open_reward_engine(settings, plain)
         if settings.coefficient:
-            check_judge_answers(self._engine)
+            check_judge_answers(self._engine, judge)
         self._judged = RowReward(settings, judge, self._engine, rule)
 
     def close(self) -> None:
