@@ -127,25 +127,6 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
     return go
 
 
-def plaudit_journal(work: Work) -> Callable[[], int]:
-    """With a journal, until all of it is on file."""
-    return plaudit_closed(work, Path(os.environ["PLAUDIT_HOME"]) / f"journal-{work.tag}")
-
-
-def plaudit_closed(work: Work, journal: Path | None = None) -> Callable[[], int]:
-    """Until the engine is closed."""
-    endpoints = [Endpoint(url, model=MODEL) for url in work.urls]
-    engine = Engine(endpoints=endpoints, max_concurrent=work.at_once or None, cache=None, journal=journal)
-    batch = samples(work.count, tag=work.tag)
-
-    def go() -> int:
-        verdicts = engine.score(batch, JUDGE)
-        engine.close()
-        return sum(verdict.score is None for verdict in verdicts)
-
-    return go
-
-
 def plaudit_stored(work: Work) -> Callable[[], int]:
     return plaudit(work, cache=str(Path(os.environ["PLAUDIT_HOME"]) / "verdicts.sqlite"))
 
@@ -419,8 +400,6 @@ CLIENTS: dict[str, Client] = {
     "plaudit-aiohttp": partial(plaudit, client="aiohttp"),
     "plaudit-pyreqwest": partial(plaudit, client="pyreqwest"),
     "plaudit-stored": plaudit_stored,
-    "plaudit-journal": plaudit_journal,
-    "plaudit-closed": plaudit_closed,
     "score": score_command,
     "score-aiohttp": partial(score_command, client="aiohttp"),
     "score-pyreqwest": partial(score_command, client="pyreqwest"),

@@ -104,7 +104,7 @@ def test_the_journal_says_what_is_left_of_the_budget(tmp_path: Path) -> None:
         one.score([Sample("q", "a")], JUDGE)
     with JournalIndex(path) as index:
         found = news(index, now=0.0)
-    assert found["budget"] == {"limit": 10.0, "left": pytest.approx(8.0)}
+    assert found["budget"] == {"limit": 10.0, "left": pytest.approx(8.0), "assumed": 0.0}
     assert "sk-secret" not in str(found["sessions"])
     assert found["sessions"][0]["settings"]["endpoints"][0]["headers"] == ["X-Key"]
 

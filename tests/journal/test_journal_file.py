@@ -185,6 +185,17 @@ def test_a_judge_that_cannot_say_its_name_costs_its_own_records_only(
     assert "no version today" in caplog.text
 
 
+def test_a_value_that_cannot_even_be_described_costs_its_own_record_only(tmp_path: Path) -> None:
+    class Unspeakable:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    bad = judged(1, extra={"before": "it", "thing": Unspeakable()})
+    writer = write(tmp_path / "j", [judged(0), bad, judged(2)])
+    assert [record["response"] for record in read(tmp_path / "j")] == ["answer 0", "answer 2"]
+    assert (writer.written, writer.lost) == (2, 1)
+
+
 def test_only_the_user_can_read_it(tmp_path: Path) -> None:
     write(tmp_path / "j", [judged()])
     assert (tmp_path / "j").stat().st_mode & 0o077 == 0

@@ -59,6 +59,8 @@ class Judged(msgspec.Struct, gc=False):
     """Of a question that a panel asked: the panel's batch."""
     serves: tuple[int, ...] = ()
     """The samples of the panel's batch that needed it."""
+    at: float = 0.0
+    """Unix time, set by the journal that takes it."""
 
 
 class Journal(Protocol):

@@ -23,7 +23,7 @@ import msgspec
 from plaudit.errors import JournalError
 from plaudit.journal.base import CANARY_KEY, GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
-from plaudit.policy.fingerprint import digest, prompt_digest, text_bytes
+from plaudit.policy.fingerprint import prompt_digest, response_digest
 from plaudit.types import (
     ChatRequest,
     EmbedRequest,
@@ -88,6 +88,10 @@ _NUMBERS = struct.Struct(
 )
 """A row as it is packed: hashes are bytes already, and its words follow, which many rows have in common."""
 _WORDS = struct.Struct(f"<{len(WORDS)}H")
+_ABOUT_VALUES = (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError)
+"""Errors by which msgpack says that it has no form for a value."""
+_TEXTS_HEAD = 6
+"""Bytes before the texts of a block, which say how many there are."""
 _RANGES = {
     "Q": (0, (1 << 64) - 1),
     "I": (0, (1 << 32) - 1),
@@ -143,7 +147,7 @@ def read_head(data: bytes) -> BlockHead | None:
     return head if max(head.facts_bytes, head.texts_bytes) <= MOST_BYTES else None
 
 
-def block(kind: int, facts: bytes, texts: bytes = b"", *, records: int = 0) -> bytes:
+def block(kind: int, facts: bytes, texts: bytes | bytearray = b"", *, records: int = 0) -> bytes:
     first, second = compress(facts, LEVEL), compress(texts, LEVEL) if texts else b""
     head = HEAD.pack(MARK, kind, records, len(first), zlib.crc32(first), len(second), zlib.crc32(second))
     return b"".join((head, HEAD_CRC.pack(zlib.crc32(head)), first, second))
@@ -191,8 +195,6 @@ class VerdictBlock:
     """
 
     def __init__(self, session: str, run: str, *, has_text: bool) -> None:
-        self.size = 0
-        """Bytes that it takes in memory, roughly."""
         self._has_text = has_text
         self._names = _Names()
         self._writer = self._names[session], self._names[run]
@@ -200,31 +202,39 @@ class VerdictBlock:
         self._units: dict[tuple[int, float], tuple[int, float]] = {}
         self._words: dict[tuple[Any, ...], bytes] = {}
         self._instructions: dict[str, int] = {}
-        self._rows: list[bytes] = []
-        self._texts: list[bytes] = []
+        self._rows = bytearray()
+        self._texts = bytearray(_TEXTS_HEAD)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows) // ROW.size
 
-    def add(self, one: Judged, *, at: float, seq: int) -> None:
-        """Take in a verdict that was given at this Unix time. After an error of the user's it is left out."""
-        row = self._row(one, at, seq)
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, roughly."""
+        return len(self._rows) + len(self._texts)
+
+    def add(self, one: Judged, seq: int) -> None:
+        """Take in a verdict, the so-manyth of its writer. After an error of the user's it is left out."""
+        row = self._row(one, seq)
         fields = _fields(one, self._instructions) if self._has_text else _numbers_of(one)
+        end = len(self._texts)
         try:
-            text = _encode(fields)
-        except (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError):
-            text = _encode(_plain(fields))
-        self._rows.append(row)
-        self._texts.append(text)
-        self.size += ROW.size + len(text)
+            _encode_into(fields, self._texts, -1)
+        except Exception as error:
+            del self._texts[end:]
+            if not isinstance(error, _ABOUT_VALUES):
+                raise
+            self._texts += _encode(_plain(fields))
+        self._rows += row
 
     def encode(self) -> bytes:
-        facts = _encode((list(self._names), b"".join(self._rows)))
-        start = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[so many records], instructions]
-        texts = b"".join((start, *self._texts, _encode(_plain(list(self._instructions)))))
-        return block(VERDICTS, facts, texts, records=len(self))
+        """The block, compressed. Nothing can be added afterwards."""
+        facts = _encode((list(self._names), self._rows))
+        self._texts[:_TEXTS_HEAD] = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[records], instructions]
+        self._texts += _encode(_plain(list(self._instructions)))
+        return block(VERDICTS, facts, self._texts, records=len(self))
 
-    def _row(self, one: Judged, at: float, seq: int) -> bytes:
+    def _row(self, one: Judged, seq: int) -> bytes:
         verdict, sample, exchanges = one.verdict, one.sample, one.exchanges
         response = sample.response if isinstance(sample.response, str) else sample.text
         usage, last, failure = verdict.usage, exchanges[-1] if exchanges else None, verdict.failure
@@ -237,9 +247,9 @@ class VerdictBlock:
         key = id(one.judge), score
         judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
         row = (
-            at,
+            one.at,
             score,
-            digest(prompt + text_bytes(response)),
+            response_digest(prompt, response),
             prompt,
             _group_digest(prompt, sample.group) if sample.group else prompt,
             seq,
@@ -343,7 +353,8 @@ def _as_data(value: Any) -> Any:
     return repr(value)[:MANY]
 
 
-_encode = msgspec.msgpack.Encoder(enc_hook=_as_data).encode
+_encoder = msgspec.msgpack.Encoder(enc_hook=_as_data)
+_encode, _encode_into = _encoder.encode, _encoder.encode_into
 _decoder = msgspec.msgpack.Decoder(tuple[list[StoredText], list[str]])
 
 
@@ -425,4 +436,4 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _group_digest(prompt: bytes, group: str) -> bytes:
-    return digest(prompt + b"group" + text_bytes(group))
+    return response_digest(prompt + b"group", group)

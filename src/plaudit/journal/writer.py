@@ -1,9 +1,9 @@
-"""Writes a journal: the engine packs a verdict into a block, a thread of its own compresses and writes it.
+"""Writes a journal: the engine packs verdicts into blocks, a thread of its own compresses and writes them.
 
-To pack at once, while a verdict is in the processor's cache, takes half the time that another thread would
-need, and leaves no objects to the garbage collector. What was handed over is on file within `EVERY` seconds,
-whatever ends the process then; `written` says how much is. A disk that cannot be written costs the journal,
-never a verdict.
+Verdicts are packed many at a time. One by one, between two replies, each takes half as long again, because
+the processor's caches are full of other work; and so it does on another thread. What was handed over is on
+file within `EVERY` seconds, whatever ends the process then; `written` says how much is. A disk that cannot be
+written costs the journal, never a verdict.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ log = logging.getLogger("plaudit")
 
 EVERY = 0.5
 """Seconds between two writes, at the most."""
+LONG = 10_000
+"""Characters of a response that is packed at once, with those before it: many of them would take too long."""
 BLOCK = 512
 """Verdicts in a block: larger ones compress hardly better, and take longer to open for one record."""
 BLOCK_BYTES = 4 << 20
@@ -73,12 +75,14 @@ class JournalWriter:
         """Verdicts that were left out, for the disk was too slow or full."""
         self._has_text = has_text
         self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
+        self._taken: deque[Judged] = deque()
+        """Verdicts that are not packed yet."""
         self._lock = threading.Lock()
-        """Held while a verdict is packed, and while a block changes hands."""
+        """Held while verdicts are packed, and while a block changes hands."""
         self._filling = self._new_block()
         self._full: deque[VerdictBlock] = deque()
         self._waiting_bytes = 0
-        self._taken = 0
+        self._packed = 0
         self._look = look
         self._seen = b""
         self._has_news = threading.Event()
@@ -90,20 +94,30 @@ class JournalWriter:
 
     def add(self, judged: Judged) -> None:
         """Take a verdict; it is on file within half a second."""
-        with self._lock:
-            if self._waiting_bytes > MOST_WAITING:
-                self._lose(1, "the disk is too slow")
-                return
-            filling = self._filling
+        judged.at = time.time()
+        self._taken.append(judged)
+        response = judged.sample.response
+        if len(self._taken) >= BLOCK or len(response) > LONG or not isinstance(response, str):
+            with self._lock:
+                self._pack()
+
+    def _pack(self) -> None:
+        """Bring what was taken into the block that is being filled."""
+        if self._waiting_bytes > MOST_WAITING:
+            self._lose(len(self._taken), "the disk is too slow")
+            self._taken.clear()
+        filling = self._filling
+        while self._taken:
+            judged = self._taken.popleft()
             try:
-                filling.add(judged, at=time.time(), seq=self._taken)
+                filling.add(judged, self._packed)
             except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
                 self._lose(1, f"a sample or its judge cannot be written ({error!r})")
-                return
-            self._taken += 1
-            if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
-                self._set_aside()
-                self._has_news.set()
+            else:
+                self._packed += 1
+        if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
+            self._set_aside()
+            self._has_news.set()
 
     def close(self) -> None:
         """Write what is left. Safe to call twice."""
@@ -116,16 +130,20 @@ class JournalWriter:
         self._appender.close()
 
     def _work(self) -> None:
+        noted = float("-inf")
         while True:
             has_full_block = self._has_news.wait(EVERY)
             self._has_news.clear()
             is_last = self._is_closing
             if is_last or not has_full_block:
                 with self._lock:
+                    self._pack()
                     self._set_aside()
             while self._full:
                 self._write(self._full.popleft())
-            if self._look is not None:
+            now = time.monotonic()
+            if self._look is not None and (is_last or now - noted >= EVERY):
+                noted = now
                 self._note(self._look())
             if is_last:
                 return

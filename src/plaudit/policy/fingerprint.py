@@ -82,8 +82,7 @@ def jitter(key: bytes, attempt: int) -> float:
 
 def sample_id(sample: Sample) -> str:
     """How a journal names a sample: the same for the same prompt and response, in every process and run."""
-    found = digest(prompt_digest(sample.prompt) + text_bytes(sample.text))
-    return f"{int.from_bytes(found, 'little'):016x}"
+    return f"{int.from_bytes(response_digest(prompt_digest(sample.prompt), sample.text), 'little'):016x}"
 
 
 def prompt_digest(prompt: str | Sequence[Message]) -> bytes:
@@ -93,21 +92,22 @@ def prompt_digest(prompt: str | Sequence[Message]) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _text_digest(text: str) -> bytes:
-    return digest(text_bytes(text))
+    return response_digest(b"", text)
 
 
 def _as_text(turns: Sequence[Message]) -> str:
     return "\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
 
 
-def text_bytes(text: str) -> bytes:
-    """A text in UTF-8, whatever is in it."""
+_EMPTY = hashlib.blake2b(digest_size=8)
+
+
+def response_digest(prompt: bytes, response: str) -> bytes:
+    """64 bits for a response to the prompt of this digest, in every process the same; little-endian."""
+    found = _EMPTY.copy()  # in half the time that a new one takes
+    found.update(prompt)
     try:
-        return text.encode()
+        found.update(response.encode())
     except UnicodeEncodeError:  # a lone surrogate
-        return text.encode(errors="replace")
-
-
-def digest(text: bytes) -> bytes:
-    """64 bits that are the same for the same bytes, in every process; little-endian."""
-    return hashlib.blake2b(text, digest_size=8).digest()
+        found.update(response.encode(errors="replace"))
+    return found.digest()
