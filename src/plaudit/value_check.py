@@ -8,7 +8,7 @@ import functools
 import math
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sized
 from numbers import Real
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -93,6 +93,12 @@ def check_numbers(thing: object, *names: str, low: float = -MOST, high: float = 
     """The same for several attributes of a thing."""
     for name in names:
         check_number(name, getattr(thing, name), low=low, high=high)
+
+
+def check_length(name: str, values: Sized, count: int, of: str = "rows") -> None:
+    """Raise ConfigError unless there is one value for each of so many things."""
+    if len(values) != count:
+        raise ConfigError(f"has {len(values)} entries for {count} {of}; give one for each", setting=name)
 
 
 def check_known(name: str, known: Collection[str], what: str, *, place: str = "", prefix: str = "") -> None:

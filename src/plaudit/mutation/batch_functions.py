@@ -28,6 +28,7 @@ from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
 from plaudit.mutation.operators import Operator
 from plaudit.mutation.rewrite_check import tidy
 from plaudit.types import Message, Sample, Source, Usage, Verdict
+from plaudit.value_check import check_length
 
 DEFAULT_REPLY = "(no answer)"
 """What stands in for a target's answer that did not come."""
@@ -270,12 +271,8 @@ class _Rewriting:
         if isinstance(operators, Operator):
             operators = [operators] * len(queries)
         references = [None] * len(queries) if references is None else references
-        for name, given in (("operators", operators), ("references", references)):
-            if len(given) != len(queries):
-                raise ConfigError(
-                    f"has {len(given)} entries for {len(queries)} queries; give one for each query",
-                    setting=name,
-                )
+        check_length("operators", operators, len(queries), "queries")
+        check_length("references", references, len(queries), "queries")
         samples = [rewriting(*pair) for pair in zip(queries, operators, strict=True) if not pair[1].is_keep]
         return _Rewriting(queries, operators, references, samples)
 

@@ -92,12 +92,7 @@ def complete(
     engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
 ) -> list[Completion]:
     """Put questions to a model and wait for every outcome, in order. Ctrl-C calls the rest off."""
-    pending = engine.submit(samples, judge, deadline=deadline)
-    try:
-        verdicts = pending.result()
-    except BaseException:
-        pending.cancel()
-        raise
+    verdicts = engine.score(samples, judge, deadline=deadline, progress=False)
     return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
 
 
@@ -105,12 +100,7 @@ async def acomplete(
     engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
 ) -> list[Completion]:
     """The same for callers with an event loop."""
-    pending = engine.submit(samples, judge, deadline=deadline)
-    try:
-        verdicts = await pending
-    except BaseException:
-        pending.cancel()
-        raise
+    verdicts = await engine.ascore(samples, judge, deadline=deadline)
     return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
 
 

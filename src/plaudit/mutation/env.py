@@ -23,7 +23,7 @@ from plaudit.errors import ConfigError
 from plaudit.mutation.async_env import AsyncEnv, ChainRunner, Outcome, ThreadRunner, generator
 from plaudit.mutation.episode import Info, Transition, Vector
 from plaudit.mutation.task import MutationTask
-from plaudit.value_check import check_number
+from plaudit.value_check import check_length, check_number
 
 ID = "plaudit/QueryMutation-v0"
 Array = NDArray[Any]
@@ -168,11 +168,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     def send(self, actions: Array | Sequence[int], env_id: Iterable[int] | None = None) -> None:
         """Start a step in these environments (default: all), and return at once."""
         numbers = list(range(self.num_envs)) if env_id is None else [int(number) for number in env_id]
-        if len(actions) != len(numbers):
-            raise ConfigError(
-                f"has {len(actions)} entries for {len(numbers)} environments; give one each",
-                setting="actions",
-            )
+        check_length("actions", actions, len(numbers), "environments")
         checked = []
         for number, action in zip(numbers, actions, strict=True):  # all of them, before any begins
             if not 0 <= number < self.num_envs:
@@ -266,10 +262,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None or isinstance(seed, int | np.integer):
             return [None if seed is None else int(seed) + number for number in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise ConfigError(
-                f"has {len(seed)} entries for {self.num_envs} environments; give one for each", setting="seed"
-            )
+        check_length("seed", seed, self.num_envs, "environments")
         return list(seed)
 
     def _chosen(self, options: dict[str, Any] | None) -> list[int]:

@@ -30,7 +30,7 @@ from plaudit.mutation.encoders import Encoder
 from plaudit.mutation.episode import FACTS, REJECTED, Rules, ScoredQuery, StepResult, bound
 from plaudit.mutation.operators import Operator, builtin_operators, check_operators
 from plaudit.mutation.questions import Item, builtin_questions
-from plaudit.types import Sample, Verdict
+from plaudit.types import Sample
 
 DEFAULT_RULES = Rules()
 
@@ -119,12 +119,7 @@ class Chain:
         """The quality of an answer to the original question, however it was rewritten."""
         sample = Sample(item.question, answer.text, reference=item.reference)
         deadline = self._models.deadline
-        pending = self._models.grader.submit([sample], self._models.judge, deadline=deadline)
-        try:
-            verdict: Verdict = (await pending)[0]
-        except BaseException:  # cancelled: the verdict is not needed any more
-            pending.cancel()
-            raise
+        (verdict,) = await self._models.grader.ascore([sample], self._models.judge, deadline=deadline)
         score = unit_score(verdict, self._models.judge)
         if score is None:
             error = explain(verdict, deadline) or f"no verdict ({verdict.status})"

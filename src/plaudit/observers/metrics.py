@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from statistics import StatisticsError, correlation, fmean
 from typing import TYPE_CHECKING
 
-from plaudit.errors import ConfigError
 from plaudit.events import Summary
 from plaudit.types import Status, Verdict
+from plaudit.value_check import check_length
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow, Rewards
@@ -34,10 +34,8 @@ def metrics(
     lengths: Sequence[float] | None = None,
 ) -> dict[str, float]:
     """Everything there is to plot about one batch; pass what there is. `lengths`: of the judged responses."""
-    if lengths is not None and len(lengths) != len(verdicts):
-        raise ConfigError(
-            f"has {len(lengths)} entries for {len(verdicts)} verdicts; give one for each", setting="lengths"
-        )
+    if lengths is not None:
+        check_length("lengths", lengths, len(verdicts), "verdicts")
     found: dict[str, float | None] = {}
     if verdicts or summary is not None:
         found.update(_scores(verdicts, summary))

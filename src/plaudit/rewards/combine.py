@@ -30,9 +30,9 @@ from plaudit.rewards.failure import (
     OnFailure,
     settle,
 )
-from plaudit.rewards.groups import Flags, Grouping, Numbers, check_length, with_nan, with_none
+from plaudit.rewards.groups import Flags, Grouping, Numbers, with_nan, with_none
 from plaudit.types import Sample, Status, Verdict
-from plaudit.value_check import check_number
+from plaudit.value_check import check_length, check_number
 
 Verdicts = Mapping[str, Sequence[Verdict]]
 Use = Literal["add", "penalise", "screen", "observe"]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group
-from plaudit.value_check import check_number
+from plaudit.value_check import check_length, check_number
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -101,12 +101,6 @@ def gaps_of(name: str, values: Sequence[float | None]) -> tuple[Numbers, Flags]:
     is_there = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
     filled = numbers_of(name, [0.0 if value is None else value for value in values])
     return filled, is_there
-
-
-def check_length(name: str, values: Sequence[object], rows: int) -> None:
-    """Raise ConfigError unless there is one value for each row."""
-    if len(values) != rows:
-        raise ConfigError(f"has {len(values)} entries for {rows} rows; give one for each", setting=name)
 
 
 def advantages(

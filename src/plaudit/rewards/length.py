@@ -22,8 +22,8 @@ import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group, Rows
-from plaudit.rewards.groups import Flags, Grouping, Numbers, check_length, gaps_of, numbers_of
-from plaudit.value_check import ABOVE_0, check_number, check_numbers, check_value
+from plaudit.rewards.groups import Flags, Grouping, Numbers, gaps_of, numbers_of
+from plaudit.value_check import ABOVE_0, check_length, check_number, check_numbers, check_value
 
 Side = Literal["both", "over", "under"]
 LengthReference = Literal["group_median", "target", "budget"]

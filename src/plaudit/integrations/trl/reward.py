@@ -31,6 +31,7 @@ from plaudit.judges.check import check_judge
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
 from plaudit.setup.preflight import EARLY_SECONDS
+from plaudit.value_check import check_length
 
 
 def reward_function(
@@ -111,10 +112,8 @@ def _ruled(
     rules: Sequence[Rule | Component], weights: Sequence[float] | None
 ) -> list[tuple[Component, Rule | None]]:
     """A component for each rule, and the function that TRL would have called, where it is one."""
-    if weights is not None and len(weights) != len(rules):
-        raise ConfigError(
-            f"has {len(weights)} entries for {len(rules)} rules; give one for each", setting="rule_weights"
-        )
+    if weights is not None:
+        check_length("rule_weights", weights, len(rules), "rules")
     ruled: list[tuple[Component, Rule | None]] = []
     for number, rule in enumerate(rules):
         weight = None if weights is None else weights[number]

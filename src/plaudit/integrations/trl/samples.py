@@ -12,6 +12,7 @@ from plaudit.errors import ConfigError
 from plaudit.journal.base import STEP_KEY
 from plaudit.rows import made_sample, read_prompt, read_response
 from plaudit.types import Sample
+from plaudit.value_check import check_length
 
 Columns = Mapping[str, Any]
 NO_COLUMNS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
@@ -27,11 +28,7 @@ def samples_of(
     num_generations: int | None = None,
 ) -> list[Sample]:
     """One sample for each completion, in order; `reference` names the column with the right answers."""
-    if len(prompts) != len(completions):
-        raise ConfigError(
-            f"has {len(completions)} entries for {len(prompts)} prompts; give one for each",
-            setting="completions",
-        )
+    check_length("completions", completions, len(prompts), "prompts")
     rows = columns_of(columns, len(prompts))
     references = _references(rows, reference, len(prompts))
     others = {name: values for name, values in rows.items() if name != reference}
