@@ -220,7 +220,8 @@ class Scoring:
         """Send off everything that a model has to say; rules are checked meanwhile."""
         by_judge: dict[bool, list[int]] = {}
         for row, sample in enumerate(samples):
-            if not self._has_rule(sample) and _can_be_judged(sample):
+            can_be_judged = sample.reference is not None or sample.prompt != NO_TASK
+            if can_be_judged and not self._has_rule(sample):
                 by_judge.setdefault(sample.reference is not None, []).append(row)
         asked = []
         for has_reference, rows in by_judge.items():
@@ -424,10 +425,6 @@ def _log_of_batches(log_event: Observer) -> Observer:
 
 def _source(sample: Sample) -> str:
     return str(sample.extra.get(SOURCE, ""))
-
-
-def _can_be_judged(sample: Sample) -> bool:
-    return sample.reference is not None or sample.prompt != NO_TASK
 
 
 def _call_off(asked: Sequence[_Asked]) -> None:

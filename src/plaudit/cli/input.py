@@ -138,7 +138,8 @@ def open_source(place: str) -> LineSource | RowSource:
     path = Path(place).expanduser()
     try:
         if place == "-":
-            return LineSource(_unbuffered(0), "stdin", can_stall=not _is_regular(0))
+            stdin = cast(BinaryIO, os.fdopen(0, "rb", buffering=0, closefd=False))
+            return LineSource(stdin, "stdin", can_stall=not _is_regular(0))
         if path.exists() and (kind := format_of(place)) != "jsonl":
             return RowSource(read_table(place, kind))
         if path.is_file():
@@ -181,10 +182,6 @@ def rows_in(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
             if not isinstance(row, dict):
                 raise ConfigError(f"{place}, line {number}, is {kind_of(row)}, not an object")
             yield number, row
-
-
-def _unbuffered(descriptor: int) -> BinaryIO:
-    return cast(BinaryIO, os.fdopen(descriptor, "rb", buffering=0, closefd=False))
 
 
 def _is_regular(descriptor: int) -> bool:

@@ -50,7 +50,8 @@ class LocalServer:
         self.path = Path(model).expanduser()
         self._slots = slots
         self._context = context
-        self._threads = threads or min(_usable_processors(), MOST_THREADS)
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._threads = threads or min(usable, MOST_THREADS)
         self._start_timeout = start_timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._endpoint: Endpoint | None = None
@@ -169,7 +170,3 @@ def _cause(status: int, tail: str) -> str:
 def _tail(stderr: IO[bytes]) -> str:
     stderr.seek(0)
     return b"\n".join(stderr.read().splitlines()[-TAIL_LINES:]).decode(errors="replace")
-
-
-def _usable_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

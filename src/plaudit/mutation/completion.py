@@ -71,14 +71,13 @@ class Text(Judge):
         is_truncated = reply.finish_reason == "length"
         text = encodable(without_reasoning(reply.text).strip())
         if not has_content(text):
-            raise UnreadableVerdict(_why_empty(reply, self.max_tokens, is_truncated=is_truncated))
+            is_thinking = is_truncated and reply.text.strip()
+            raise UnreadableVerdict(
+                f"the model was still reasoning after {self.max_tokens} tokens; raise max_tokens"
+                if is_thinking
+                else "the reply is empty"
+            )
         return Verdict.of(reply, 1.0, text, {TRUNCATED: 1.0} if is_truncated else {})
-
-
-def _why_empty(reply: Reply, max_tokens: int, *, is_truncated: bool) -> str:
-    if is_truncated and reply.text.strip():
-        return f"the model was still reasoning after {max_tokens} tokens; raise max_tokens"
-    return "the reply is empty"
 
 
 class Completion(NamedTuple):

@@ -190,12 +190,11 @@ class EndpointEncoder:
             failed = [(chunk, error) for chunk, error in failed if len(chunk) > 1]
             if failed and len(failed) == len(chunks):
                 (probed,) = yield [_probe(failed)]
-                if (
-                    probed.error is not None
-                ):  # a server that refuses every text would refuse every half as well
+                if probed.error is not None:  # it refuses every text, and would refuse every half as well
                     errors |= {text: error for chunk, error in failed for text in chunk}
                     break
-            chunks = [half for chunk, _ in failed for half in _halves(chunk)]
+            middles = [(chunk, len(chunk) // 2) for chunk, _ in failed]
+            chunks = [half for chunk, middle in middles for half in (chunk[:middle], chunk[middle:])]
         self._known |= vectors
         return gathered(texts, vectors, errors, dim=self._dim or 0)
 
@@ -215,11 +214,6 @@ class EndpointEncoder:
                 errors[text] = "the vector is zero"
             else:
                 vectors[text] = vector
-
-
-def _halves(chunk: Chunk) -> tuple[Chunk, Chunk]:
-    middle = len(chunk) // 2
-    return chunk[:middle], chunk[middle:]
 
 
 def _probe(failed: list[tuple[Chunk, str]]) -> Chunk:

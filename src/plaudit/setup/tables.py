@@ -250,7 +250,8 @@ def _csv_rows(path: Path, place: str) -> Iterator[tuple[int, bytes] | BadLine]:
             header = next(rows, [])
             if header == ["sep=", ""]:  # Excel's way to name the delimiter
                 header = next(rows, [])
-            _check_header(header, place)
+            if twice := [name for name, count in Counter(header).items() if count > 1]:
+                raise ConfigError(f"{place} has two columns named {twice[0]!r}; rename or delete one")
             before = rows.line_num
             for row in rows:
                 if row == [_END]:
@@ -281,11 +282,6 @@ def _dialect(path: Path) -> dict[str, Any]:
     delimiter = max(",;\t", key=header.count)
     spaced = header.count(f"{delimiter} ")
     return {"delimiter": delimiter, "skipinitialspace": spaced > 0 and spaced == header.count(delimiter)}
-
-
-def _check_header(header: list[str], place: str) -> None:
-    if twice := [name for name, count in Counter(header).items() if count > 1]:
-        raise ConfigError(f"{place} has two columns named {twice[0]!r}; rename or delete one")
 
 
 def _write_csv(lines: BinaryIO, out: BinaryIO, *, delimiter: str) -> None:

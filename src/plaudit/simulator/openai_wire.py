@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from plaudit.simulator.ask import Ask
-from plaudit.types import Reply, Usage
+from plaudit.types import Reply
 
 CREATED = 1_700_000_000
 """The moment every reply claims to be from: the same request gets the same bytes."""
@@ -190,6 +190,7 @@ _ERRORS: Mapping[int, tuple[str, str | None]] = {
 
 def _encode(kind: str, reply: Reply, **fields: Any) -> bytes:
     usage = reply.usage
+    details = {"reasoning_tokens": usage.reasoning_tokens}
     return msgspec.json.encode(
         {
             "id": "simulated",
@@ -201,16 +202,10 @@ def _encode(kind: str, reply: Reply, **fields: Any) -> bytes:
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
                 "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-                **_details(usage),
+                **({"completion_tokens_details": details} if usage.reasoning_tokens else {}),
             },
         }
     )
-
-
-def _details(usage: Usage) -> dict[str, Any]:
-    if not usage.reasoning_tokens:
-        return {}
-    return {"completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens}}
 
 
 def _logprobs(reply: Reply) -> dict[str, Any] | None:

@@ -85,7 +85,8 @@ class Handover:
                 f"a batch of {len(self._sent.data)} is already in flight; collect() it before the next one"
             )
         self._called_off = ""
-        if _has_rewards(data):
+        if data.batch is not None and "rm_scores" in data.batch.keys():  # noqa: SIM118 - a TensorDict
+            # A reward model has spoken already.
             self._sent = _Sent(data, None)
             return
         batch = self._batch(data)
@@ -223,11 +224,6 @@ class _Item:
 
 
 # -- what verl has and wants --------------------------------------------------------------------------------
-
-
-def _has_rewards(data: Any) -> bool:
-    """Whether a reward model has spoken already."""
-    return data.batch is not None and "rm_scores" in data.batch.keys()  # noqa: SIM118 - a TensorDict
 
 
 def _given_rewards(data: Any, return_dict: bool) -> Any:
