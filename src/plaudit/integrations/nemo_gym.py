@@ -53,7 +53,7 @@ class JudgedResourcesServer(SimpleResourcesServer):  # type: ignore[misc, unused
         row = body.model_dump(exclude_unset=True)
         asked, answer = row["responses_create_params"]["input"], row["response"]["output"]
         try:
-            reward = await self.scored.areward(sample_of(asked, _turns(answer), reference, extra=others))
+            reward = await self.scored.areward(sample_of(asked, answer, reference, extra=others))
         except NoVerdict as error:
             raise JudgeError(str(error)) from error
         return JudgedVerifyResponse(**body.model_dump(), reward=reward)
@@ -62,26 +62,3 @@ class JudgedResourcesServer(SimpleResourcesServer):  # type: ignore[misc, unused
 def server(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedResourcesServer]:
     """A JudgedResourcesServer with this judge; `options` are those of plaudit.Engine."""
     return type("JudgedResourcesServer", (JudgedResourcesServer,), {"scored": Scored(judge, **options)})
-
-
-def _turns(output: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """A rollout turn by turn; of a single message, its text."""
-    turns = [turn for item in output if (turn := _turn(item)) is not None]
-    is_text = len(turns) == 1 and "tool_calls" not in turns[0]
-    return str(turns[0]["content"]) if is_text else turns
-
-
-def _turn(item: dict[str, Any]) -> dict[str, Any] | None:
-    """An item of a response as a message; None for what is neither said nor done, like reasoning."""
-    match item.get("type"):
-        case "message":
-            text = "".join(part.get("text", "") for part in item["content"])
-            return {"role": item.get("role", "assistant"), "content": text}
-        case "function_call":
-            function = {"name": item["name"], "arguments": item["arguments"]}
-            call = {"id": item["call_id"], "function": function}
-            return {"role": "assistant", "content": "", "tool_calls": [call]}
-        case "function_call_output":
-            return {"role": "tool", "tool_call_id": item["call_id"], "content": str(item["output"])}
-        case _:
-            return None

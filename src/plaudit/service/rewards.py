@@ -179,28 +179,11 @@ def nemo_gym_sample(fields: Mapping[str, Any]) -> Sample:
     asked, answered = fields.get("responses_create_params"), fields.get("response")
     if not isinstance(asked, dict) or not isinstance(answered, dict):
         raise ConfigError("the body should have 'responses_create_params' and 'response'")
+    if not isinstance(answered.get("output"), list):
+        raise ConfigError("'response' should have 'output', a list of items")
     known = ("responses_create_params", "response")
     extra = {name: value for name, value in fields.items() if name not in known}
     names = ("expected_answer", "reference", "label")
     reference = next((extra[name] for name in names if name in extra), None)
-    return read_sample(asked.get("input"), _output_text(answered), reference, extra=extra)
-
-
-def _output_text(response: Mapping[str, Any]) -> str:
-    items = response.get("output")
-    if not isinstance(items, list):
-        raise ConfigError("'response' should have 'output', a list of items")
-    texts = []
-    for item in items:
-        if not isinstance(item, dict) or item.get("type", "message") != "message":
-            continue
-        content = item.get("content")
-        if isinstance(content, str):
-            texts.append(content)
-        elif isinstance(content, list):
-            texts += [part["text"] for part in content if isinstance(part, dict) and "text" in part]
-        else:
-            raise ConfigError("'content' of a message in 'output' should be a text or a list of parts")
-    if not all(isinstance(text, str) for text in texts):
-        raise ConfigError("'text' in 'output' should be a text")
-    return "".join(texts)
+    items = [{"role": "assistant", **item} if isinstance(item, dict) else item for item in answered["output"]]
+    return read_sample(asked.get("input"), items, reference, extra=extra)
