@@ -143,7 +143,7 @@ class PendingJoin:
                 self.found.set_result(read)
             except Exception as error:  # noqa: BLE001 - another member's class, unknown here
                 self.found.set_exception(
-                    ConfigError(f"what a member of {self.group!r} payload cannot be read: {error!r}")
+                    ConfigError(f"what a member of {self.group!r} brought cannot be read: {error!r}")
                 )
 
     def fail(self, error: PlauditError) -> None:
