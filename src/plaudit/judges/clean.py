@@ -60,11 +60,11 @@ def _may_hold_tokens(text: str) -> bool:
 # `[|user|]`), with a word part that only tokens have (`<start_of_turn>`, `<extra_id_1>`, `[TOOL_CALLS]`), or
 # all in capitals (`<BOS_TOKEN>`). Case matters where words do: tokenizers match exactly, and `<S>` in a proof
 # is no token. Repetitions are bounded, so the search is linear.
-_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}[|｜]"
+_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}[|｜]|/?｜\w{1,64}｜\w{0,32}"
 _HALF_BARRED = r"[|｜][^\s<>\[\]|｜‹›]{1,64}|[a-z/][^\s<>\[\]|｜‹›]{0,63}[|｜]"
 _PART = (
     r"(?:_of_|_id_?\d|header_id|im_(?:start|end)|[bBeE][oO][sStTdD]\b|special_|SPECIAL_|reserved_|unused|extra_id"
-    r"|token|sentence|think|tool_|fim_|seed:|longcat_)"
+    r"|token|sentence|think|tool_|arg_key|arg_value|fim_|seed:|longcat_)"
 )
 _WORD = rf"/?(?=[\w:▁-]{{0,48}}{_PART})[\w:▁-]{{1,64}}"
 _SHORT = r"/?(?:s|[bes]o[a-z]|eosys|pad|unk|mask|sep|cls|role|thinking|think|_[a-z]{2,16})"
@@ -75,7 +75,7 @@ _TOKEN = re.compile(
     rf"<(?=[|｜/A-Za-z_][^\s<>]{{0,67}}>)({_BARRED}|{_HALF_BARRED}|{_SHORT}|{_CAPITALS}|{_WORD})>"
     rf"|\[(?=[|｜/A-Za-z][^\s\[\]]{{1,67}}\])({_BARRED}|{_CAPITAL_WORD}|[gs]MASK|(?:start|end)_header_id)\]"
     r"|<<(?=[/A-Z])(/?[A-Z]{2,16})>>|>>([A-Z]{4,16})<<"
-    r"|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
+    r"|<\[([\w▁-]{1,64})\]>|◁(/?\w{1,32})▷|\](~!?[a-z]{1,16})[\[\]]|\[([a-z]{1,16}~)\["
 )
 _ALL = tuple(zip("<>[]◁▷", "‹›‹›‹›", strict=True))
 _MANY = 2_000
@@ -86,7 +86,7 @@ _DENSE = 8
 def _without_tokens(text: str) -> tuple[str, int]:
     brackets = text.count("<") + text.count("[") + text.count("◁")
     if brackets < max(_MANY, len(text) // _DENSE):
-        text, tokens = _TOKEN.subn(r"‹\1\2\3\4\5\6\7›", text, count=_MANY)
+        text, tokens = _TOKEN.subn(r"‹\1\2\3\4\5\6\7\8›", text, count=_MANY)
         if tokens < _MANY:
             return text, tokens
     for bracket, safe in _ALL:  # much quicker than str.translate where a text has wide characters
