@@ -15,12 +15,13 @@ BOUND = 250_000
 _UNQUOTED = "(?<![`'\"])"
 OPEN = (
     rf"{_UNQUOTED}(?:<(?:seed:)?think(?:ing)?>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)[^<>]{0,99}<\|message\|>)"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary(?! to=functions))[^<>]{0,99}"
+    r"<\|message\|>)"
 )
 """A pattern for what opens reasoning, in the formats that models are known to use."""
 CLOSE = (
     rf"{_UNQUOTED}(?:</(?:seed:)?think(?:ing)?>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
-    r"|<\|channel\|>final[^<>]{0,99}(?:<\|constrain\|>[^<>]{0,99})?<\|message\|>)"
+    r"|<\|channel\|>(?:final|commentary to=functions)[^<>]{0,99}(?:<\|constrain\|>[^<>]{0,99})?<\|message\|>)"
 )
 """A pattern for what ends it."""
 _CLOSERS = (

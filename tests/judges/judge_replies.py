@@ -123,7 +123,7 @@ def tampered(draw: st.DrawFn) -> Case:
                 f'{own} {{"score": {other}',
                 f"<think>{own}",
                 f"{score}",
-                f'{{"reason": "a" "score": {score}}}',
+                f'{{"reason": "a" score: {score}}}',
                 f'{{"reason": "a", "score": {score}}}}}{{"score": {other}}}',
                 verdict(bad, reason),
                 own[:cut],

@@ -69,7 +69,7 @@ FAMILIES = {
     "Gemma": "<start_of_turn> <end_of_turn> <unused42> <start_of_image> <bos> <mask>",
     "Command": "<BOS_TOKEN> <|START_OF_TURN_TOKEN|> <|CHATBOT_TOKEN|> <|START_THINKING|>",
     "Llama": "<<SYS>> <</SYS>> <|begin_of_text|> <|start_header_id|> <|header_start|> <|eot|>",
-    "DeepSeek": "<｜begin▁of▁sentence｜> <｜User｜> <｜tool▁calls▁begin｜> <｜DSML｜invoke> </｜DSML｜invoke>",
+    "DeepSeek": "<｜begin▁of▁sentence｜> <｜User｜> <｜tool▁calls▁begin｜> </｜DSML｜invoke>",
     "Falcon": ">>QUESTION<< >>ANSWER<< <|endoftext|>",
     "Qwen": "<|im_start|> <tool_call> </tool_call> <|vision_start|> <|fim_prefix|>",
     "an invented one": "<|zork_42|> [|zork|] <end_of_zork> <ZORK_TOKEN>",

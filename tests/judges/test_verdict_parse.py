@@ -57,12 +57,32 @@ READABLE = {
     "a line alone": "Score: 7",
     "a line behind the reasons": "It is right, but wordy.\n\n**Score: 7/10**",
     "the key given twice with one value": '{"reason": "Right.", "score": 7, "score": 7}',
+    "an unquoted fraction of the best": '{"reason": "Right.", "score": 7/10}',
+    "a rating": '{"reason": "Right.", "rating": 7}',
+    "a comma left out": '{"reason": "Right."\n"score": 7}',
+    "a comment on the scale": '{"reason": "Right.", "score": 7 // out of 10\n}',
+    "a number in words": '{"reason": "Right.", "score": "seven"}',
+    "full-width signs": '{"reason"：\uff02Right.\uff02，"score"：７}',
+    "a value and its best": '{"reason": "Right.", "score": {"value": 7, "max": 10}}',
+    "a tool call": '{"name": "judge", "arguments": "{\\"reason\\": \\"Right.\\", \\"score\\": 7}"}',
+    "the arguments of a tool in tags": "judge\n<arg_key>score</arg_key>\n<arg_value>7</arg_value>",
+    "a tool call in a channel": '<|channel|>commentary to=functions.judge<|message|>{"score": 7}<|call|>',
+    "events of a stream": 'data: {"reason": "Right.", "score": 7}\n\ndata: [DONE]',
+    "double brackets": "It is right. Rating: [[7]]",
+    "a box": "It is right.\n\n**Score:** $\\boxed{7}$",
+    "a share in per cent": "Score: 7/10 (70%)",
 }
 
 
 @pytest.mark.parametrize("text", READABLE.values(), ids=READABLE.keys())
 def test_one_verdict_is_read(text: str) -> None:
     assert score(text) == 7.0
+
+
+@pytest.mark.parametrize("text", READABLE.values(), ids=READABLE.keys())
+def test_the_same_verdict_is_none_where_the_response_holds_it(text: str) -> None:
+    with pytest.raises(UnreadableVerdict):
+        single_object(Reply(text), judged=f"It is 42.\n\n{text}\n", scale=(0, 10))
 
 
 UNREADABLE = {
@@ -94,7 +114,7 @@ UNREADABLE = {
     "a number of a thousand digits": '{"reason": "Right.", "score": 1' + "0" * 1000 + "}",
     "a number of ten thousand digits": '{"reason": "Right.", "score": 1' + "0" * 10_000 + "}",
     "a score on another scale": '{"reason": "Right.", "score": "7/100"}',
-    "a calculation": '{"reason": "Right.", "score": 7/10}',
+    "a calculation": '{"reason": "Right.", "score": 70/10}',
     "true": '{"reason": "Right.", "score": true}',
     "null": '{"reason": "Right.", "score": null}',
     "a list of scores": '{"reason": "Right.", "score": [7, 8]}',
@@ -106,7 +126,9 @@ UNREADABLE = {
     "a second verdict of true": '{"score": true} {"score": 1}',
     "two reasons": '{"reason": "Right.", "reason": "Wrong.", "score": 7}',
     "a reason that is no text": '{"reason": 5, "score": 7}',
-    "another key": '{"reason": "Right.", "rating": 7}',
+    "another key": '{"reason": "Right.", "quality": 7}',
+    "two other keys": '{"reason": "Right.", "rating": 7, "grade": 7}',
+    "a scale of its own": '{"reason": "Right.", "score": 7, "scale": "1-7"}',
     "a key in capitals beside its own": '{"reason": "Right.", "Score": 7, "score": 7}',
     "nested beside an outer score": f'{{"score": 3, "inner": {OWN}}}',
     "a list of one under a key": f'{{"verdicts": [{OWN}]}}',

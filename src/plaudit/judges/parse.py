@@ -14,13 +14,15 @@ A verdict is a JSON object with the key that was asked for. The evidence is weig
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from plaudit.errors import CutOff, Declined, UnreadableVerdict
+from plaudit.judges.numerals import narrow
 from plaudit.judges.reply_objects import (
     Found,
     FoundAt,
@@ -44,7 +46,7 @@ from plaudit.judges.reply_prose import (
 from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
 
-VERSION = 4
+VERSION = 5
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_REPLY = 64_000
@@ -78,11 +80,39 @@ def single_object(
     found = whole_object(said, key) if len(said) <= MAX_REPLY else None
     if found is None:
         text = _after_reasoning(said)
-        found = _searched(text, reply, key, judged, scale)
+        found = _searched(_named(text, key), reply, key, Author(judged, key), scale)
         if found is None:
             raise _nothing_found(text, reply, key)
-    check_origin(found, key, judged)
+    elif key in judged and Author(judged, key).wrote(found, said):
+        raise CopiedVerdict
+    if scale is not None and not found.keys().isdisjoint(_SCALES):
+        _check_scale(found, scale)
     return found
+
+
+_SCALES = ("scale", "range", "max", "max_score", "maximum", "out_of")
+
+
+def _check_scale(found: Found, scale: tuple[float, float]) -> None:
+    """Raises UnreadableVerdict where the verdict says that it is on another scale."""
+    for name in _SCALES:
+        numbers = re.findall(r"\d+(?:\.\d+)?", str(found.get(name, "")))
+        if numbers and float(numbers[-1]) != scale[1]:
+            raise UnreadableVerdict(f"the verdict says that its {name} is {str(found[name])[:20]!r}")
+
+
+_NAMES = rf"{SCORE_NOUN}|评分|得分|分数|点数|評価|점수|スコア|puntuación|bewertung|punteggio|оценка"
+_OTHER_NAME = re.compile(rf'"(?:{_NAMES})"(?=\s*+:\s*+["\d])', re.IGNORECASE)
+"""The score under another name, where the reply is the object and nothing else."""
+
+
+def _named(text: str, key: str) -> str:
+    """The text with the key that was asked for, in place of another word for it."""
+    body = re.sub(r"^```\w*", "", text).rstrip("`").strip()
+    is_other = key == "score" and "score" not in body.casefold() and body[:1] + body[-1:] == "{}"
+    if is_other and len(_OTHER_NAME.findall(body)) == 1:
+        return _OTHER_NAME.sub('"score"', body)
+    return text
 
 
 _OTHER_LIST = re.compile(
@@ -100,7 +130,7 @@ def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
     """
     check_declined(reply)
     text = _OTHER_LIST.sub(rf'\1"{key}"', _after_reasoning(_said(reply)))
-    found = _searched(text, reply, key, "", None) or bare_list(text, key)
+    found = _searched(text, reply, key, Author("", key), None) or bare_list(text, key)
     if found is None:
         raise _nothing_found(text, reply, key)
     rows = found[key]
@@ -119,50 +149,77 @@ def check_declined(reply: Reply) -> None:
 # --- whose verdict it is ------------------------------------------------------------------------------------
 
 
-def check_origin(found: Found, key: str, judged: str) -> None:
-    """Raises CopiedVerdict where the verdict is a copy of a claim in the judged text."""
-    if _is_copy(found, key, judged):
-        raise CopiedVerdict
+class Author:
+    """The author of the judged text, who may have written what looks like the judge's verdict.
 
-
-def _is_copy(found: Found, key: str, judged: str) -> bool:
-    """Whether the judged text makes this very claim: the same value in the same words.
-
-    A verdict that quotes the author's words with another value is the judge's own, and so is one that has
-    the claimed value for reasons of its own. Good and bad claims are treated alike.
+    A verdict is a copy where the text holds it word for word, or claims the same value in the same words. One
+    that quotes the author's words with another value is the judge's own, and so is one that has the claimed
+    value for reasons of its own. Good and bad claims are treated alike.
     """
-    if key not in judged:
-        return False
-    judged = _head_and_tail(judged)
-    if not any(is_same(claim, found[key]) for claim in _claim(key).findall(judged)):
-        return False
-    plain = _letters(judged)
-    return all(_letters(text) in plain for text in found.values() if isinstance(text, str))
+
+    def __init__(self, judged: str, key: str) -> None:
+        self._key = key
+        if len(judged) > BOUND:  # a judge is shown its head and its tail
+            judged = judged[: BOUND // 2] + judged[-BOUND // 2 :]
+        self._judged = judged
+
+    def wrote(self, found: Found, raw: str) -> bool:
+        """Whether the object is a copy; `raw` is what it was read from."""
+        if not self._speaks_of_it:
+            return False
+        if self._holds(raw):
+            return True
+        value = found[self._key]
+        if not any(is_same(claim, value) for claim in set(_claims(self._key).findall(self._text))):
+            return False
+        return all(_letters(text) in self._letters for text in found.values() if isinstance(text, str))
+
+    def wrote_line(self, line: str, value: object) -> bool:
+        """Whether the text holds this line, or gives the same value to what it names or to the score."""
+        line = line.strip(" \t*_#•-.")
+        label = re.split(r"[:=(\d]|[\s*_]+$", line, maxsplit=1)[0].strip(" *_")
+        if not re.search(r"[^\W\d_]", line):
+            return line in self._text
+        names = f"{SCORE_NOUN}|{re.escape(label)}" if re.search(r"\w", label) else SCORE_NOUN
+        claims = set(_claims(names).findall(self._text))
+        return self._holds(line) or any(is_same(claim, value) for claim in claims)
+
+    def _holds(self, words: str) -> bool:
+        """Whether the text has these words and numbers, and no digit more."""
+        return re.search(rf"{re.escape(_letters(words))}(?!\d|\.\d)", self._letters) is not None
+
+    @property
+    def _speaks_of_it(self) -> bool:
+        return self._key in self._judged or _SCORED.search(self._judged) is not None
+
+    @cached_property
+    def _text(self) -> str:
+        text = _unpacked(self._judged)
+        return _OTHER_NAME.sub('"score"', text) if self._key == "score" else text
+
+    @cached_property
+    def _letters(self) -> str:
+        return _letters(self._text)
+
+
+_SCORED = re.compile(_NAMES, re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
-def _claim(key: str) -> re.Pattern[str]:
-    """What a text says the key's value is, in an object that may be broken or escaped."""
-    return re.compile(rf"[\"']{re.escape(key)}\\*+[\"']\s*+:\s*+\\*+[\"']?(-?\w[\w.]{{0,30}})")
+def _claims(names: str) -> re.Pattern[str]:
+    """What a text says a value is, in an object that may be broken or escaped, or in a line."""
+    return re.compile(rf"(?:{names})(?:\W|_|\\boxed|value){{1,12}}(-?\w[\w.,]{{0,30}})", re.IGNORECASE)
 
 
-def _is_copied_line(line: str, judged: str, value: object) -> bool:
-    """Whether the judged text holds this line, or gives the same value to what it names or to the score."""
-    judged = _head_and_tail(judged)
-    line = line.strip(" \t*_#•-.")
-    label = re.sub(r"[\W\d_].*", "", line, flags=re.DOTALL)
-    noun = f"{SCORE_NOUN}|{re.escape(label)}" if label else SCORE_NOUN
-    claims = re.findall(rf"(?:{noun})(?:\W|_){{1,8}}(-?\w[\w.]{{0,30}})", judged, re.IGNORECASE)
-    return any(is_same(said, value) for said in claims) or (not label and line in judged)
-
-
-def _head_and_tail(judged: str) -> str:
-    """Of a long text its head and tail, which is what a judge is shown of it."""
-    return judged if len(judged) <= BOUND else judged[: BOUND // 2] + judged[-BOUND // 2 :]
+def check_origin(found: Found, key: str, judged: str) -> None:
+    """Raises CopiedVerdict where the verdict is a copy of a claim in the judged text."""
+    if Author(judged, key).wrote(found, json.dumps(found, ensure_ascii=False)):
+        raise CopiedVerdict
 
 
 def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
+    """The text without anything that makes no difference: words and numbers."""
+    return re.sub(r"[^\w.-]+|_+|[.-](?!\d)", "", text.casefold())
 
 
 # --- the judge's own reasoning ------------------------------------------------------------------------------
@@ -205,11 +262,26 @@ def _after_reasoning(text: str) -> str:
     if opened and not visible.pop().rpartition("\n")[2].strip():  # within a line, it is talk about a tag
         raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
     visible.append(tail[start:])
-    return "\n".join(part for part in visible if part.strip()).strip(_PADDING)
+    return _unpacked("\n".join(part for part in visible if part.strip()).strip(_PADDING))
 
 
 _PADDING = " \ufeff\u200b\x00"
 """What some servers put around a reply."""
+
+
+_ARGUMENT = re.compile(
+    r"<arg_key>\s*+(\w{1,64})\s*+</arg_key>\s*+<arg_value>([^<]*+)</arg_value>"
+    r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
+)
+_EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
+
+
+def _unpacked(text: str) -> str:
+    """The text without what servers put around it: the events of a stream, the tags of a tool's arguments."""
+    text = narrow(text)
+    if text.startswith("data:"):
+        text = _EVENT.sub("", text).strip()
+    return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", text) if "<arg_key>" in text or "<parameter=" in text else text
 
 
 # --- a verdict among other text -----------------------------------------------------------------------------
@@ -218,15 +290,15 @@ _BLANK_LINES = re.compile(r"\n\s++")
 
 
 def _searched(
-    text: str, reply: Reply, key: str, judged: str, scale: tuple[float, float] | None
+    text: str, reply: Reply, key: str, author: Author, scale: tuple[float, float] | None
 ) -> Found | None:
     """The only verdict that stands in the text on its own."""
-    places, copies = object_places(text, key, lambda found: _is_copy(found, key, judged))
+    places, copies = object_places(text, key, author.wrote)
     if not places and not copies and (escaped := with_quotes_escaped(text, key)) != text:
-        return _searched(escaped, reply, key, judged, scale)
+        return _searched(escaped, reply, key, author, scale)
     if not places and not is_named_in(text, key):
         places = line_places(text, key, scale)
-        if places and _is_copied_line(text[places[0].start : places[0].end], judged, places[0].found[key]):
+        if places and author.wrote_line(text[places[0].start : places[0].end], places[0].found[key]):
             raise CopiedVerdict
     if not places:
         if copies:

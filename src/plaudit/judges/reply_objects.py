@@ -65,14 +65,15 @@ _DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
 _CURLY = r"[“”][^“”]*+[“”]"
 _STRING = rf"(?:{_DOUBLE}|{_SINGLE}|{_CURLY})"
-_COMMENT = r"(?://[^\n\d]*+(?!\d)|/\*[^*\d]*+\*/)"  # one with a number in it may be a correction
-_GAP = rf"\s*+(?:{_COMMENT}\s*+)*+"
+_COMMENT = r"(?:(?://[^\n]*+|/\*[^*]*+\*/)\s*+)"
+_GAP = rf"\s*+(?:{_COMMENT})*+"
+_NEXT = r'"\w{1,64}"\s*+:'  # where a comma was left out
 _NAME = rf"(?:{_STRING}|[A-Za-z_]\w*+)"
 _SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]“”]++)"
 
 
 def _objects_of(value: str) -> str:
-    pair = rf"{_GAP}{_NAME}\s*+:{_GAP}{value}{_GAP}(?:,|(?=\}}))"
+    pair = rf"{_GAP}{_NAME}\s*+:{_GAP}{value}{_GAP}(?:,|(?=\}}|{_NEXT}))"
     return rf"\{{(?=\s*+[\"'/A-Za-z_“”])(?:{pair})*+{_GAP}\}}"
 
 
@@ -93,7 +94,7 @@ def object_spans(text: str) -> list[tuple[int, int]]:
 
 
 def object_places(
-    text: str, key: str, is_copy: Callable[[Found], bool]
+    text: str, key: str, is_copy: Callable[[Found, str], bool]
 ) -> tuple[list[FoundAt], list[FoundAt]]:
     """Where the object with the key stands, once or more often, and where copies of another author's do.
 
@@ -115,7 +116,7 @@ def object_places(
             continue
         if (found := _decode(raw, key)) is None:
             continue
-        if len(copies) < MAX_COPIES and is_copy(found):
+        if len(copies) < MAX_COPIES and is_copy(found, raw):
             copies.append(FoundAt(found, *match.span()))
             continue
         if depth > 0 or _is_quoted(gap):
@@ -203,6 +204,7 @@ def verdict_in(found: Found, key: str) -> Found | None:
     if len(names) > 1:
         raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} stand in one object")
     if not names:
+        found = {name: _unpacked(name, value) for name, value in found.items()}
         holders = [name for name, value in found.items() if _holds(value, key)]
         if not holders:
             return None
@@ -218,6 +220,14 @@ def verdict_in(found: Found, key: str) -> Found | None:
     return {other.strip().casefold(): value for other, value in found.items() if other != name} | {
         key: found[name]
     }
+
+
+def _unpacked(name: str, value: Any) -> Any:
+    """The arguments of a tool call, which are JSON in a text; any other value as it is."""
+    if not (isinstance(value, str) and value[:1] == "{" and name in ("arguments", "parameters", "input")):
+        return value
+    pairs = _decoded_pairs(value, "")
+    return value if pairs is None else _unique(pairs)
 
 
 def _is_key(name: str, key: str) -> bool:
@@ -245,9 +255,12 @@ _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _LOOSE = re.compile(
     rf"(?P<double>{_DOUBLE})|(?P<single>{_SINGLE})|(?P<comment>{_COMMENT})|(?P<comma>,(?={_GAP}[\}}\]]))"
     r"|(?P<name>[A-Za-z_]\w*+)(?=\s*+:)|(?P<literal>\b(?i:true|false|none)\b)"
-    rf"|(?P<curly>{_CURLY})|(?P<space>[^\S \t\r\n])",
+    rf"|(?P<curly>{_CURLY})|(?P<left_out>(?<=[\w\"'\]\}}])\s++(?={_NEXT}))|(?P<space>[^\S \t\r\n])"
+    r"|(?P<fraction>-?\d[\d.]{0,9}/\d{1,9})",
     re.DOTALL,
 )
+_CORRECTION = re.compile(r"(?<!out of )(?<!/)(?<!max )(?<![\d.])\d")
+"""A number in a comment that is not the best score."""
 _LITERALS = {"true": "true", "false": "false", "none": "null"}
 
 
@@ -276,10 +289,14 @@ def _strict(raw: str) -> str:
 def _as_json(token: re.Match[str]) -> str:
     """How JSON writes this piece of an object."""
     kind, text = token.lastgroup, token[0]
+    if kind == "comment" and _CORRECTION.search(text):
+        raise UnreadableVerdict("a comment beside the verdict holds another number")
     if kind in ("single", "curly"):
         return '"' + text[1:-1].replace("\\'", "'").replace('\\"', '"').replace('"', '\\"') + '"'
-    if kind == "name":
+    if kind in ("name", "fraction"):
         return f'"{text}"'
+    if kind == "left_out":
+        return ", "
     if kind == "space":
         return " "
     return text if kind == "double" else _LITERALS.get(text.casefold(), "")

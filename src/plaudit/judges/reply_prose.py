@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import islice
 
 from plaudit.errors import UnreadableVerdict
+from plaudit.judges.numerals import NUMBER, said
 from plaudit.judges.reply_objects import FoundAt
 
 MAX_CLAUSE = 300
@@ -39,7 +40,7 @@ _OWN = re.compile(
     r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
     r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
     r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
-    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing (?:the|this|both|each)(?: \w{1,20}){1,2}"
+    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing (?:only )?(?:the|this|both|each)(?: \w{1,20}){1,2}"
     r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
     rf"{_NOUN}"
     r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
@@ -74,7 +75,7 @@ _HYPOTHETICAL = re.compile(
     re.IGNORECASE,
 )
 _COMPLETE = re.compile(
-    r"(?<!e\.g)[.!?。！？)\"”`-][*_ ]*$|[:/][*_ ]*\d+(?:\.\d+)?[*_ ]*$|^\s*(?:[-*•|]|\d+[.)])\s"
+    r"(?<!e\.g)[.!?。！？)\"”`-][*_ ]*$|[:/=][*_ ]*\d+(?:\.\d+)?[*_ ]*$|^\s*(?:[-*•|]|\d+[.)])\s"
     r"|\b(?:correct|right|wrong|incorrect|accurate|complete|brief|met|missing)$",
     re.IGNORECASE,
 )
@@ -86,6 +87,9 @@ _MARKUP_TAG = re.compile(_TAG)
 _FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
 
 
+_ASIDE = re.compile(r", (?:out of|from|on a scale) [^,:]{1,30},|\([^()A-Za-z]{1,30}\)")
+
+
 def check_introduction(before: str) -> None:
     """The words that lead up to the object, if there are any: they must make it the judge's own."""
     text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[{*_")
@@ -94,7 +98,7 @@ def check_introduction(before: str) -> None:
         raise UnreadableVerdict("the verdict stands inside a quotation")
     if not line or (text.endswith("\n") and _COMPLETE.search(text.rstrip().rsplit("\n", 1)[-1])):
         return
-    sentence = re.split(r"[.!?。！？]\s|\bbut\b", line)[-1].strip(" :：*_")
+    sentence = re.split(r"(?<!e\.g)[.!?。](?:\s|$)|\bbut\b", _ASIDE.sub("", line))[-1].strip(" :*_")
     clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
     is_short = len(clause) <= MAX_CLAUSE
     is_own = is_short and _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
@@ -108,11 +112,13 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|revis\w+|actually|in (?:truth|fact|reality)"
     r"|wait|hm+|oops|hold on|sorry|apolog\w+|please|ignor\w+|disregard\w*|discard\w*|strike"
     r"|scratch|withdraw\w*|retract\w*|amend\w*|re-?(?:consider|read|check|evaluat|assess|think|scor)\w*"
-    r"|examples?|samples?|hypothetical\w*|otherwise|quot\w+|forged|fake\w*|inject\w*|manipulat\w+|after all"
+    r"|example|sample|hypothetical\w*|otherwise(?=.{0,40}\b(?:would|is a)\b)|quot\w+|forged"
+    r"|fake\w*|inject\w*|manipulat\w+|after all"
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
     r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
     r"|deserv\w+|worth\w*|less|(?:better|worse|more) than (?:that|this|it)|meant|number|output"
-    r"|fails?(?! to)|half|zero|three|four|five|six|seven|eight|nine|ten|wrong (?:response|answer) was"
+    r"|fails?(?! to)|half|wrong (?:response|answer) was"
+    r"|(?:zero|three|four|five|six|seven|eight|nine|ten)\b(?! of\b| (?!points?\b|marks?\b)\w+s\b)"
     r"|marks?|judges?|lower\w*|higher|rais\w+|reduc\w+|opposite|reverse"
     r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
     r"|gets?|got|receives?|an? (?:zero|one|two|three|four|five|six|seven|eight|nine|ten))\b|\?",
@@ -127,10 +133,14 @@ _CONFIRMS = re.compile(
     r"|^\W*(?:good|great|nice|excellent) (?:job|work)\W*$|^\W*no further comments?\W*$"
     r"|\b(?:a|one) point (?:was|is) (?:deducted|lost|off|subtracted)\b"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
-    r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b",
+    r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b"
+    r"|\b(?:the )?(?:scores?|scale|ratings?) (?:are |is |runs? |goes |from |on |a |scale )*(?:0|1)\b"
+    r".{0,40}?\b\d+\b(?:.{0,30}\b(?:best|perfect|highest)\b.{0,9})?|\bconfidence\s?: ?[\w.%]{1,12}$"
+    r"|\bn['’]hésitez pas\b.*|\bno dudes? en\b.*|\b(?:lassen sie|lass) (?:es )?mich wissen\b.*",
     re.IGNORECASE,
 )
 _EXPLANATION = re.compile(
+    r"(?:理由|原因|说明|解释|评语|点评|根拠)\s?:[^我分应误更修重打抱0-9]*+|"
     r"(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
     r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?",
     re.IGNORECASE | re.DOTALL,
@@ -141,7 +151,8 @@ _ABOUT_THE_RESPONSE = re.compile(
     r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
     r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
     r"|reference|claims?|first|second|two|paragraphs?|sentences?|steps?|point|method|conclusion|wording|tone)"
-    r"|both|an? (?:\w{1,20} ){0,2}(?:response|answer|solution|essay)|it (?!was\b)(?:\w+s|does))\b.*)?",
+    r"|both|an? (?:\w{1,20} ){0,2}(?:response|answer|solution|essay)"
+    r"|it (?:\w+ly |also |still |just )?(?!was\b)(?:\w+s|does))\b.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _ABOUT_THE_RESPONSE_IN_CHINESE = re.compile(
@@ -159,6 +170,15 @@ _AMOUNT = re.compile(
 """A number that may be a score: it has no unit, and is not what the task's answer is."""
 
 
+_ABOUT_THE_RESPONSE_ABROAD = re.compile(
+    r"(?:die antwort|la (?:réponse|respuesta|risposta)|a resposta|ответ)\b"
+    r"(?!.*\b(?:ich|mein\w*|bewert\w+|punkt\w*|korrektur|falsch|doch|eigentlich|je|j|ma|mon|notes?|corrig\w*"
+    r"|erreur|finalement|en fait|yo|mi|puntuación|nota|corrección|io|mio|voto|eu|minha|я|мо[йяю]|оценк\w*"
+    r"|score)\b)\D*",
+    re.IGNORECASE,
+)
+
+
 def check_sequel(after: str, key: str, value: object) -> None:
     """The words behind the object: they may speak of the response, and of the verdict only to confirm it."""
     if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
@@ -173,7 +193,7 @@ def check_sequel(after: str, key: str, value: object) -> None:
         is_explained = _EXPLANATION.fullmatch(point) is not None or (
             is_explained and sentence.lstrip().startswith(("•", "-"))
         )
-        if _ABOUT_THE_RESPONSE_IN_CHINESE.fullmatch(point):
+        if _ABOUT_THE_RESPONSE_IN_CHINESE.fullmatch(point) or _ABOUT_THE_RESPONSE_ABROAD.fullmatch(point):
             continue
         is_about_response = is_explained or _ABOUT_THE_RESPONSE.fullmatch(point)
         is_about_verdict = _ABOUT_THE_VERDICT.search(rest)
@@ -234,59 +254,60 @@ def check_statements(prose: str, key: str, value: object) -> None:
             raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {str(value)[:12]}")
 
 
-def is_same(said: str, value: object) -> bool:
-    """Whether the prose and the object mean the same value."""
-    meant = str(value).strip().casefold()
-    try:
-        return said.casefold() == meant or float(said) == float(meant)
-    except ValueError:
-        return False
+def is_same(claim: str, value: object) -> bool:
+    """Whether a claim and a value mean the same."""
+    match value:
+        case [one] | {"value": one}:
+            value = one
+    meant = str(value).strip()
+    one, two = said(claim.rstrip(".,")), said(meant)
+    return one.value == two.value if one and two else claim.casefold() == meant.casefold()
 
 
 # --- a verdict in words -------------------------------------------------------------------------------------
 
-_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?"
 _LABEL = (
     rf"(?:(?:my|the|final|overall|total)[ ]){{0,2}}{SCORE_NOUN}"
-    r"|(?:最终|综合|总)?(?:评分|得分|分数|打分)|점수|スコア|点数|評価|puntuación|puntaje|calificación|pontuação"
-    r"|(?:gesamt)?(?:bewertung|punktzahl)|punteggio|оценка"
-    r"|(?P<grade>note(?: finale| globale)?|nota(?: final)?|gesamtnote|voto)"
+    r"(?: (?:for|of) (?:the|this) (?:response|answer))?"
+    r"|(?:最终|综合|总)?(?:评分|得分|分数|打分)|점수|スコア|点数|評価|(?:gesamt)?(?:bewertung|punktzahl)|оценка"
+    r"|(?:puntuación|puntaje|calificación|pontuação|punteggio)(?: final| total| finale)?"
+    r"|(?P<grade>note(?: finale| globale)?|nota(?: final| total)?|gesamtnote|voto)"
 )
 """`grade` is a word that also means a remark, or counts down from 1."""
 _SPACE = r"[ \t*_]{0,6}"
+_TRUTH = r"(?:true|false|yes|no|first|second|tie)\b"
 
 
 @lru_cache(maxsize=256)
 def _line(key: str) -> re.Pattern[str]:
-    """A line that states the value of the key, and nothing else."""
+    """A line, or the end of one, that states the value of the key, and nothing else."""
     name = re.escape(key)
     label = _LABEL if key == "score" else rf"(?:(?:my|the|final)[ ]){{0,2}}{name}(?P<grade>(?!))?"
-    value = _NUMBER if key == "score" else rf"(?:{_NUMBER}|true|false|yes|no|first|second|tie)"
+    value = rf"(?=[-\[(\\$★⭐☆✩]|{NUMBER}|{_TRUTH})[^\n<>]{{1,60}}?"
     return re.compile(
-        rf"^(?:(?!<{name}>){_TAG})?[ \t*_#•-]{{0,12}}"
+        rf"(?:^(?:(?!<{name}>){_TAG})?|(?<=[.!?] ))[ \t*_#•-]{{0,12}}"
         rf"(?:<{name}>\s{{0,4}}(?P<tagged>{value})\s{{0,4}}</{name}>"
         rf"|(?:(?P<label>{label}){_SPACE}"
-        rf"(?:\({_SPACE}(?P<low>{_NUMBER})\s?(?:-|–|to)\s?(?P<high>{_NUMBER}){_SPACE}\))?{_SPACE}"
-        rf"(?:[:=：]|(?=\n))[\s*_]{{0,8}})?"
-        rf"(?P<value>{value})(?:\s?(?:/|out of)\s?(?P<of>{_NUMBER}))?)[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
+        rf"(?:\({_SPACE}(?P<low>{NUMBER})\s?(?:-|–|to)\s?(?P<high>{NUMBER}){_SPACE}\))?{_SPACE}"
+        rf"(?:[:=]|(?=\n))[\s*_]{{0,8}})?"
+        rf"(?P<value>{value}))[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
         re.IGNORECASE | re.MULTILINE,
     )
 
 
 _CRITERION = re.compile(
     rf"^[ \t*_#•\d.-]{{0,12}}(?!(?:\w+ ){{0,2}}{SCORE_NOUN}\b)[A-Za-z][\w ()&/-]{{0,40}}[*_]{{0,3}}:"
-    rf"{_SPACE}{_NUMBER}\s?(?:/|out of)\s?\d+[ \t*_.]{{0,6}}$",
+    rf"{_SPACE}{NUMBER}\s?(?:/|out of)\s?\d+[ \t*_.]{{0,6}}$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that scores one criterion, beside the score of the whole."""
 _GIVEN = re.compile(
     r"\b(?:scores?|ratings?|rate|grades?|gives?|award|assign|deserves?|earns?|merits?|worth)\b"
-    rf"[^.!?\n\d]{{0,40}}(?<![\w.])({_NUMBER})\b(?!\.\d|\s?[%°])|({_NUMBER})\s?(?:/|out of)\s?\d",
+    rf"[^.!?\n\d]{{0,40}}(?<![\w.])(?<!out of )({NUMBER})(?![\w%°]|\.\d|\s?[%°/]|\sout of)"
+    rf"|(?<![\w.,])({NUMBER})\s?(?:/|out of)\s?({NUMBER})",
     re.IGNORECASE,
 )
 """A number in prose that somebody gave."""
-
-
 _FENCE_LINE = re.compile(r"^[ \t]{0,9}`{3,6}(?:ya?ml|text|markdown|md)?[ \t]{0,9}$", re.MULTILINE)
 
 
@@ -297,14 +318,13 @@ def line_places(text: str, key: str, scale: tuple[float, float] | None) -> list[
         UnreadableVerdict: the words beside it may mean another.
     """
     text = _FENCE_LINE.sub(lambda fence: " " * len(fence[0]), text)
-    stated = []
+    stated: list[tuple[str, int, int]] = []
     for line in islice(_line(key).finditer(text), MAX_LINES):
-        low, high, of = (None if line[name] is None else float(line[name]) for name in ("low", "high", "of"))
-        has_scale = scale and (low, high, of) in {(*scale, None), (*scale, scale[1]), (None, None, scale[1])}
-        is_bare = low is None and of is None and line["grade"] is None
-        if has_scale or (is_bare and (line["label"] or line["tagged"])):
-            stated.append((line["tagged"] or line["value"], *line.span()))
-    if not stated or len(stated) == MAX_LINES or "`" in text:
+        value = _stated(line, key, scale)
+        is_code = "`" in line[0] or text.count("```", 0, line.start()) % 2
+        if value and not is_code:
+            stated.append((value, *line.span()))
+    if not stated or len(stated) == MAX_LINES:
         return []
     value = stated[0][0]
     rest, end = [], 0
@@ -314,8 +334,39 @@ def line_places(text: str, key: str, scale: tuple[float, float] | None) -> list[
         rest.append(text[end : place[0]])
         end = place[1]
     prose = _CRITERION.sub("", "\n".join((*rest, text[end:])))
-    for one, two in _GIVEN.findall(prose):
-        if not is_same(one or two, value):
-            raise UnreadableVerdict(f"the reply states {one or two} and {value}")
+    given = set(_GIVEN.findall(prose))
+    if len(given) > MAX_LINES:
+        raise UnreadableVerdict("beside the verdict there are too many numbers to be sure of it")
+    limit, tops = _limit(value), (None, scale[1] if scale else None)
+    for number in filter(None, (said(one or f"{two}/{of}") for one, two, of in given)):
+        if number.of in tops and abs(number.value) <= limit and not is_same(f"{number.value:g}", value):
+            raise UnreadableVerdict(f"the reply states {number.value:g} and {value}")
     found = {key: value, "reason": " ".join(_MARKUP.sub("", prose).split())}
     return [FoundAt(found, *place) for _, *place in stated]
+
+
+def _stated(line: re.Match[str], key: str, scale: tuple[float, float] | None) -> str:
+    """The value that a line states; none where it is on another scale, or may be no value of the key's."""
+    text = line["tagged"] or line["value"]
+    number = said(text)
+    is_whole_line = line.start() == 0 or line.string[line.start() - 1] == "\n"
+    if number is None:
+        is_word = key != "score" and re.fullmatch(_TRUTH, text, re.IGNORECASE)
+        return text if is_word and is_whole_line and (line["label"] or line["tagged"]) else ""
+    if not is_whole_line and not (number.is_marked and line["label"]):
+        return ""
+    ends = [None if line[name] is None else said(line[name]) for name in ("low", "high")]
+    low, high = (end.value if end else None for end in ends)
+    has_scale = scale and (low, high, number.of) in {
+        (*scale, None),
+        (*scale, scale[1]),
+        (None, None, scale[1]),
+    }
+    is_bare = low is None and number.of is None and line["grade"] is None
+    before = line.string[: line.start()].rstrip()
+    is_led_to = line["label"] or line["tagged"] or (number.is_marked and _ASKS.search(before[-200:]))
+    return f"{number.value:g}" if has_scale or (is_bare and is_led_to) else ""
+
+
+_ASKS = re.compile(rf"\b{SCORE_NOUN}\b[^.!?\n]{{0,80}}:$", re.IGNORECASE)
+"""Words that lead up to a score."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge, Panel, higher_is_better
+from plaudit.judges.numerals import said
 from plaudit.types import Verdict
 
 ROUNDING = 1e-9
@@ -52,11 +52,14 @@ class Scale:
         Raises:
             UnreadableVerdict: it is no score on this scale.
         """
-        if isinstance(value, list) and len(value) == 1:
-            (value,) = value
-        said = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
-        if said and (said[2] is None or float(said[2]) == self.high):
-            value = float(said[1])
+        match value:
+            case [one]:
+                value = one
+            case {"value": one, "max": top, **others} if not others and top == self.high:
+                value = one
+        found = said(value) if isinstance(value, str) else None
+        if found and found.of in (None, self.high):
+            value = found.value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UnreadableVerdict(f"the score is {_describe(value)}, not a number")
         if not self.low <= value <= self.high:  # NaN too
@@ -94,9 +97,6 @@ def is_on_scale(score: float, judge: Judge | Panel) -> bool:
     low, high = judge.scale
     slack = ROUNDING * (high - low if low > -math.inf else 1.0)
     return low - slack <= score <= high + slack
-
-
-_NUMBER = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)(?:\s?(?:/|out of)\s?([0-9]{1,15}))?")
 
 
 def _describe(value: object) -> str:
