@@ -78,7 +78,7 @@ def in_order(*, count: int, service: float, queue: float) -> tuple[Overtaken, La
     for number in range(1, count + 1):
         now = service + queue * number / count
         known.add(now)
-        overtaken.on_back(number, now=now, is_reply=True)
+        overtaken.on_back(number, known, now=now, is_reply=True)
     overtaken.learn(known)
     return overtaken, known, now
 
@@ -98,21 +98,21 @@ def test_calls_that_often_come_back_out_of_order_are_late_only_beyond_that() -> 
         overtaken.on_send(number + 1)
         for one, at in ((number + 1, 5.0 * number + 1.0), (number, 5.0 * number + 4.0)):
             known.add(at - 5.0 * number)
-            overtaken.on_back(one, now=at, is_reply=True)
+            overtaken.on_back(one, known, now=at, is_reply=True)
     overtaken.learn(known)
     assert overtaken.outlier_age is not None and overtaken.hung_age is not None
     assert 1.2 * 3.0 < overtaken.outlier_age < overtaken.hung_age
 
 
 def test_a_call_that_was_cut_off_overtakes_nobody_and_is_forgotten() -> None:
-    overtaken = Overtaken()
+    overtaken, known = Overtaken(), LatencyHistogram()
     for number in (1, 2, 3):
         overtaken.on_send(number)
-    overtaken.on_back(3, now=1.0, is_reply=False)
+    overtaken.on_back(3, known, now=1.0, is_reply=False)
     assert not overtaken.since
-    overtaken.on_back(2, now=2.0, is_reply=True)
+    overtaken.on_back(2, known, now=2.0, is_reply=True)
     assert overtaken.since == {1: 2.0}
-    overtaken.on_back(1, now=3.0, is_reply=False)
+    overtaken.on_back(1, known, now=3.0, is_reply=False)
     assert not overtaken.since
 
 

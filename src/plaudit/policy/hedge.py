@@ -64,17 +64,18 @@ class Overtaken:
     def on_send(self, number: int) -> None:
         self._in_order[number] = None
 
-    def on_back(self, number: int, *, now: float, is_reply: bool) -> bool:
-        """A call is over; a reply has overtaken those under way that left before it. Is `learn` due?"""
+    def on_back(self, number: int, latencies: LatencyHistogram, *, now: float, is_reply: bool) -> None:
+        """A call is over; a reply has overtaken those under way that left before it."""
         since = self.since.pop(number, now)
         self._in_order.pop(number, None)
         if not is_reply:
-            return False
+            return
         self._lateness.add(now - since)
         while self._in_order and (oldest := next(iter(self._in_order))) < number:
             del self._in_order[oldest]
             self.since[oldest] = now
-        return len(self._lateness) % 16 == 0
+        if self._lateness.size % 16 == 0:
+            self.learn(latencies)
 
     def learn(self, latencies: LatencyHistogram) -> None:
         """Say anew what is late. Calls alike differ, so the fastest ones, too, count for what is usual."""

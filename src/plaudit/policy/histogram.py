@@ -22,30 +22,34 @@ _ZERO = math.floor(math.log(SHORTEST) / _LOG_GROWTH) - 1
 class LatencyHistogram:
     """Counts latencies in buckets of equal ratio; at most 1,383 buckets, however much is added."""
 
-    __slots__ = ("_counts", "_size")
+    __slots__ = ("_counts", "size")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
-        self._size = 0
+        self.size = 0
+        """What `len` says, without a call."""
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def add(self, seconds: float) -> None:
         """Count one latency. NaN is a bug of the caller and raises ValueError."""
-        if math.isnan(seconds):
+        if seconds >= SHORTEST:
+            index = math.ceil(math.log(min(seconds, LONGEST)) / _LOG_GROWTH)
+        elif seconds < SHORTEST:
+            index = _ZERO
+        else:
             raise ValueError("a latency is a number of seconds, not NaN")
-        index = _ZERO if seconds < SHORTEST else math.ceil(math.log(min(seconds, LONGEST)) / _LOG_GROWTH)
         self._counts[index] = self._counts.get(index, 0) + 1
-        self._size += 1
+        self.size += 1
 
     def quantile(self, q: float) -> float | None:
         """The latency that a share `q` (0 to 1) of all calls did not exceed; None while there are none."""
         if not 0.0 <= q <= 1.0:
             raise ValueError(f"q={q} is not a share; use 0 to 1, like 0.95")
-        if not self._size:
+        if not self.size:
             return None
-        above = self._size - max(math.ceil(q * self._size), 1)
+        above = self.size - max(math.ceil(q * self.size), 1)
         index = _ZERO
         for index in sorted(self._counts, reverse=True):  # most who ask want one of the longest
             above -= self._counts[index]
@@ -57,4 +61,4 @@ class LatencyHistogram:
         """Add every latency of `other`, which stays as it is."""
         for index, count in list(other._counts.items()):
             self._counts[index] = self._counts.get(index, 0) + count
-        self._size += other._size
+        self.size += other.size

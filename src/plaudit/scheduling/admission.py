@@ -69,7 +69,7 @@ class Admission:
         wake = NEVER
         open_lanes = []
         for lane in self.lanes:
-            if lane.in_flight >= lane.limit.limit and not lane.is_lost:
+            if len(lane.flights) >= lane.limit.limit and not lane.is_lost:
                 wake = min(wake, self._grow(lane, now))
             ready = lane.ready_at(call, now=now)
             if ready <= now:
@@ -118,7 +118,7 @@ class Admission:
         if isinstance(outcome, OutOfFiles):
             self._files_room, self._files_until = max(1, self.in_flight), now + FILES_WAIT
         usage = outcome.usage if isinstance(outcome, Reply) else None
-        if self.is_metered(lane):
+        if self._quota is not None or lane.quota is not None:
             bound = call.token_bound
             used = 0 if is_free(outcome) else sum(bound if usage is None else counted(usage, bound))
             self._count(lane, heard_of(outcome), sent_at, now, reserved=sum(bound), used=used)

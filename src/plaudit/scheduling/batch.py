@@ -220,23 +220,21 @@ class SharedRequest:
         """Enter a call that is over into the books of whoever asked first."""
         batch, _ = self.waiters[0]
         batch.calls += call.sends
-        batch.retries += max(call.attempts - 1, 0)
-        batch.hedges += call.is_hedged
-        batch.rate_limited += call.rejections
+        if call.sends > 1 or call.attempts != 1:
+            batch.retries += max(call.attempts - 1, 0)
+            batch.hedges += call.is_hedged
+            batch.rate_limited += call.rejections
         self.attempts += call.attempts
         if reply is not None:
             self.readings += 1
             batch.rereads += self.readings > 1
             self.usage = reply.usage if self.readings == 1 else self.usage + reply.usage
 
-    def shares(self, verdict: Verdict) -> Iterator[tuple[Batch, tuple[int, Verdict]]]:
+    def shares(self, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
         """The verdict for whoever asked first, and its copy for everybody who joined in."""
         (batch, index), *others = self.waiters
-        yield batch, (index, verdict)
-        if others:
-            copy = shared(verdict)
-            for other, i in others:
-                yield other, (i, copy)
+        copy = shared(verdict) if others else verdict
+        return [(batch, (index, verdict)), *((other, (i, copy)) for other, i in others)]
 
 
 def shared(verdict: Verdict) -> Verdict:

@@ -150,7 +150,7 @@ class Dispatcher:
         now = self._loop.time()
         hung_wake = self._rescue(now)
         wake = NEVER
-        while self.queue and not self._is_closed:
+        while self.queue.size and not self._is_closed:
             call = self.queue.peek(self._under_way if self._is_full else None)
             if call.finished or (call.is_wanted is not None and not call.is_wanted(call)):
                 self.queue.take(call)
@@ -158,7 +158,7 @@ class Dispatcher:
                     self._finish(call, EngineClosed("no batch waits for this call any more"))
                 continue
             try:
-                lane, wake = self._admission.choose(call, backlog=len(self.queue), now=now)
+                lane, wake = self._admission.choose(call, backlog=self.queue.size, now=now)
             except BudgetSpent as error:
                 self.queue.take(call)
                 self._finish(call, error)
@@ -241,21 +241,28 @@ class Dispatcher:
             call.first_sent = now
             self._retries.on_call()
         lane.on_send(flight, now=now)
-        self._hedging.on_send(flight)
+        self._hedging.overtaken[lane].on_send(flight.id)
         self._admission.on_send(call, lane, now=now)
         self._under_way[call.job] += 1
-        self._listening.on_send(lane, room=self._admission.room)
-        self._tell_state(lane, now)
+        if self._listening.late:
+            self._listening.on_send(lane, room=self._admission.room)
+        if self._states or lane.breaker.state is not BreakerState.CLOSED:
+            self._tell_state(lane, now)
         if self._emit is not None:
             self._emit(CallStarted(now, lane.name, lane.in_flight, is_hedge))
         flight.task = self._loop.create_task(self._fly(flight))
-        self._timeouts.watch()
+        if self._timeouts.timer is None:
+            self._timeouts.watch()
 
     async def _fly(self, flight: Flight) -> None:
         flight.has_begun = True
         lane = flight.lane
         try:
-            outcome: Outcome = await self._listening.send(flight)
+            outcome: Outcome
+            if self._admission.is_metered(lane):
+                outcome = await self._listening.send(flight)
+            else:
+                outcome = await lane.transport.send(flight.request)
         except PlauditError as error:
             outcome = error
         except asyncio.CancelledError:
@@ -299,9 +306,11 @@ class Dispatcher:
         """Take a flight off the books and pass on what it brought. None: it was cancelled."""
         lane, call, now = flight.lane, flight.call, self._loop.time()
         del lane.flights[flight.id]
-        self._hedging.on_back(flight, is_reply=isinstance(outcome, Reply), now=now)
-        self._under_way[call.job] -= 1
-        if not self._under_way[call.job]:
+        is_reply = isinstance(outcome, Reply)
+        self._hedging.overtaken[lane].on_back(flight.id, lane.latencies, now=now, is_reply=is_reply)
+        if self._under_way[call.job] > 1:
+            self._under_way[call.job] -= 1
+        else:
             del self._under_way[call.job]
         latency = now - flight.sent_at
         usage = outcome.usage if isinstance(outcome, Reply) else Usage()
@@ -312,7 +321,8 @@ class Dispatcher:
             self._emit(CallFinished(now, lane.name, lane.in_flight, kind, latency, usage, error))
         if outcome is None:
             return
-        call.twins -= call.twins > 1 and not isinstance(outcome, TimedOut)  # what came back did not hang
+        if call.twins > 1 and not isinstance(outcome, TimedOut):  # what came back did not hang
+            call.twins -= 1
         if isinstance(outcome, Reply):
             if cost is not None and usage.cost is None:
                 outcome = replace(outcome, usage=replace(usage, cost=cost))
@@ -352,10 +362,12 @@ class Dispatcher:
 
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
-        self._listening.stop(lane)
+        if self._listening.late:
+            self._listening.stop(lane)
         before = lane.limit.limit
         lane.on_reply(reply, flight, now=now)
-        self._tell_state(lane, now)
+        if self._states:
+            self._tell_state(lane, now)
         if lane.limit.limit != before:
             self._report_limit(lane)
         call.attempts += 1
@@ -502,6 +514,8 @@ class Dispatcher:
         state = lane.breaker.state
         if state is not self._states.get(lane, BreakerState.CLOSED):
             self._states[lane] = state
+            if state is BreakerState.CLOSED:
+                del self._states[lane]
             if state is not BreakerState.LOST:
                 told = None if error is None else str(error)
                 is_unreachable = isinstance(error, Unreachable)
@@ -552,15 +566,15 @@ class Timeouts:
         self._lanes = lanes
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._timer: Alarm | None = None
+        self.timer: Alarm | None = None
 
     def watch(self) -> None:
-        if self._timer is None and self._timeout < NEVER:
-            self._timer = Alarm(self._timeout, self._look)
+        if self.timer is None and self._timeout < NEVER:
+            self.timer = Alarm(self._timeout, self._look)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
 
     def _look(self) -> None:
         now = self._loop.time()
@@ -574,4 +588,4 @@ class Timeouts:
                     flight.is_overdue = True
                     flight.task.cancel()
         is_any = due < NEVER
-        self._timer = Alarm(max(due - now, 0.0), self._look) if is_any else None
+        self.timer = Alarm(max(due - now, 0.0), self._look) if is_any else None

@@ -34,10 +34,11 @@ class FairQueue(Generic[T]):
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, OrderedDict[T, None]] = OrderedDict()
         """What waits, by job; the first job is next. Nothing is kept of a job without an item."""
-        self._count = 0
+        self.size = 0
+        """What `len` says, without a call."""
 
     def __len__(self) -> int:
-        return self._count
+        return self.size
 
     def __iter__(self) -> Iterator[T]:
         for items in self._jobs.values():
@@ -52,7 +53,7 @@ class FairQueue(Generic[T]):
         if items is None:
             items = self._jobs[item.job] = OrderedDict()
         items[item] = None
-        self._count += 1
+        self.size += 1
 
     def extend(self, items: Iterable[T]) -> None:
         """Let items wait, in this order."""
@@ -82,17 +83,18 @@ class FairQueue(Generic[T]):
 
     def take(self, item: T) -> None:
         """Take out an item as its job's turn: the job comes last then."""
-        self._jobs.move_to_end(item.job)
+        if len(self._jobs) > 1:
+            self._jobs.move_to_end(item.job)
         self.remove(item)
 
     def remove(self, item: T) -> None:
         """Take out an item, wherever it is, without a turn."""
         items = self._jobs[item.job]
         del items[item]
-        self._count -= 1
+        self.size -= 1
         if not items:
             del self._jobs[item.job]
 
     def clear(self) -> None:
         self._jobs.clear()
-        self._count = 0
+        self.size = 0

@@ -29,15 +29,8 @@ class Hedging:
         self._admission = admission
         self._budget = budget
         self._send = send
-        self._overtaken = {lane: Overtaken() for lane in admission.lanes}
-
-    def on_send(self, flight: Flight) -> None:
-        self._overtaken[flight.lane].on_send(flight.id)
-
-    def on_back(self, flight: Flight, *, is_reply: bool, now: float) -> None:
-        overtaken = self._overtaken[flight.lane]
-        if overtaken.on_back(flight.id, now=now, is_reply=is_reply):
-            overtaken.learn(flight.lane.latencies)
+        self.overtaken = {lane: Overtaken() for lane in admission.lanes}
+        """To be told of every call that leaves or is over."""
 
     def look(self, now: float) -> float:
         """Send the twins that are due; the answer is the time to look again."""
@@ -50,7 +43,7 @@ class Hedging:
         return min(wake, self.rescue(now))
 
     def _look_at(self, lane: Lane, now: float) -> float:
-        age, overtaken = lane.hedge_age, self._overtaken[lane]
+        age, overtaken = lane.hedge_age, self.overtaken[lane]
         overtaken.learn(lane.latencies)
         for flight in list(lane.flights.values()):
             due = _due(flight, age, overtaken.since.get(flight.id), overtaken.outlier_age)
@@ -66,7 +59,7 @@ class Hedging:
         """Send twins of calls that hang, whatever else waits; the answer is the time to look again."""
         wake = NEVER
         for lane in self._admission.lanes:
-            overtaken = self._overtaken[lane]
+            overtaken = self.overtaken[lane]
             for flight in lane.flights.values():
                 hung = _due(flight, lane.hung_age, overtaken.since.get(flight.id), overtaken.hung_age)
                 if hung > now:

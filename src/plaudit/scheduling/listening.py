@@ -27,14 +27,13 @@ class Listening:
         self._admission = admission
         self._finish = finish
         self._pump = pump
-        self._late: dict[Lane, asyncio.Task[Reply]] = {}
+        self.late: dict[Lane, asyncio.Task[Reply]] = {}
+        """The call that listens on each lane."""
         self._ending: set[asyncio.Task[Reply]] = set()
         """Cancelled, but not yet done: closing waits for them."""
 
     async def send(self, flight: Flight) -> Reply:
         """As the transport's. Cancelled because it took too long, it goes on listening."""
-        if not self._admission.is_metered(flight.lane):
-            return await flight.lane.transport.send(flight.request)
         loop = asyncio.get_running_loop()
         sending = loop.create_task(flight.lane.transport.send(flight.request))
         try:
@@ -42,7 +41,7 @@ class Listening:
         except asyncio.CancelledError:
             if flight.is_overdue and not sending.done():
                 self.stop(flight.lane)
-                self._late[flight.lane] = sending
+                self.late[flight.lane] = sending
                 sending.add_done_callback(lambda done: self._heard(flight, done))
             else:
                 sending.cancel()
@@ -52,18 +51,18 @@ class Listening:
     def on_send(self, lane: Lane, *, room: float) -> None:
         """A newer call leaves by the lane, and listens from now on; `room`: for late ones elsewhere."""
         self.stop(lane)
-        while len(self._late) > room:
-            self.stop(next(iter(self._late)))
+        while len(self.late) > room:
+            self.stop(next(iter(self.late)))
 
     def stop(self, lane: Lane) -> None:
         """The server answers, or another call listens: there is no need to."""
-        if (late := self._late.pop(lane, None)) is not None:
+        if (late := self.late.pop(lane, None)) is not None:
             self._ending.add(late)
             late.add_done_callback(self._ending.discard)
             late.cancel()
 
     async def close(self) -> None:
-        for lane in list(self._late):
+        for lane in list(self.late):
             self.stop(lane)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
@@ -71,9 +70,9 @@ class Listening:
         if done.cancelled():
             return
         error = done.exception()  # asked for before all else, or asyncio complains that nobody did
-        if self._late.get(flight.lane) is not done:
+        if self.late.get(flight.lane) is not done:
             return
-        del self._late[flight.lane]
+        del self.late[flight.lane]
         if error is None or (isinstance(error, PlauditError) and heard_of(error) is Heard.ANSWER):
             now = asyncio.get_running_loop().time()
             self._admission.on_sign_of_life(flight.lane, sent_at=flight.sent_at, now=now)

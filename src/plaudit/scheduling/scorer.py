@@ -360,7 +360,8 @@ class Scorer:
                     del self._asked[key]
                     for batch, item in asked.shares(verdict):
                         by_batch.setdefault(batch, []).append(item)
-                        self._note(batch, [item], asked.request, asked)
+                        if self._journal is not None:
+                            self._note(batch, [item], asked.request, asked)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
                 if gather_s := self._gather_s:
@@ -487,6 +488,8 @@ def _end_of_chunk(samples: Sequence[Sample], start: int) -> int:
 
 def _chars(sample: Sample) -> int:
     """Roughly how much text a judge has to go through to render the sample."""
+    if not sample.extra and isinstance(sample.prompt, str) and isinstance(sample.response, str):
+        return len(sample.prompt) + len(sample.response)
     shown = (sample.prompt, sample.response, *sample.extra.values())
     return sum(
         len(text) if isinstance(text, str) else sum(map(_part_chars, text))

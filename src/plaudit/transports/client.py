@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from plaudit.config import Endpoint
 
@@ -15,7 +17,7 @@ KEEP_ALIVE = 20.0
 """Seconds an idle connection is kept."""
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """An HTTP response: whatever its status, it has been read to its end."""
 
     status: int

@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
     async def exchange(self, head: bytes, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         """Send one request and read its answer; see `HttpClient.post`. Cancelling it ends the connection."""
         transport = self._transport
-        if transport is None or not self.is_open:
+        if transport is None or self._is_over:
             raise dropped(self._endpoint, is_kept_alive=self._is_kept_alive)
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
@@ -194,7 +194,8 @@ class Connection(asyncio.Protocol):
     def _finish(self, answer: Answer) -> None:
         waiter, transport = self._waiter, self._transport
         self._waiter = self._answer = None
-        self._resume()
+        if self._writable is not None:
+            self._resume()
         if transport is not None:
             if self._keeps_alive and self._is_written and not transport.get_write_buffer_size():
                 self._is_kept_alive = True

@@ -20,7 +20,7 @@ from plaudit.errors import (
     TransportFailed,
 )
 from plaudit.policy.headers import rate_headers
-from plaudit.transports.client import Answer, HttpClient, OnChunk
+from plaudit.transports.client import Answer, HttpClient
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_images
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.http_errors import Dropped, blind, broken, failure_in_reply, failure_of
@@ -71,7 +71,19 @@ class HttpTransport:
         dialect = self._dialect
         path, body = dialect.encode(request)
         on_chunk = request.on_chunk if isinstance(request, RawRequest) else None
-        answer = await self._post(path, body, on_chunk)
+        self._busy += 1
+        # Fewer calls than there were at once before: one of their connections is free, and was probably used.
+        is_likely_kept_alive = self._busy <= self._peak
+        if not is_likely_kept_alive:
+            self._peak = self._busy
+        clock = asyncio.get_running_loop().time
+        sent_at = clock()
+        try:
+            answer = await self._client.post(path, body, on_chunk)
+        except TransportFailed as error:
+            raise self._failed(error, is_likely_kept_alive, seconds=clock() - sent_at) from None
+        finally:
+            self._busy -= 1
         if 200 <= answer.status < 300:
             reply = self._read(dialect, request, answer)
             self._can_see |= has_images
@@ -91,25 +103,15 @@ class HttpTransport:
         self._is_closed = True
         await self._client.close()
 
-    async def _post(self, path: str, body: bytes, on_chunk: OnChunk | None) -> Answer:
-        self._busy += 1
-        # Fewer calls than there were at once before: one of their connections is free, and was probably used.
-        is_likely_kept_alive = self._busy <= self._peak
-        self._peak = max(self._busy, self._peak)
-        clock = asyncio.get_running_loop().time
-        sent_at = clock()
-        try:
-            return await self._client.post(path, body, on_chunk)
-        except TransportFailed as error:
-            if self._is_closed:
-                raise self._closed() from None
-            if isinstance(error, Dropped) and clock() - sent_at <= STALE_AFTER:
-                is_kept_alive = error.is_kept_alive
-                if is_likely_kept_alive if is_kept_alive is None else is_kept_alive:
-                    raise SendAgain(str(error), is_answered=False) from None
-            raise
-        finally:
-            self._busy -= 1
+    def _failed(self, error: TransportFailed, is_likely_kept_alive: bool, *, seconds: float) -> PlauditError:
+        """What a failed post comes to."""
+        if self._is_closed:
+            return self._closed()
+        if isinstance(error, Dropped) and seconds <= STALE_AFTER:
+            is_kept_alive = error.is_kept_alive
+            if is_likely_kept_alive if is_kept_alive is None else is_kept_alive:
+                return SendAgain(str(error), is_answered=False)
+        return error
 
     def _closed(self) -> EngineClosed:
         return EngineClosed(f"{self._endpoint.name}: this transport is closed")

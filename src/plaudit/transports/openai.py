@@ -99,13 +99,14 @@ class OpenAI:
             reason = "length"  # some servers call it a stop
         return Reply(
             content or "",
-            model=found.model or self.model,
-            finish_reason=_FINISH_REASONS.get(reason.casefold(), reason),
-            refusal=message.refusal or None,
-            reasoning=message.thoughts,
-            usage=usage,
-            tokens=tokens,
-            rate=rate,
+            found.model or self.model,
+            _FINISH_REASONS.get(reason.casefold(), reason),
+            message.refusal or None,
+            message.thoughts if message.reasoning_content or message.reasoning else "",
+            usage,
+            tokens,
+            (),
+            rate,
         )
 
     def _given_text(self, request: LikelihoodRequest) -> dict[str, Any]:
@@ -223,21 +224,18 @@ class _ReplyUsage(msgspec.Struct, gc=False):
     def counted(self, price: Price | None) -> Usage:
         prompt = self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
         completion = self.output_tokens if self.completion_tokens is None else self.completion_tokens
-        cached = _detail(self.prompt_tokens_details or self.input_tokens_details, "cached_tokens")
+        of_prompt = self.prompt_tokens_details or self.input_tokens_details
+        of_completion = self.completion_tokens_details or self.output_tokens_details
+        cached = of_prompt.get("cached_tokens") if isinstance(of_prompt, dict) else None
+        reasoning = of_completion.get("reasoning_tokens") if isinstance(of_completion, dict) else None
         return usage_of(
             prompt,
             completion,
             cost=self.cost,
             price=price,
             cached=self.prompt_cache_hit_tokens if cached is None else cached,
-            reasoning=_detail(
-                self.completion_tokens_details or self.output_tokens_details, "reasoning_tokens"
-            ),
+            reasoning=reasoning,
         )
-
-
-def _detail(details: Any, name: str) -> Any:
-    return details.get(name) if isinstance(details, dict) else None
 
 
 _AnyUsage = _ReplyUsage | list[Any] | str | float | bool | None

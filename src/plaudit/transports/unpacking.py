@@ -22,7 +22,7 @@ def unpacked(endpoint: Endpoint, answer: Answer) -> Answer:
             body = _inflated(endpoint, body)
         elif encoding not in ("", "identity"):
             raise broken(endpoint, f"the reply is compressed in a way we did not ask for ({encoding})")
-    return answer._replace(body=body)
+    return Answer(answer.status, answer.headers, body)
 
 
 def _inflated(endpoint: Endpoint, body: bytes) -> bytes:
