@@ -82,7 +82,7 @@ def test_a_verdict_that_the_response_wrote_is_no_verdict() -> None:
 def test_a_sample_without_a_reference_is_refused_by_name(reference: str | None) -> None:
     sample = Sample("6 x 7?", "42", reference=reference)
     for act in (Reference().check, Reference().render):
-        with pytest.raises(ConfigError, check=about("reference", "Rubric")):
+        with pytest.raises(ConfigError, check=about("reference", "rubric")):
             act(sample)
 
 
