@@ -323,19 +323,26 @@ def test_a_million_rows_can_be_reached_with_the_scroll_bar(tmp_path: Path) -> No
     visit(training(tmp_path / "j"), look)
 
 
+TOKEN = "a-token-of-some-length"
+
+
+@contextlib.asynccontextmanager
+async def guarded(index: JournalIndex) -> AsyncIterator[str]:
+    """The URL of a server that asks for a token."""
+    with Engine(endpoints=[Endpoint("http://127.0.0.1:9/v1", "m")], cache=None) as engine:
+        access = Access(token=Secret(TOKEN))
+        service = Service(Shared(engine, JUDGE), access, Prometheus(), Page(index))
+        async with serving(service, host="127.0.0.1", port=0) as url:
+            yield url
+
+
 @pytest.mark.parametrize("is_in_link", [False, True])
 def test_a_server_with_a_token_asks_for_it_and_then_shows_the_page(tmp_path: Path, is_in_link: bool) -> None:
-    token = "a-token-of-some-length"
+    token = TOKEN
 
     async def main() -> None:
-        path = training(tmp_path / "j")
-        with (
-            Engine(endpoints=[Endpoint("http://127.0.0.1:9/v1", "m")], cache=None) as engine,
-            JournalIndex(path) as index,
-        ):
-            access = Access(token=Secret(token))
-            service = Service(Shared(engine, JUDGE), access, Prometheus(), Page(index))
-            async with serving(service, host="127.0.0.1", port=0) as url, browser() as tab:
+        with JournalIndex(training(tmp_path / "j")) as index:
+            async with guarded(index) as url, browser() as tab:
                 await tab.open(f"{url}/page/{f'#token={token}' if is_in_link else ''}")
                 if not is_in_link:
                     await tab.until("document.activeElement.id === 'token'")
@@ -369,26 +376,94 @@ def odd(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("made", [training, odd])
+def hacked(path: Path) -> Path:
+    """A training whose scores leave the true ones behind from step 10 on."""
+    write(
+        path,
+        [
+            judged(
+                n,
+                score=5 + min(5, max(0, n // 20 - 10)),
+                group=str(n // 4),
+                extra={"training_step": n // 20, "gold": 0.5},
+            )
+            for n in range(400)
+        ],
+    )
+    return path
+
+
+def test_a_hacked_judge_is_named_at_the_top_with_its_verdicts(tmp_path: Path) -> None:
+    async def look(tab: Tab) -> None:
+        found = await tab.js("document.getElementById('findings').innerText")
+        assert "From about step 10 on, the judge gives more and more than the samples deserve" in found
+        assert await tab.js(
+            "document.getElementById('findings').getBoundingClientRect().bottom < innerHeight"
+        )
+        await tab.js("document.querySelector('#findings button').click()")
+        await tab.until("document.getElementById('clear').textContent === 'step 10-19 ✕'")
+        assert await first_cells(tab, 0) == ["1.00"] * 5
+
+    visit(hacked(tmp_path / "j"), look)
+
+
+def test_nothing_is_said_to_stand_out_where_nothing_does(tmp_path: Path) -> None:
+    async def look(tab: Tab) -> None:
+        assert await tab.js("document.getElementById('findings').hidden")
+
+    visit(training(tmp_path / "j"), look)
+
+
+SERIOUS = (
+    "axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))"
+    ".map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`))"
+)
+
+
+@pytest.mark.parametrize("made", [training, odd, hacked])
 @pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (390, False), (390, True)])
 def test_axe_finds_nothing_serious(
     tmp_path: Path, width: int, is_dark: bool, made: Callable[[Path], Path]
 ) -> None:
-    if not AXE:
-        pytest.skip("no axe-core; run: make test-browser")
-    source = Path(AXE).read_text(encoding="utf-8")
+    source = axe()
 
     async def look(tab: Tab) -> None:
         await tab.size(width, 900, is_dark=is_dark)
         await tab.js(source + "; 0")
         for _ in ("the list", "a record"):
-            found = await tab.js(
-                "axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))"
-                ".map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`))"
-            )
-            assert found == []
+            assert await tab.js(SERIOUS) == []
             assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
             await tab.js("document.querySelector('tr.row[data-id]').click()")
             await tab.until("document.querySelector('#record pre')")
 
     visit(made(tmp_path / "j"), look)
+
+
+def axe() -> str:
+    """The source of axe-core."""
+    if not AXE:
+        pytest.skip("no axe-core; run: make test-browser")
+    return Path(AXE).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (390, True)])
+def test_axe_finds_nothing_serious_on_the_form_for_the_token(
+    tmp_path: Path, width: int, is_dark: bool
+) -> None:
+    source = axe()
+
+    async def main() -> None:
+        with JournalIndex(training(tmp_path / "j")) as index:
+            async with guarded(index) as url, browser() as tab:
+                await tab.size(width, 900, is_dark=is_dark)
+                await tab.open(f"{url}/page/")
+                await tab.until("document.activeElement.id === 'token'")
+                await tab.js(source + "; 0")
+                assert await tab.js(SERIOUS) == []
+                for key in ("x", "Enter"):
+                    await tab.press(key)
+                await tab.until("document.getElementById('login-why').textContent.includes('is not the')")
+                assert await tab.js(SERIOUS) == []
+                assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
+
+    asyncio.run(main())

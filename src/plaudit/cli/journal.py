@@ -330,6 +330,7 @@ def _stats(found: dict[str, Any]) -> Iterator[str]:
         yield "0 records"
         return
     yield f"{found['records']:,} records, runs: {_joined(found['by_run'])}"
+    yield from (f"look at   {one['text']}" for one in found["findings"])
     yield f"status    {_joined(found['by_status'])}"
     yield f"source    {_joined(found['by_source'])}"
     if score["mean"] is not None:

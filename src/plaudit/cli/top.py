@@ -87,6 +87,7 @@ def lines(news: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
     live, money, score = news["live"], found["money"], found["score"]
     eta = "" if not live["waiting"] or not live["eta_s"] else f", about {live['eta_s']:.0f} s left"
     yield f"{news['records']:,} records{', live' if live['is_live'] else ''}"
+    yield from (f"look at    {one['text']}" for one in found["findings"])
     yield (
         f"waiting    {live['waiting']:,} samples, the oldest batch {live['oldest_s']:.0f} s, "
         f"{live['per_s']:.1f} verdicts/s{eta}  {bars(live['series']['waiting'])}"

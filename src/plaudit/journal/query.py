@@ -12,6 +12,7 @@ import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.journal.blocks import StoredText
+from plaudit.journal.findings import findings
 from plaudit.journal.index import Array, JournalIndex
 
 ORDERS = ("time", "unit", "score", "step", "latency_s", "queued_s", "response_chars", "cost", "attempts")
@@ -198,8 +199,10 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
     canaries = everything.take(is_canary, ("score", "canary", "judge", "step", "time"))
     facts = everything if is_own.all() else everything.take(is_own)
     steps = _Steps(facts)
+    trend = _trend(index, facts, canaries, steps)
     return {
         "records": int(facts.size),
+        "findings": [one._asdict() for one in findings(trend)],
         "score": _spread(facts["unit"]),
         "gold": _spread(facts["gold"]),
         "by_status": _counts(index, facts["status"]),
@@ -212,7 +215,7 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
         "latency_s": _percentiles(facts["latency_s"][facts["sends"] > 0]),
         "queued_s": _percentiles(facts["queued_s"][facts["sends"] > 0]),
         "length": _length(facts),
-        "trend": _trend(index, facts, canaries, steps),
+        "trend": trend,
     }
 
 

@@ -126,19 +126,18 @@ function drawOverview(found) {
   const end = isByStep && columns.length > 1 ? columns[columns.length - 1] : null;
   const place = end ? `at step ${Math.round(end.x)}` : "overall";
   const width = columns.length > 1 ? x[1] - x[0] : 1;
-  const onpick = isByStep ? (i) => {
-    const first = Math.round(x[i]), last = Math.max(first, Math.ceil(x[i] + width) - 1);
-    $("sort").value = "unit:desc";
-    only("steps", first === last ? `${first}` : `${first}-${last}`);
-  } : null;
+  const lastOf = (i) => Math.max(Math.round(x[i]), Math.ceil(x[i] + width) - 1);
+  const onpick = isByStep ? (i) => listSteps(Math.round(x[i]), lastOf(i)) : null;
   const common = { x, axis, onpick };
+  const since = Object.fromEntries(found.findings.map((one) => [one.about, one.since]).reverse());
+  drawFindings(found.findings, lastOf(x.length - 1));
   const hasGold = columns.some((one) => one.gold != null);
   const now = end ?? { ...found.score, flat, groups, gold: found.gold.mean };
 
   panel("alive", "Is there a reward signal?",
     found.records ? figures([fixed(now.mean), `mean score ${place}`], end && [fixed(found.score.mean), "over all steps"], hasGold && [fixed(now.gold), "gold", now.gold != null && now.mean - now.gold > 0.2], [fixed(now.std), "spread"],
       [percent(now.flat, now.groups), "groups without spread", now.groups && now.flat / now.groups > 0.5]) : quiet("no verdict yet"),
-    curves({ ...common, high: 1, height: 220, label: `Mean score by ${by}`, unit: fixed, band: { name: "80% of scores", low: pick("p10"), high: pick("p90") },
+    curves({ ...common, mark: since.sound ?? since.alive, high: 1, height: 220, label: `Mean score by ${by}`, unit: fixed, band: { name: "80% of scores", low: pick("p10"), high: pick("p90") },
       series: [{ name: "mean score", values: pick("mean") }, ...(hasGold ? [{ name: "gold: the true score", values: pick("gold") }] : []),
         ...(groups ? [{ name: "groups without spread", look: 3, unit: share, values: part("flat", "groups") }] : [])] }),
     isByStep ? quiet("Click a step to see its verdicts, best first.") : null);
@@ -155,7 +154,7 @@ function drawOverview(found) {
     figures([found.length.correlation == null ? "–" : found.length.correlation.toFixed(2), "correlation overall", Math.abs(found.length.correlation ?? 0) > 0.5],
       isByStep && lastOne >= 0 && columns.length > 1 && [correlations[lastOne].toFixed(2), `at step ${Math.round(x[lastOne])}`, Math.abs(correlations[lastOne]) > 0.5]),
     curves({ ...common, low: -1, high: 1, height: 120, label: `Correlation of length and score by ${by}`, unit: fixed, series: [{ name: "correlation of length and score", values: correlations, look: 1 }] }),
-    curves({ ...common, height: 120, label: `Mean length of responses by ${by}`, series: [{ name: "characters per response", values: pick("chars"), look: 2 }] }));
+    curves({ ...common, mark: since.length, height: 120, label: `Mean length of responses by ${by}`, series: [{ name: "characters per response", values: pick("chars"), look: 2 }] }));
 
   const unsound = ["unreadable", "refused", "flagged"].filter((name) => columns.some((one) => one.unsound[name]));
   const hasCanaries = found.canaries.seen > 0;
@@ -165,7 +164,7 @@ function drawOverview(found) {
       ...(hasGold ? [h("span", { class: Math.abs(one.gold_gap ?? 0) > 0.2 ? "warn" : null }, fixed(one.gold_gap))] : []),
       ...(hasCanaries ? [h("span", { class: one.canaries.passed ? "warn" : null }, one.canaries.seen ? `${one.canaries.passed} of ${one.canaries.seen} passed` : "–")] : []),
       ...["unreadable", "refused", "flagged"].map((name) => percent(one.by_status[name] ?? 0, one.records))])),
-    hasGold || hasCanaries || unsound.length ? curves({ ...common, height: 130, label: `Signs of an unsound judge by ${by}`, unit: share, series: [
+    hasGold || hasCanaries || unsound.length ? curves({ ...common, mark: since.sound, height: 130, label: `Signs of an unsound judge by ${by}`, unit: share, series: [
       ...(hasGold ? [{ name: "gold gap", unit: fixed, values: pick("gold_gap"), look: 1 }] : []),
       ...(hasCanaries ? [{ name: "canaries passed", values: columns.map((one) => (one.canaries.seen ? one.canaries.passed / one.canaries.seen : null)), look: 2 }] : []),
       ...unsound.map((name, n) => ({ name: name === "refused" ? "declined" : name, values: columns.map((one) => one.unsound[name] / one.records), look: n ? 0 : 3 }))] }) : null,
@@ -175,7 +174,7 @@ function drawOverview(found) {
 
   panel("lost", "What fails?",
     figures([short(missing), "without a score", missing > 0.2 * found.records], [percent(missing, found.records), "of all verdicts"]),
-    missing ? curves({ ...common, height: 100, label: `Share without a score by ${by}`, unit: share, yText: share, series: [{ name: "share without a score", values: part("missing"), look: 1 }] }) : quiet("Every sample has a score."),
+    missing ? curves({ ...common, mark: since.lost, height: 100, label: `Share without a score by ${by}`, unit: share, yText: share, series: [{ name: "share without a score", values: part("missing"), look: 1 }] }) : quiet("Every sample has a score."),
     ...found.missing.map((one) => h("div", { class: "cause" }, h("p", {}, h("button", { type: "button", class: "link", onclick: () => only("cause", one.cause) }, one.cause || "unknown"), ` ${short(one.count)}`),
       h("ul", {}, one.messages.filter((message) => message.error !== one.cause).map((message) => h("li", {}, message.count > 1 ? `${short(message.count)}× ` : null, h("a", { href: `#${message.id}` }, shown(message.error).slice(0, 200) || message.id)))))));
 
@@ -200,6 +199,19 @@ function drawOverview(found) {
   choices("status", ["missing", ...(hasCanaries ? ["canary"] : []), ...Object.keys(found.by_status)]);
 }
 
+// What stands out, in sentences: for those who do not know where to look.
+function drawFindings(findings, last) {
+  $("findings").hidden = !findings.length;
+  if (!findings.length) return;
+  panel("findings", "What stands out", h("ul", {}, findings.map((one) => h("li", {}, one.text, " ",
+    h("button", { type: "button", class: "link", onclick: () => listSteps(Math.round(one.since), last) }, "Show these verdicts")))));
+}
+
+function listSteps(first, last) {
+  $("sort").value = "unit:desc";
+  only("steps", first === last ? `${first}` : `${first}-${last}`);
+}
+
 let drawMoney = () => {};
 
 function choices(id, words) {
@@ -222,12 +234,12 @@ function drawLive({ live, endpoints, sessions }) {
     live.is_live ? figures([short(live.waiting), "samples without a verdict"], [seconds(live.waiting ? live.oldest_s : 0), "age of the oldest batch"],
       [live.waiting ? (live.eta_s == null ? "–" : seconds(live.eta_s)) : "0 s", "until all are judged"], [`${short(Math.round(live.per_s * 10) / 10)}/s`, "verdicts"]) :
       quiet(live.last_at ? `No run is in progress; the last one ended at ${new Date(live.last_at * 1000).toLocaleString()}.` : "No run is in progress."),
-    curves({ x: live.series.at, axis: byTime, height: live.is_live ? 120 : 170, label: "Samples without a verdict", series: [{ name: "samples without a verdict", values: live.series.waiting }] }));
+    curves({ x: live.series.at, axis: byTime, height: live.is_live ? 120 : 170, isWhole: true, label: "Samples without a verdict", series: [{ name: "samples without a verdict", values: live.series.waiting }] }));
   $("endpoints").className = `panel ${endpoints.length > 1 ? "full" : "wide"}`;
   $("settings").className = `panel ${endpoints.length > 1 ? "wide" : "full"}`;
   panel("endpoints", "How loaded is each endpoint?", h("div", { class: "endpoints" }, endpoints.map((one) => {
     const common = { x: one.at, axis: byTime, height: 120 }, has = (values) => values.some(Boolean);
-    const charts = [curves({ ...common, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
+    const charts = [curves({ ...common, isWhole: true, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
       curves({ ...common, label: `Calls a second at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.answered_per_s, ...one.rate_limited_per_s) || Infinity, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
         ...(has(one.rate_limited_per_s) ? [{ name: "rate limited/s", values: one.rate_limited_per_s, look: 1 }] : [])] })];
     return h("div", {}, h("h3", {}, shown(one.name), one.state === "closed" ? null : h("span", { class: "warn" }, one.state === "open" ? " gets no calls: it is away" : ` ${one.state}`)), h("div", { class: "charts" }, charts),

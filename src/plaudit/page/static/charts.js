@@ -134,12 +134,12 @@ function inWords({ name, values }, x, axis) {
 // -- curves ----------------------------------------------------------------------------------------------
 
 // Curves over a common axis. A gap is a null; what is above the ceiling is drawn there. `onpick` is called with the
-// place that is clicked on.
-export function curves({ x, series, band, low, high, height = 150, label, axis = plain, onpick, unit = short, yText = short, ceiling = Infinity }) {
+// place that is clicked on. `mark` is a place from which on something holds.
+export function curves({ x, series, band, mark, low, high, height = 150, label, axis = plain, onpick, unit = short, yText = short, ceiling = Infinity, isWhole = false }) {
   const known = series.flatMap((one) => one.values).concat(band ? [...band.high, ...band.low] : []).filter((v) => v != null);
   if (!known.length) return h("p", { class: "quiet" }, `${label}: nothing yet`);
   const least = Math.min(low ?? 0, ...known), most = Math.min(Math.max(high ?? 0, ...known), ceiling);
-  const step = stepOf(most - least || 1, height > 150 ? 5 : 3);
+  const step = Math.max(stepOf(most - least || 1, height > 150 ? 5 : 3), isWhole ? 1 : 0);
   const bottom = Math.floor(least / step + 1e-9) * step, top = Math.max(Math.ceil(most / step - 1e-9) * step, bottom + step);
   const legend = h("p", { class: "legend" });
   const say = (i) => legend.replaceChildren(...(i == null ? [] : [h("b", {}, `${axis.text(x[i])}`)]),
@@ -159,6 +159,7 @@ export function curves({ x, series, band, low, high, height = 150, label, axis =
       const up = there.map((i) => `${px(x[i])},${py(band.high[i])}`), down = there.reverse().map((i) => `${px(x[i])},${py(band.low[i])}`);
       if (there.length > 1) svg.append(s("polygon", { class: "band", points: [...up, ...down].join(" ") }));
     }
+    if (mark != null) svg.append(s("line", { class: "mark", x1: px(mark), x2: px(mark), y1: TOP, y2: height - BOTTOM }));
     series.forEach((one, n) => {
       const look = one.look ?? n;
       let path = "";
