@@ -45,7 +45,7 @@ EMPTY_TOKENS = {
     tokenize.ENDMARKER,
 }  # fmt: skip
 SLEEP = "sleep"
-VIRTUAL = {"plaudit.testing.run", "plaudit.testing.VirtualLoop", "plaudit.testing.virtual_time"}
+VIRTUAL = {"plaudit.testing.run", "plaudit.testing.VirtualLoop"}
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 COUNTING = """

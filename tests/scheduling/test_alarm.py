@@ -21,7 +21,7 @@ from until import until
 
 from plaudit.config import EngineConfig
 from plaudit.scheduling.alarm import CATCH_UP, Alarm
-from plaudit.testing.virtual_time import VirtualLoop
+from plaudit.testing import VirtualLoop
 from plaudit.types import Reply, Request, Status
 
 

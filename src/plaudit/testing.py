@@ -1,15 +1,21 @@
-"""An event loop whose clock jumps to the next timer: an hour of backoff costs a millisecond.
+"""For tests, ours and yours: an event loop on virtual time, and a transport that plays a script.
 
-A program that waits for nothing at all is a deadlock here, and raises instead of hanging.
+The loop's clock jumps to the next timer: an hour of backoff costs a millisecond. A program that waits for
+nothing at all is a deadlock here, and raises instead of hanging.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
+
+from plaudit.types import Reply, Request
+
+__all__ = ["Deadlock", "ScriptedTransport", "VirtualLoop", "run"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -64,3 +70,38 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end under virtual time, then cancel what it left behind."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+Step = Reply | Exception | float
+"""A reply to give, an error to raise, or seconds to wait before the step after it."""
+
+
+class ScriptedTransport:
+    """Answers each call with the next step of its script; the last step repeats for ever."""
+
+    def __init__(self, script: Iterable[Step], *, latency: float = 0.0) -> None:
+        self._script = deque(script)
+        self._latency = latency
+        self.sent: list[Request] = []
+        self.sent_at: list[float] = []
+        self.closed = False
+
+    async def send(self, request: Request) -> Reply:
+        self.sent.append(request)
+        self.sent_at.append(asyncio.get_running_loop().time())
+        wait = self._latency
+        step = self._next()
+        while isinstance(step, (int, float)):
+            wait += step
+            step = self._next()
+        if wait:
+            await asyncio.sleep(wait)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def _next(self) -> Step:
+        return self._script.popleft() if len(self._script) > 1 else self._script[0]
