@@ -18,6 +18,7 @@ from plaudit.integrations.trl import reward_function
 from plaudit.integrations.verl import LengthPenaltyConfig, LengthPenaltyRewardManager
 from plaudit.integrations.verl.reward_settings import read_settings
 from plaudit.mutation import Rules
+from plaudit.service.rewards import read_judge
 
 URL = "http://127.0.0.1:9/v1"
 JUDGE = Rubric("Is it right?")
@@ -72,6 +73,14 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             lambda: compute_score("a", "b", "other", {"question": "?"}, max_failure_rate=-1),
             "max_failure_rate=-1",
             id="compute_score",
+        ),
+        pytest.param(
+            lambda: read_judge({"kind": "rubric", "criteria": "Right?", "scale": [10, 0]}, JUDGE),
+            "judge.scale=(10.0, 0.0)",
+            id="the HTTP service",
+        ),
+        pytest.param(
+            lambda: read_judge("rubrik", JUDGE), "judge='rubrik'", id="the HTTP service's judge by name"
         ),
         pytest.param(lambda: Rules(max_steps=0), "max_steps=0", id="query mutation"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build, kinds
 from plaudit.judges.scale import unit_score
@@ -67,12 +67,14 @@ def read_judge(described: Any, default: Judge | Panel) -> Judge | Panel:
     """A judge by name, or by kind and options. Never by a file's name: a body opens no file."""
     if described is None or described == DEFAULT_JUDGE:
         return default
+    kind = "judge.kind"
     if isinstance(described, str):
-        described = {"kind": described}
+        kind, described = "judge", {"kind": described}
     if not isinstance(described, dict) or not isinstance(described.get("kind", "rubric"), str):
         raise ConfigError(f"'judge' should be a name ({DEFAULT_JUDGE}, {', '.join(kinds())}) or a table")
     options = dict(described)
-    return build(options.pop("kind", "rubric"), options)
+    with spelling(lambda name, value: as_argument(kind if name == "kind" else f"judge.{name}", value)):
+        return build(options.pop("kind", "rubric"), options)
 
 
 def read_deadline(value: Any) -> float | None:
