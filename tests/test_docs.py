@@ -1,43 +1,95 @@
-"""The pages that belong to no part: what they show is run as it stands, and every link leads somewhere."""
+"""The README and the pages of docs/: every block of code is run, and every link leads somewhere."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
-from loopback import loopback
+from pages import PAGES, ROOT, Block, added, blocks, name_of, programs, run
 
-ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-RUN = {
-    "quickstart.md": (),
-    "data.md": (),
-    "from-your-own-loop.md": (),
-    "cookbook.md": (),
-    "pandas.md": ("pandas", "matplotlib.font_manager"),
-}
-"""Pages whose code runs, and the packages that it needs beside plaudit."""
-SHOWN_URL = "http://localhost:8000/v1"
+from plaudit import settings
+from plaudit.judges.file import load_judge
+from plaudit.mutation import load_operators
+
+NOT_RUN = {"installation.md": "needs Docker", "mutation.md": "needs the embedded model, and takes minutes"}
+"""Blocks that no test runs, with the reason that their page gives above them. The fewer the better."""
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(name: str, tmp_path: Path) -> None:
-    for package in RUN[name]:
-        pytest.importorskip(package)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    with loopback() as judge:
-        code = "\n".join(blocks).replace(SHOWN_URL, judge.url).replace('model="judge"', 'model="simulated"')
-        script = tmp_path / "page.py"
-        script.write_text(code, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, str(script)], cwd=tmp_path, text=True, capture_output=True, timeout=60
-        )
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("program", programs("light"), ids=name_of)
+def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(
+    program: list[Block], tmp_path: Path
+) -> None:
+    run(program, tmp_path)
+
+
+def test_only_these_blocks_are_not_run() -> None:
+    assert {
+        block.page: block.mark.removeprefix("not run: ") for block in blocks() if not block.group
+    } == NOT_RUN
+    assert sum(not block.group for block in blocks()) == len(NOT_RUN)
+
+
+def test_every_block_says_what_it_is_and_nothing_that_looks_like_code_is_text() -> None:
+    known = {"bash", "python", "diff", "toml", "yaml", "text"}
+    assert [block.place for block in blocks() if block.language not in known] == []
+    code = re.compile(r"(plaudit|make|pip|python3?|export|docker|curl|import|from) ")
+    assert [one.place for one in blocks() if one.language == "text" and code.match(one.code)] == []
+    assert [one.place for one in blocks() if one.group not in ("", "light", "trainers")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_is_only_indented_since_that_says_not_what_it_is(page: Path) -> None:
+    outside = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    lines = re.findall(r"\n\n(    .+)", outside)
+    assert [line for line in lines if not line.strip().startswith(("options:", "members_order:"))] == []
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in blocks() if one.language in ("toml", "yaml")], ids=lambda one: one.place
+)
+def test_every_file_on_a_page_is_what_the_page_says(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"file.{block.language}"
+    path.write_text(block.code, encoding="utf-8")
+    if block.page == "judges.md":
+        assert load_judge(path).version
+    elif block.page == "command-line.md":
+        (tmp_path / "rubric.md").write_text("Is it right?", encoding="utf-8")
+        monkeypatch.setenv("PLAUDIT_CONFIG", str(path))
+        assert settings.load({}).model == "qwen3-32b"
+    elif block.page == "mutation-operators.md":
+        assert [one.name for one in load_operators(path)] == ["keep", "clarify", "formal"]
+    elif block.page == "verl.md":
+        assert msgspec.yaml.decode(block.code)["reward"]["plaudit"]  # more in test_hydra_commands.py
+    else:
+        assert block.page == "frameworks.md"
+        decode = tomllib.loads if block.language == "toml" else msgspec.yaml.decode
+        assert decode(block.code)
+        assert_paths_lead_somewhere(block.code)
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in blocks() if one.language == "diff"], ids=lambda one: one.place
+)
+def test_what_a_diff_adds_is_there(block: Block) -> None:
+    after = added(block.code)
+    assert after.strip()
+    assert_paths_lead_somewhere(after)
+
+
+def assert_paths_lead_somewhere(text: str) -> None:
+    """Every `plaudit.some.module.name` of the text is a module of ours with that name in it."""
+    for path in re.findall(r"\bplaudit(?:\.\w+)+(?::\w+)?", text):
+        parts = path.replace(":", ".").split(".")
+        files = [ROOT / "src" / Path(*parts[:cut]) for cut in (len(parts), len(parts) - 1)]
+        module, name = files[0].with_suffix(".py"), files[1].with_suffix(".py")
+        is_there = module.is_file() or files[0].is_dir()
+        assert is_there or (name.is_file() and parts[-1] in name.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +68,22 @@ def test_equal_requests_to_two_servers_are_one_call_and_one_limit_holds_for_both
         assert judge.stats.requests == 1 + 12 + len(same) + 1
         assert judge.stats.peak_in_flight <= 3
         assert stream[2].rstrip().endswith(b"[DONE]")
+
+
+def test_a_cluster_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    command = [
+        sys.executable,
+        "-m",
+        "plaudit",
+        "serve",
+        "--ray",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--model",
+        "m",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "there is no Ray cluster at RAY_ADDRESS=auto; start one with `ray start --head`" in done.stderr
+    assert "Traceback" not in done.stderr

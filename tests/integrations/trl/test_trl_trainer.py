@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,6 @@ pytestmark = [pytestmark, pytest.mark.filterwarnings("ignore")]  # type: ignore[
 
 JUDGE = Rubric("Is it correct and brief?", scale=(0, 10))
 GENERATIONS = 4
-GUIDE = Path(__file__).parents[3] / "docs" / "trl.md"
 
 
 @pytest.fixture(scope="session")
@@ -311,25 +309,3 @@ def test_a_judge_that_is_down_ends_the_run_with_its_error(policy: str, tmp_path:
 
 
 # -- the guide --------------------------------------------------------------------------------------------
-
-
-def test_the_guides_script_runs(policy: str, tmp_path: Path, judge: Loopback) -> None:
-    (code,) = re.findall(r"```python\n(from datasets.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    data = tmp_path / "questions.jsonl"
-    questions(is_chat=True).to_json(data)
-    for shown, real in (
-        ("http://localhost:8000/v1", judge.url),
-        ('"trl-lib/DeepMath-103K"', f'"json", data_files="{data}"'),
-        ("Qwen/Qwen2.5-0.5B-Instruct", policy),
-        (
-            'output_dir="judged"',
-            f'output_dir="{tmp_path}", use_cpu=True, bf16=False, max_steps=1, report_to=[], '
-            "max_completion_length=8, per_device_train_batch_size=8",
-        ),
-    ):
-        assert shown in code
-        code = code.replace(shown, real)
-    names: dict[str, Any] = {}
-    exec(compile(code, str(GUIDE), "exec"), names)
-    assert names["trainer"].state.global_step == 1
-    assert judge.stats.requests

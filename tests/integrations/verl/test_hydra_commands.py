@@ -66,7 +66,7 @@ def test_hydra_takes_every_command_of_the_page_and_prints_no_key(overrides: list
 
 
 def test_the_commands_say_what_the_page_says() -> None:
-    first, second = (settings_of(composed(overrides)) for overrides in commands("verl.md"))
+    first, second, _ = (settings_of(composed(overrides)) for overrides in commands("verl.md"))
     assert first.general["rubric"] == "Is the reasoning sound, and not a word too long?"
     assert first.general["base_url"] == ("http://judge:8000/v1",)
     assert (first.coefficient, first.group_size) == (0.5, 8)

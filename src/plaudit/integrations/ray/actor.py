@@ -240,8 +240,16 @@ class ActorConnection:
 
 def join_cluster() -> None:
     """Join the cluster that RAY_ADDRESS names, or begin one here, unless this process has one."""
-    if not ray.is_initialized():
+    if ray.is_initialized():
+        return
+    try:
         ray.init(log_to_driver=False)
+    except ConnectionError:
+        address = os.environ.get("RAY_ADDRESS", "")
+        raise ConfigError(
+            f"there is no Ray cluster at RAY_ADDRESS={address}; start one with `ray start --head`, or unset "
+            "the variable to start one here"
+        ) from None
 
 
 def check_running() -> None:
