@@ -14,7 +14,8 @@ from typing import Any
 def documented(module: str, **names: Any) -> None:
     """Make `module` importable with these names, unless the framework itself is there."""
     parts = module.split(".")
-    if parts[0] not in sys.modules and importlib.util.find_spec(parts[0]) is not None:
+    known = sys.modules.get(parts[0])
+    if (importlib.util.find_spec(parts[0]) if known is None else known.__spec__) is not None:
         return
     for depth in range(1, len(parts) + 1):
         name = ".".join(parts[:depth])
