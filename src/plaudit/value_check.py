@@ -33,7 +33,7 @@ _BOUNDS: dict[str, Bounds] = {
     "max_tokens": (1, MOST, "leaves no room for a reply; use 1 or more"),
     "temperature": (0, MOST, "is not a temperature; use 0 or more"),
     "seed": (-(2**63), 2**63 - 1, "is not a seed; use a 64-bit whole number"),
-    "max_failure_rate": (0, MOST, "is not a share; use a number from 0 to 1"),
+    "max_failure_rate": (0, 1, "is not a share; use a number from 0 to 1"),
     "top_p": (0, 1, "is not a share; use a number from 0 to 1"),
     **dict.fromkeys(
         ("max_chars", "max_chars_per_call", "per_call"), (1, MOST, "leaves nothing to judge; use 1 or more")

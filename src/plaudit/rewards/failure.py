@@ -60,7 +60,7 @@ class FailurePolicy:
             check_number("on_failure", self.on_failure)
         check_value("on_content_failure", self.on_content_failure, OnContentFailure)
         if self.max_failure_rate is not None:
-            check_number("max_failure_rate", self.max_failure_rate, low=0)
+            check_number("max_failure_rate", self.max_failure_rate, low=0, high=1)
         check_number("tie_eps", self.tie_eps, low=0)
 
     def is_over(self, failures: int, rows: int) -> bool:

@@ -465,3 +465,34 @@ def test_a_server_that_is_not_up_yet_is_found_when_it_is() -> None:
     with loopback(INSTANT, port=port) as judge:
         assert asyncio.run(function(["q"], worth(1))) != [None]
         assert judge.stats.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"max_failure_rate": 20}, "from 0 to 1"),  # a share, not per cent
+        ({"reference": ["4"]}, "text"),
+        ({"monitor": "It cheats."}, "Monitor"),
+        ({"penalty": LengthPenalty}, "LengthPenalty()"),
+        ({"penalty": 0.1}, "LengthPenalty()"),
+        ({"engine": "http://localhost:8000/v1"}, "url="),
+        ({"judge": "Is it correct and brief?"}, "Rubric("),
+    ],
+)
+def test_what_a_user_of_trl_gets_wrong_is_named_by_its_option(given: dict[str, Any], named: str) -> None:
+    options: Any = {"judge": JUDGE, **({} if "engine" in given else Wishing().options), **given}
+    with pytest.raises(ConfigError, check=about(next(iter(given)), named)):
+        reward_function(**options)
+
+
+def test_a_single_rule_needs_no_list() -> None:
+    def accuracy(completions: list[str], **_: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    function = reward_function(JUDGE, rules=accuracy, **Wishing().options)
+    assert asyncio.run(function(["q"], ["worth 3"])) == [1.3]
+
+
+def test_a_trainer_is_overlapped_before_it_is_made() -> None:
+    with pytest.raises(ConfigError, check=about("", "overlap(GRPOTrainer)(")):
+        overlap(Trainer())  # type: ignore[type-var]

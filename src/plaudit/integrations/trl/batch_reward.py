@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit.engine import Engine, configure
+from plaudit.engine import BaseEngine, Engine, configure
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
 from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, RankTurn, combine, rank_and_count, turn
@@ -74,6 +74,7 @@ class BatchOptions:
     def __post_init__(self) -> None:
         for name in ("deadline", "max_failure_rate"):
             check_value(name, getattr(self, name), float | None)
+        check_value("reference", self.reference, str | None)
         if self.num_generations is not None:
             check_number("num_generations", self.num_generations, low=1)
 
@@ -91,6 +92,10 @@ class BatchReward:
         engine: Engine | None,
         options: Mapping[str, Any],
     ) -> None:
+        if not isinstance(engine, BaseEngine | None):
+            raise ConfigError(
+                "is not an engine; give url= and model= instead, or an Engine", setting="engine", value=engine
+            )
         if engine is not None and options:
             raise ConfigError(
                 f"comes with its own {', '.join(options)}; leave out one or the other", setting="engine"

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.trl.batch_reward import BatchReward
 from plaudit.integrations.trl.trainer_facts import version_of_trl
 
@@ -38,7 +39,14 @@ def overlap(trainer_class: type[T]) -> type[T]:
 
     Rewards are the same as without. A trainer that is built differently from those of TRL 1.6 to 1.16 is
     given back as it is, with a warning.
+
+    Raises:
+        ConfigError: it is not a class.
     """
+    if not isinstance(trainer_class, type):
+        raise ConfigError(
+            f"{trainer_class!r:.60} is not a trainer class; write overlap(GRPOTrainer)(model=..., ...)"
+        )
     if complaint := _complaint(trainer_class):
         _warn(complaint)
         return trainer_class

@@ -33,12 +33,14 @@ from plaudit.rewards import Component, Reward, RewardSource
 from plaudit.setup.preflight import EARLY_SECONDS
 from plaudit.value_check import check_length
 
+JUDGE_FILES = (".toml", ".yaml", ".yml", ".json")
+
 
 def reward_function(
     judge: Judge | Panel | str | os.PathLike[str],
     *,
     penalty: RewardSource | None = None,
-    rules: Sequence[Rule | Component] = (),
+    rules: Rule | Component | Sequence[Rule | Component] = (),
     rule_weights: Sequence[float] | None = None,
     monitor: Monitor | None = None,
     weight: float = 1.0,
@@ -76,12 +78,22 @@ def reward_function(
     batch = BatchOptions(**{name: options.pop(name) for name in names if name in options})
     check_version(batch.on_failure)
     judges: dict[str, Judge | Panel] = {JUDGE: _judge(judge)}
-    ruled = _ruled(rules, rule_weights)
+    ruled = _ruled([rules] if callable(rules) or isinstance(rules, Component) else rules, rule_weights)
     components = [Component(JUDGE, weight=weight, floor=0.0), *(component for component, _ in ruled)]
     if monitor is not None:
+        if not hasattr(monitor, "use"):
+            raise ConfigError(
+                'is not a monitor; give one like Monitor("It edits the tests.")',
+                setting="monitor",
+                value=monitor,
+            )
         judges[MONITOR] = monitor
         components.append(Component(MONITOR, use=monitor.use, threshold=monitor.threshold, floor=1.0))
     if penalty is not None:
+        if isinstance(penalty, type) or not hasattr(penalty, "values"):
+            raise ConfigError(
+                "is not a penalty; give one like LengthPenalty()", setting="penalty", value=penalty
+            )
         components.append(Component(LENGTH, penalty))
     reward = Reward(
         components,
@@ -103,6 +115,12 @@ def reward_function(
 
 
 def _judge(judge: Any) -> Judge | Panel:
+    if isinstance(judge, str) and " " in judge and not judge.lower().endswith(JUDGE_FILES):
+        raise ConfigError(
+            "is not a file that describes a judge; for a rubric write Rubric('Is it correct and brief?')",
+            setting="judge",
+            value=judge,
+        )
     found: Judge | Panel = load_judge(judge) if isinstance(judge, str | os.PathLike) else judge
     check_judge(found, for_rewards=True)
     return found
