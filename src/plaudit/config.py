@@ -314,8 +314,8 @@ class EngineConfig(Sampling):
         for endpoint in self.endpoints:
             if self.budget is not None and endpoint.price is None:
                 raise ConfigError(
-                    f"needs prices, and {endpoint.url} has none; give its Endpoint a price, "
-                    "like Price(prompt=0.15, completion=0.60) in dollars for a million tokens",
+                    f"needs prices, and {endpoint.url} has none; set price, or give its Endpoint one, like "
+                    "Price(prompt=0.15, completion=0.60): dollars for a million tokens",
                     setting="budget",
                     value=self.budget,
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from plaudit.integrations.verl.reward_engine import endpoints_for, judge_for, re
 from plaudit.integrations.verl.reward_settings import (
     PLACE,
     RewardSettings,
-    at,
     is_chosen,
     settings_from,
     workers_needed,
@@ -87,11 +87,15 @@ def _read(path: Path) -> Any:
     try:
         from omegaconf import OmegaConf
     except ImportError:
-        pass
+        config = decoded(text, path, setting="verl", default="YAML")
     else:
-        return OmegaConf.create(text)
-    config = decoded(text, path, setting="verl", default="YAML")
-    if at(config, "reward") is None or not isinstance(config, dict):
+        from yaml import YAMLError
+
+        try:  # by its own loader, which takes some texts for numbers, and some for none, that others do not
+            config = OmegaConf.create(text)
+        except YAMLError as error:
+            raise ConfigError(f"cannot be read as YAML: {error}", setting="verl", value=str(path)) from None
+    if not isinstance(config, Mapping) or config.get("reward") is None:
         raise ConfigError(
             f"has no section reward; give the whole configuration, as verl prints it, or one with {PLACE}",
             setting="verl",

@@ -242,6 +242,15 @@ def test_too_few_workers_for_the_groups_of_a_step_are_warned_of(
     assert "set it to 10" in caplog.text
 
 
+def test_a_group_size_that_is_not_the_rollouts_is_warned_of(
+    tokenizer: Any, judge: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager(tokenizer, judge.url)
+    assert "group_size" not in caplog.text
+    manager(tokenizer, judge.url, group_size=3)
+    assert "actor_rollout_ref.rollout.n=" in caplog.text
+
+
 def test_a_configuration_of_an_older_verl_is_named_as_such() -> None:
     from omegaconf import OmegaConf
 

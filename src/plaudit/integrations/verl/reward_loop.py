@@ -178,7 +178,15 @@ _check_before_generating(RewardLoopManager)
 
 
 def _check_room(config: Any, settings: RewardSettings) -> None:
-    """Warn where rows may wait for others of their group that cannot get into a worker."""
+    """Warn where rows may wait for others of their group that never come, or cannot get into a worker."""
+    rollouts = at(at(at(config, "actor_rollout_ref"), "rollout"), "n") or settings.group_size
+    if settings.group_size != rollouts:
+        log.warning(
+            "reward.plaudit.group_size=%s, and verl generates actor_rollout_ref.rollout.n=%s responses to a "
+            "prompt; leave group_size out, unless your trainer groups rows by itself",
+            settings.group_size,
+            rollouts,
+        )
     if (needed := workers_needed(config, settings)) is not None:
         log.warning(
             "reward.num_workers=%s is little for data.train_batch_size=%s x %s rows: Ray lets 1,000 into a "

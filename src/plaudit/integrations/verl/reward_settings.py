@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,7 +24,7 @@ from plaudit.integrations.verl.combination import Penalty
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
 from plaudit.settings import SAMPLING, checked
-from plaudit.value_check import MOST, check_known, check_numbers, reworded
+from plaudit.value_check import MOST, check_known, check_number, check_numbers, kinds_of, reworded
 
 PLACE = "reward.plaudit"
 ROOM = 900
@@ -148,6 +148,9 @@ def read_settings(table: Mapping[str, Any], *, rollouts: int = 1, val_rollouts: 
     settings = RewardSettings(**values)
     for names, low in _AT_LEAST.items():
         check_numbers(settings, *names, low=low)
+    check_number("max_failure_rate", settings.max_failure_rate, low=0, high=1)
+    if not isinstance(settings.failure, str):
+        check_number("failure", settings.failure)
     if settings.endpoints and not settings.general.keys().isdisjoint(("base_url", "model", "price")):
         raise ConfigError(
             f"have their own URLs, models and prices; leave out {PLACE}.base_url, .model and .price",
@@ -230,7 +233,7 @@ def penalty_of(settings: RewardSettings) -> Penalty | None:
 
 _AT_LEAST = {
     ("deadline", "group_timeout", "unsure_timeout"): 1e-3,
-    ("patience", "max_failure_rate", "tie_eps"): 0.0,
+    ("patience", "tie_eps"): 0.0,
     ("group_size", "val_group_size"): 1,
     ("coefficient", "rule_coefficient"): -MOST,
 }
@@ -244,6 +247,8 @@ def _check_names(table: Iterable[str], known: Collection[str], within: str) -> N
 
 def _general(name: str, value: Any) -> Any:
     """A setting of plaudit's own; YAML reads `off` as false."""
+    if name in ("rubric", "model") and not str(value).strip():
+        raise ConfigError("is empty; leave it out, or give it", setting=name)
     is_switch = name in ("cache", "journal") and isinstance(value, bool)
     return checked(name, ("" if value else "off") if is_switch else value, is_text=True)
 
@@ -257,4 +262,11 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         message, place = reworded(error)
+        if choices := [
+            word for one in kinds_of(kind) if get_origin(one) is Literal for word in get_args(one)
+        ]:
+            number = " or a number" if float in kinds_of(kind) else ""
+            raise ConfigError(
+                f"is unknown; use {', '.join(choices)}{number}", setting=name, value=value
+            ) from None
         raise ConfigError(f"does not do: {message}", setting=f"{name}{place}", value=value) from None
