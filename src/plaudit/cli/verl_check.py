@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +90,10 @@ def _read(path: Path) -> Any:
     except ImportError:
         config = decoded(text, path, setting="verl", default="YAML")
     else:
-        from yaml import YAMLError
-
+        yaml = import_module("yaml")
         try:  # by its own loader, which takes some texts for numbers, and some for none, that others do not
             config = OmegaConf.create(text)
-        except YAMLError as error:
+        except yaml.YAMLError as error:
             raise ConfigError(f"cannot be read as YAML: {error}", setting="verl", value=str(path)) from None
     if not isinstance(config, Mapping) or config.get("reward") is None:
         raise ConfigError(

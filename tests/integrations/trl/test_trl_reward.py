@@ -495,4 +495,4 @@ def test_a_single_rule_needs_no_list() -> None:
 
 def test_a_trainer_is_overlapped_before_it_is_made() -> None:
     with pytest.raises(ConfigError, check=about("", "overlap(GRPOTrainer)(")):
-        overlap(Trainer())  # type: ignore[type-var]
+        overlap(Trainer())  # type: ignore[arg-type]

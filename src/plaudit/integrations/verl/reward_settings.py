@@ -265,8 +265,8 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         if choices := [
             word for one in kinds_of(kind) if get_origin(one) is Literal for word in get_args(one)
         ]:
-            number = " or a number" if float in kinds_of(kind) else ""
+            or_number = " or a number" if float in kinds_of(kind) else ""
             raise ConfigError(
-                f"is unknown; use {', '.join(choices)}{number}", setting=name, value=value
+                f"is unknown; use {', '.join(choices)}{or_number}", setting=name, value=value
             ) from None
         raise ConfigError(f"does not do: {message}", setting=f"{name}{place}", value=value) from None
