@@ -273,12 +273,13 @@ _ARGUMENT = re.compile(
     r"<arg_key>\s*+(\w{1,64})\s*+</arg_key>\s*+<arg_value>([^<]*+)</arg_value>"
     r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
 )
+_FORMAT = re.compile(r"</?(?:p|b|i|em|strong|br|h[1-6]|div|span|ul|ol|li)\s?/?>", re.IGNORECASE)
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
 
 
 def _unpacked(text: str) -> str:
     """The text without what servers put around it: the events of a stream, the tags of a tool's arguments."""
-    text = narrow(text)
+    text = _FORMAT.sub("", narrow(text))
     if text.startswith("data:"):
         text = _EVENT.sub("", text).strip()
     return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", text) if "<arg_key>" in text or "<parameter=" in text else text

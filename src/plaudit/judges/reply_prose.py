@@ -23,47 +23,37 @@ MAX_SEQUEL = 4_000
 
 SCORE_NOUN = r"(?:score|rating|grade)"
 _NOUN = (
-    r"(?:verdict|evaluation|judge?ment|assessment|score|rating|grade|results?|output|json(?: \w{1,20})?"
-    r"|object|decision|conclusion|reply|my response|(?:final |my )?answer(?! (?!is$)\w)|feedback|analysis"
-    r"|summary)"
+    r"verdict|evaluations?|judge?ment|assessment|scores?|ratings?|grades?|results?|output|json|object|decision"
+    r"|conclusion|reply|feedback|analysis|summary|review|rubric|criteria|évaluation|bewertung|urteil|ergebnis"
+    r"|evaluación|veredicto|resultado|avaliação|valutazione|оценка|вердикт"
+    r"|(?:以下|这|是|我|最终|综合|对|该|此|回答|回复|的|根据[^,:]{0,30}|如下|为|が|は|です)*+"
+    r"(?:评价|评分|评估|结果|判断|裁决|評価|判定|평가|결과)(?:结果|如下|为|是|です|입니다)*+"
 )
-_OWN_ABROAD = (
-    r"(?:(?:voici|hier ist|aquí (?:está|tienes)|ecco|aqui está|вот|m[oae]n?|meine?|mia?|minha|мо[яй]|l[ae]"
-    r"|die|das|el|il)[ ]|l['’]){0,3}(?:évaluation|bewertung|urteil|ergebnis|evaluación|veredicto|resultado"
-    r"|avaliação|valutazione|оценка|вердикт)(?: (?:demandée|finale?))?"
-    r"|(?:以下是|这是|我的|最终的?|综合|对(?:该|此)?(?:回答|回复)的|根据[^，,:：]{0,30}[，,]?){0,4}"
-    r"(?:评价|评分|评估|结果|判断|裁决|評価|判定|평가|결과)(?:结果|如下|为|是|です){0,2}"
+_VERB = (
+    r"rate|score|assign|give|judge|conclude|award|evaluate|evaluated|grade|return|respond|provide|submit|issue|find"
+    r"|found|write|(?:evaluat|compar|assess|judg|scor|review|grad)ing"
+)
+_OF_THE_RESPONSE = (
+    rf"(?:of|for|on|about|to|its|{_VERB}) (?:(?:the|this|that|each|both|these|two) ){{0,2}}(?:\w{{1,20}} )?"
+    r"(?:responses?|answers?|submission|candidate(?:['’]s)?)|my (?:final )?(?:response|answer)"
+    r"|the final answer|the response (?:receives|gets|earns|is assigned|scores)"
+    r"|response(?= evaluation| assessment|$)|answer$"
 )
 _OWN = re.compile(
-    r"(?:(?:so|thus|therefore|hence|and|now|finally|then|okay|ok|sure|certainly|overall|in|i"
-    r"|as requested|to summari[sz]e)\b[ ,!]?)*"
-    r"(?:here(?:['’]s| is| are| comes| you (?:are|go))\b.{0,99}|(?:this|below|the following) is\b.{0,99}"
-    r"|(?:(?:would|will|can|hereby|have) )*(?:rate|score|assign|give|judge|conclude|award|evaluated?|grade"
-    r"|return|reply|respond|provide|submit|issue|find)\b.{0,60}"
-    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing (?:only )?(?:the|this|both|each)(?: \w{1,20}){1,2}"
-    r"|(?:(?:my|the|our|own|final|overall|requested|json|structured|official|resulting|evaluation) ){0,3}"
-    rf"{_NOUN}"
-    r"(?: (?:of|for|on|about|to|in|as|with|by|from|based on|according to)\b.{0,80})?"
-    r"(?: (?:is|are|reads|follows|is as follows|below|would be|object|json))?"
-    r"|the response (?:receives|gets|earns|is assigned|scores) (?:the following \w{1,20}|as follows)"
-    r"|let me (?:write|give|output|provide|state)\b.{0,40}|response(?: evaluation| assessment)?|judge"
-    r"|assistant"
-    rf"|{_OWN_ABROAD})?",
+    rf"(?:(?:{_OF_THE_RESPONSE}|{_NOUN}|{_VERB}"
+    r"|here|is|are|comes|below|following|follows?|this|the|a|my|our|own|one|i|we|would|will|can|d|s|ll|have|hereby"
+    r"|now|so|therefore|thus|hence|and|finally|then|okay|ok|sure|certainly|to|with|for|of|on|by|about|from|in|as"
+    r"|based|according|final|overall|requested|required|asked|structured|official|resulting|provided|let|me|what"
+    r"|how|you|go|your|it|each|both|two|only|just|content|scale|instructions|format|form|reason|state|reads"
+    r"|summari[sz]e|assistant|judge|voici|hier|ist|aquí|está|tienes|ecco|aqui|вот|mon|ma|meine?|mia?|minha|la|le|l"
+    r"|die|das|el|il|моя|demandée|finale?|다음은)(?!\w)[\W_]*+)++",
     re.IGNORECASE,
 )
-_OF_THE_RESPONSE = re.compile(
-    r"^(?:response|answer)$|^response (?=evaluation|assessment)|\bmy response\b"
-    r"|^the response (?:receives|gets|earns|is assigned|scores)|\b(?:rate|score|give|judge|grade) it$"
-    r"|\b(?:of|for|on|about|to|rate|evaluated?|judged?|scored?|assess(?:ed)?|reviewed|grade|give|award"
-    r"|(?:evaluat|compar|assess|judg|scor|review|grad)ing)"
-    r" (?:the|this|that|each|both) (?:\w{1,20} )?(?:responses?|answers?|submission|candidate)\b",
-    re.IGNORECASE,
+"""Words in which a judge introduces its verdict: others make it somebody else's, or no verdict."""
+_EMPTY = re.compile(
+    r"(?:(?:as|in|to|with|for|of|on|by|about|from|format|form|reason|content|it|one|two)\W*)*|.* a", re.I
 )
-_OTHERS = re.compile(
-    r"\b(?:responses?|answers?(?<!final answer)(?<!my answer)|author|student|user|candidate|model|text"
-    r"|submission|writer|data|it|its|he|she|they|their|\w+self|themselves)\b",
-    re.IGNORECASE,
-)
+"""Words of these that introduce nothing."""
 _HYPOTHETICAL = re.compile(
     r"\b(?:if|had|were|unless|assum\w+|suppos\w+|imagin\w+|would have|could|might|should|otherwise|e\.g"
     r"|hypothetical\w*|for instance|examples?|samples?|templates?|placeholders?|drafts?|tempted|instead|not"
@@ -98,11 +88,12 @@ def check_introduction(before: str) -> None:
         raise UnreadableVerdict("the verdict stands inside a quotation")
     if not line or (text.endswith("\n") and _COMPLETE.search(text.rstrip().rsplit("\n", 1)[-1])):
         return
-    sentence = re.split(r"(?<!e\.g)[.!?。](?:\s|$)|\bbut\b", _ASIDE.sub("", line))[-1].strip(" :*_")
-    clause = re.split(r"[,;:，；]\s?|\s[-–—]\s", sentence)[-1].strip(" *_`")
-    is_short = len(clause) <= MAX_CLAUSE
-    is_own = is_short and _OWN.fullmatch(clause) and not _OTHERS.search(_OF_THE_RESPONSE.sub("", clause))
-    if not is_own or _HYPOTHETICAL.search(sentence):
+    sentence = re.split(r"(?<!e\.g)[.!?。](?:\s|$)|\bbut\b", _ASIDE.sub("", line))[-1]
+    clauses = [part for part in re.split(r"[,;:]\s?|\s[-–—]\s", sentence) if re.search(r"\w", part)]
+    clause = clauses[-1].strip(" *_`") if clauses else ""
+    is_own = _OWN.fullmatch(re.sub(r"^[^\w]+", "", clause)) and not _EMPTY.fullmatch(clause)
+    is_silent = not clauses and not re.search(r"[>/~]", sentence)
+    if len(clause) > MAX_CLAUSE or not (is_own or is_silent) or _HYPOTHETICAL.search(sentence):
         raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
 
 
@@ -133,7 +124,9 @@ _CONFIRMS = re.compile(
     r"|^\W*(?:good|great|nice|excellent) (?:job|work)\W*$|^\W*no further comments?\W*$"
     r"|\b(?:a|one) point (?:was|is) (?:deducted|lost|off|subtracted)\b"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
-    r"|\b(?:the|this|my) (?:score|verdict|rating) (?:reflects|is based on|accounts for)\b"
+    r"|\b(?:the|this|my) (?:score|verdict|rating|evaluation|assessment) (?:reflects|accounts for"
+    r"|is based (?:solely )?on)\b"
+    r"|^evaluated (?:by|against|according to) the rubric\b.*|^希望[^我]{0,6}有(?:所)?帮助\W?$"
     r"|\b(?:the )?(?:scores?|scale|ratings?) (?:are |is |runs? |goes |from |on |a |scale )*(?:0|1)\b"
     r".{0,40}?\b\d+\b(?:.{0,30}\b(?:best|perfect|highest)\b.{0,9})?|\bconfidence\s?: ?[\w.%]{1,12}$"
     r"|\bn['’]hésitez pas\b.*|\bno dudes? en\b.*|\b(?:lassen sie|lass) (?:es )?mich wissen\b.*",
@@ -187,9 +180,10 @@ def check_sequel(after: str, key: str, value: object) -> None:
     if len(after) > MAX_SEQUEL:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
     is_explained = False
+    after = re.sub(r"^[-–—]\s", "reason: ", after)
     for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
         rest = _statement(key).sub("", _CONFIRMS.sub("the response", sentence))
-        point = " ".join(rest.split()).strip(" -•.!,;:")
+        point = " ".join(rest.split()).strip(" -–—•.!,;:")
         is_explained = _EXPLANATION.fullmatch(point) is not None or (
             is_explained and sentence.lstrip().startswith(("•", "-"))
         )
@@ -275,6 +269,8 @@ _LABEL = (
 )
 """`grade` is a word that also means a remark, or counts down from 1."""
 _SPACE = r"[ \t*_]{0,6}"
+_EDGE = r"[^\w\n<>()\[\]{}\"'`“”‘’$\\★☆/~|.]{0,12}+"
+"""What may stand before a statement: bullets, arrows, emoji, but no quotation mark."""
 _TRUTH = r"(?:true|false|yes|no|first|second|tie)\b"
 
 
@@ -285,12 +281,12 @@ def _line(key: str) -> re.Pattern[str]:
     label = _LABEL if key == "score" else rf"(?:(?:my|the|final)[ ]){{0,2}}{name}(?P<grade>(?!))?"
     value = rf"(?=[-\[(\\$★⭐☆✩]|{NUMBER}|{_TRUTH})[^\n<>]{{1,60}}?"
     return re.compile(
-        rf"(?:^(?:(?!<{name}>){_TAG})?|(?<=[.!?] ))[ \t*_#•-]{{0,12}}"
+        rf"(?:^(?:(?!<{name}>){_TAG})?{_EDGE}|(?<=[.!?] ))"
         rf"(?:<{name}>\s{{0,4}}(?P<tagged>{value})\s{{0,4}}</{name}>"
         rf"|(?:(?P<label>{label}){_SPACE}"
         rf"(?:\({_SPACE}(?P<low>{NUMBER})\s?(?:-|–|to)\s?(?P<high>{NUMBER}){_SPACE}\))?{_SPACE}"
         rf"(?:[:=]|(?=\n))[\s*_]{{0,8}})?"
-        rf"(?P<value>{value}))[ \t*_.。!]{{0,8}}(?:{_TAG})?+$",
+        rf"(?P<value>{value}))(?:[ \t*_.。!]{{0,8}}(?:{_TAG})?+$|(?P<more>[*_]{{0,3}}\s?(?=[-–—]\s)))",
         re.IGNORECASE | re.MULTILINE,
     )
 
@@ -347,13 +343,14 @@ def line_places(text: str, key: str, scale: tuple[float, float] | None) -> list[
 
 def _stated(line: re.Match[str], key: str, scale: tuple[float, float] | None) -> str:
     """The value that a line states; none where it is on another scale, or may be no value of the key's."""
-    text = line["tagged"] or line["value"]
+    text = (line["tagged"] or line["value"]).replace("*", "")
     number = said(text)
     is_whole_line = line.start() == 0 or line.string[line.start() - 1] == "\n"
     if number is None:
         is_word = key != "score" and re.fullmatch(_TRUTH, text, re.IGNORECASE)
         return text if is_word and is_whole_line and (line["label"] or line["tagged"]) else ""
-    if not is_whole_line and not (number.is_marked and line["label"]):
+    is_bound = not is_whole_line or line["more"] is not None  # to other words of its line
+    if is_bound and not (line["label"] and (is_whole_line or number.is_marked)):
         return ""
     ends = [None if line[name] is None else said(line[name]) for name in ("low", "high")]
     low, high = (end.value if end else None for end in ends)
