@@ -17,15 +17,15 @@ test: .venv/.dev                ## all tests but those of the next line
 test-trainers: .venv-trainers/.done .venv-trainers/.old-verl   ## the tests with torch, verl, TRL, Ray and Gymnasium
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers --ignore tests/integrations
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers tests/integrations
-test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`
-	.venv-clients/bin/python -m pytest -m clients tests/service
+test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel
+	.venv-clients/bin/python -m pytest -m clients tests/service tests/test_notebook.py
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py
 test-nemo-gym: .venv-nemo-gym/.done   ## NeMo-Gym's judge against `plaudit serve`; needs Python 3.12: make PYTHON=python3.12 ...
 	.venv-nemo-gym/bin/python -m pytest -m nemo_gym tests/service
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
 	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
-screenshots: .venv/.dev         ## the pictures of the documentation, drawn anew
+screenshots: .venv/.dev .venv-clients/.done   ## the pictures of the documentation, drawn anew
 	$(BIN)/python docs/make_screenshots.py
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
 	$(BIN)/ruff check .

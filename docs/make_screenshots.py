@@ -1,4 +1,5 @@
-"""Draw the pictures of the documentation: pages of a simulated training and of a scored file, and terminals.
+"""Draw the pictures of the documentation: pages of a simulated training, of a scored file and of a
+notebook, and terminals.
 
 make screenshots
 """
@@ -6,6 +7,7 @@ make screenshots
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +24,7 @@ from terminal_pictures import main as draw_terminals  # noqa: E402
 from plaudit.cli.view import page_app  # noqa: E402
 from plaudit.journal import JournalIndex  # noqa: E402
 
+JUPYTER = DOCS.parent / ".venv-clients" / "bin" / "python"
 READY = "document.querySelector('tr.row[data-id]') && document.querySelector('#alive svg')"
 
 
@@ -48,6 +51,8 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
         await asyncio.to_thread(draw_terminals, report)
+        notebook = Path(folder) / "notebook.html"
+        await asyncio.to_thread(subprocess.run, [JUPYTER, DOCS / "notebook_picture.py", notebook], check=True)
         path = f"{folder}/hacked.journal"
         await asyncio.to_thread(train, path)
         with JournalIndex(path) as index:
@@ -63,6 +68,11 @@ async def main() -> None:
                 await tab.until("document.querySelector('svg')")
                 await tab.js("document.documentElement.style.overflow = 'hidden'")
                 await tab.screenshot(DOCS / "report-page.png")
+                await tab.size(900, 720)
+                await tab.open(notebook.as_uri())
+                await tab.until("document.querySelectorAll('table').length === 2")
+                await tab.js("document.body.style.overflow = 'hidden'")
+                await tab.screenshot(DOCS / "notebook.png")
             await runner.cleanup()
 
 

@@ -166,10 +166,15 @@ class Pending:
         is_late = timeout is not None and time.monotonic() - began > timeout + LATE
         return is_late and self._batch.wait(CATCH_UP)
 
+    def __repr__(self) -> str:
+        return f"<Pending: {self._done_of_all()}>"
+
     def _repr_html_(self) -> str:
         """How far it is, and its first verdicts, in a notebook."""
-        done = len(self) - self._batch.remaining
-        return f"<p>{done:,} of {len(self):,} verdicts</p>{verdicts_html(self._batch.verdicts)}"
+        return f"<p>{self._done_of_all()}</p>{verdicts_html(self._batch.verdicts)}"
+
+    def _done_of_all(self) -> str:
+        return f"{len(self) - self._batch.remaining:,} of {len(self):,} verdicts"
 
     def _verdicts(self) -> list[Verdict]:
         return VerdictList(verdict for verdict in self._batch.verdicts if verdict is not None)

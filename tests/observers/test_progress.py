@@ -11,7 +11,7 @@ from until import until
 
 from plaudit.events import BatchStarted, CallFinished, CallStarted, LimitChanged, VerdictsReady
 from plaudit.observers.message_stream import ERASE, messages
-from plaudit.observers.progress import Meter, Progress, StatusLine, bar, batch_progress
+from plaudit.observers.progress import Meter, Progress, StatusLine, bar, batch_progress, in_notebook
 from plaudit.types import Source, Status, Usage, Verdict
 
 OK = Verdict(score=1.0, status=Status.OK)
@@ -151,14 +151,21 @@ def test_unless_asked_for_only_terminals_show_it(
 
 def test_a_notebook_redraws_one_line_and_keeps_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     output = Terminal(is_terminal=False)
-    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    monkeypatch.setattr(sys, "stderr", output)
+    kernel = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=True))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    monkeypatch.setattr(sys, "stdout", output)
     done = iter(["3/10", "9/10", *["10/10"] * 100])
     with StatusLine(lambda: next(done), delay=0.0):
         until(lambda: "10/10" in output.getvalue())
     assert output.getvalue().startswith("\r3/10\r9/10\r10/10")
     assert output.getvalue().endswith("10/10\n")
     assert "\x1b" not in output.getvalue()
+
+
+def test_a_program_that_has_only_imported_jupyter_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    assert not in_notebook()
 
 
 def test_the_progress_of_a_batch_counts_what_is_done() -> None:

@@ -42,7 +42,7 @@ def test_what_an_engine_gives_is_a_list_that_a_notebook_shows_as_a_table(tmp_pat
         verdicts = one.score([Sample("q", "a"), Sample("q", "a")], JUDGE)
     assert isinstance(verdicts, list) and pickle.loads(pickle.dumps(verdicts)) == verdicts == list(verdicts)
     shown = verdicts._repr_html_()  # type: ignore[attr-defined]
-    assert "2 verdicts, 2 with a score, mean score 8" in shown and "<td>right</td>" in shown
+    assert "2 verdicts, 2 with a score, mean score 8" in shown and ">right</td>" in shown
 
 
 def test_a_notebook_shows_the_first_ones_as_text() -> None:

@@ -126,17 +126,17 @@ class StatusLine:
         """
         Args:
             line: Called for each drawing, on a thread of this object's own.
-            stream: Where to draw; stderr by default.
+            stream: Where to draw; by default stderr, and in a notebook stdout.
             delay: Seconds before the first drawing, so that a short run shows nothing.
             log_every: Seconds between two lines where the stream is neither a terminal nor a notebook.
             is_shown: Whether anything is drawn at all; None: only on a terminal and in a notebook.
         """
         self.line = line
-        self._stream = messages(stream)
+        self._is_notebook = stream is None and in_notebook()
+        self._stream = messages(sys.stdout if self._is_notebook else stream)  # a notebook shows stderr in red
         self._delay = delay
         self._log_every = log_every
         self._is_terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._is_notebook = stream is None and in_notebook()
         is_live = self._is_terminal or self._is_notebook
         self.is_shown = is_live if is_shown is None else is_shown
         self._closed = threading.Event()
@@ -212,7 +212,8 @@ class Progress(StatusLine):
 
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
-    return "ipykernel" in sys.modules
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def batch_progress(remaining: Callable[[], int], total: int, *, is_shown: bool | None = None) -> StatusLine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 CHARS = 120
+LEFT = 'style="text-align:left"'
+"""Notebooks align the cells of tables to the right, which suits numbers only."""
 
 
 def verdicts_to_pandas(
@@ -78,7 +80,19 @@ def rows(verdicts: Sequence[Verdict], samples: Sequence[Sample] | None = None) -
 
 
 class VerdictList(list[Verdict]):
-    """A list that shows itself as a table in a notebook."""
+    """A list that shows itself as a table in a notebook, and so do its slices."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Verdict: ...
+    @overload
+    def __getitem__(self, index: slice) -> VerdictList: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Verdict | VerdictList:
+        return (
+            VerdictList(super().__getitem__(index))
+            if isinstance(index, slice)
+            else super().__getitem__(index)
+        )
 
     def _repr_html_(self) -> str:
         scored = [verdict.score for verdict in self if verdict.score is not None]
@@ -91,13 +105,14 @@ def verdicts_html(verdicts: Sequence[Verdict | None]) -> str:
     body = "".join(_row(number, verdict) for number, verdict in enumerate(verdicts[:SHOWN]))
     more = len(verdicts) - SHOWN
     rest = f"<p>and {more:,} more</p>" if more > 0 else ""
-    head = "<tr><th></th><th>score</th><th>status</th><th>reason</th></tr>"
+    head = f"<tr><th></th><th>score</th><th {LEFT}>status</th><th {LEFT}>reason</th></tr>"
     return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{rest}"
 
 
 def _row(number: int, verdict: Verdict | None) -> str:
-    if verdict is None:
-        return f"<tr><td>{number}</td><td></td><td>waiting</td><td></td></tr>"
-    score = "" if verdict.score is None else f"{verdict.score:g}"
-    said = escape((verdict.reason or verdict.error or "")[:CHARS])
-    return f"<tr><td>{number}</td><td>{score}</td><td>{verdict.status.value}</td><td>{said}</td></tr>"
+    score, status, said = "", "waiting", ""
+    if verdict is not None:
+        score = "" if verdict.score is None else f"{verdict.score:g}"
+        status = verdict.status.value
+        said = escape((verdict.reason or verdict.error or "")[:CHARS])
+    return f"<tr><td>{number}</td><td>{score}</td><td {LEFT}>{status}</td><td {LEFT}>{said}</td></tr>"
