@@ -122,6 +122,8 @@ class Scoring:
         self._reported: set[Cause | None] = set()
         self._stand_ins = StandIns()
         self._is_checked = False
+        self._fit: set[str] = set()
+        """Components that some row had all columns for."""
 
     def scores(self, samples: Sequence[Sample], *, max_failure_rate: float | None = None) -> list[Score]:
         """A number for each sample, whatever failed, also where the rows of a group come one at a time.
@@ -237,14 +239,17 @@ class Scoring:
     ) -> _Asked:
         """Ask one judge about these rows, but for those that it cannot judge.
 
-        Where no row has a column that it needs, it raises, as for any setting that is wrong.
+        Where no row so far has a column that it needs, it raises, as for any setting that is wrong.
         """
         unfit = unfit_rows(judge, [samples[row] for row in rows])
         fields = {verdict.failure.facts.get("field") for verdict in unfit.values() if verdict.failure}
-        if len(unfit) == len(rows) and "response" not in fields:
+        has_judged = component in self._fit
+        if len(unfit) == len(rows) and not has_judged and "response" not in fields:
             check_samples(judge, ((row, samples[row]) for row in rows))
         settled = {rows[number]: verdict for number, verdict in unfit.items()}
         rows = [row for row in rows if row not in settled]
+        if rows:
+            self._fit.add(component)
         pending = self._submit([samples[row] for row in rows], judge)
         return _Asked(component, rows, pending, judge, settled)
 

@@ -293,7 +293,7 @@ def engine_config(
         ConfigError: there is no endpoint, or a value makes no sense.
     """
     for name in options:
-        check_known(name, ConfigOptions.__annotations__, "option of an engine")
+        check_known(name, ["url", *ConfigOptions.__annotations__], "option of an engine")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not UNSET}
     other = given.pop("base_url", None)
     if url and other and url != other:

@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 from loopback import INSTANT, loopback
 
-from plaudit import compute_score
-from plaudit.errors import BatchFailed, NoVerdict
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit import Group, Reference, compute_score
+from plaudit.errors import BatchFailed, ConfigError, NoVerdict
+from plaudit.integrations.openrlhf import reward_function
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.rewards import advantages
 from plaudit.rows import SOURCE
 from plaudit.types import Reply, Request
@@ -264,3 +266,34 @@ def test_a_judge_that_will_never_answer_ends_the_run_with_the_first_row() -> Non
             one = Scored(JUDGE, url=server.url, max_failure_rate=1.0, **wrong)
             with pytest.raises(BatchFailed, match="will never answer"):
                 one.rewards([sample_of("Why?", "It scatters.")])
+
+
+def test_a_row_without_the_column_that_a_judge_needs_ends_only_a_run_in_which_none_has_it() -> None:
+    def judged(*references: str | None) -> list[bool]:
+        one = Scored(Reference(), **Answering().options)
+        return [one.rewards([sample_of("Why?", "worth 3", truth)])[0].valid for truth in references]
+
+    assert judged("It scatters.", None, "It scatters.") == [True, False, True]
+    with pytest.raises(ConfigError, check=about("reference")):
+        judged(None, "It scatters.")
+
+
+class Answering(Choosy):
+    """The same for a judge that compares with a reference."""
+
+    def verdict(self, worth: int) -> str:
+        return f'{{"reason": "so it says", "equivalent": {"true" if worth > 4 else "false"}}}'
+
+
+def test_a_judge_of_groups_is_refused_where_rows_come_one_at_a_time() -> None:
+    assert one_by_one(None, "SkyRL") is None
+    assert one_by_one(JUDGE, "SkyRL") is JUDGE
+    with pytest.raises(ConfigError, check=about("judge", "SkyRL", "Group")):
+        one_by_one(Group("Which is best?"), "SkyRL")
+    with pytest.raises(ConfigError, check=about("judge", "OpenRLHF", "Group")):
+        reward_function(Group("Which is best?"), url="http://localhost:8000/v1", model="m")
+
+
+def test_a_misspelt_url_is_recognised() -> None:
+    with pytest.raises(ConfigError, check=about("ulr", "did you mean url?")):
+        Scored(JUDGE, ulr="http://localhost:8000/v1")

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 
+from plaudit import Group
+from plaudit.errors import ConfigError
 from plaudit.integrations.slime import normalised, reward_model
 
 ARGS = SimpleNamespace(reward_key=None)
@@ -87,3 +90,9 @@ def test_the_path_for_normalised_rewards_leaves_a_missing_verdict_out_of_its_gro
     assert normalised(args, group)[1] == pytest.approx([0.3, -0.3, 0.0, 0.0])
     args.rewards_normalization = False
     assert normalised(args, group) == (raw[:4], raw[:4])
+
+
+def test_a_judge_of_groups_needs_slimes_groups() -> None:
+    compared = reward_model(Group("Which is best?"), url="http://localhost:8000/v1", model="m")
+    with pytest.raises(ConfigError, check=about("judge", "--group-rm")):
+        asyncio.run(compared(SimpleNamespace(), object()))

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from areal.workflow.rlvr import RLVRWorkflow
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score
 
@@ -59,7 +59,9 @@ class JudgedWorkflow(RLVRWorkflow):  # type: ignore[misc, unused-ignore]
 
 def workflow(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedWorkflow]:
     """A JudgedWorkflow with this judge, to be named in a module of yours; `options` are plaudit.Engine's."""
-    return type("JudgedWorkflow", (JudgedWorkflow,), {"scored": Scored(judge, **options)})
+    return type(
+        "JudgedWorkflow", (JudgedWorkflow,), {"scored": Scored(one_by_one(judge, "AReaL"), **options)}
+    )
 
 
 def _is_never_called(*_: Any, **__: Any) -> float:

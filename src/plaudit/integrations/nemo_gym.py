@@ -19,7 +19,7 @@ from nemo_gym.judge import JudgeError
 from pydantic import ConfigDict
 
 from plaudit.errors import NoVerdict
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 
 REFERENCES = ("reference", "expected_answer", "ground_truth", "answer")
@@ -61,4 +61,8 @@ class JudgedResourcesServer(SimpleResourcesServer):  # type: ignore[misc, unused
 
 def server(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedResourcesServer]:
     """A JudgedResourcesServer with this judge; `options` are those of plaudit.Engine."""
-    return type("JudgedResourcesServer", (JudgedResourcesServer,), {"scored": Scored(judge, **options)})
+    return type(
+        "JudgedResourcesServer",
+        (JudgedResourcesServer,),
+        {"scored": Scored(one_by_one(judge, "NeMo-Gym"), **options)},
+    )

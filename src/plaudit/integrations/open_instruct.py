@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from open_instruct.ground_truth_utils import VerificationResult, VerifierFunction
 
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score
 
@@ -64,7 +64,7 @@ def verifier(title: str, judge: Judge | Panel | None = None, **options: Any) -> 
 
     open-instruct looks at direct subclasses only, so a subclass of JudgedVerifier would not be found.
     """
-    made = {"scored": Scored.checked(judge, **options), "title": title}
+    made = {"scored": Scored.checked(one_by_one(judge, "open-instruct"), **options), "title": title}
     return type("JudgedVerifier", (_Judged, VerifierFunction), made)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from openenv.core.rubrics import Rubric
 
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
 
@@ -52,7 +52,7 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
             options: Those of plaudit.Engine.
         """
         super().__init__()
-        self._scored = Scored(judge, **options)
+        self._scored = Scored(one_by_one(judge, "OpenEnv"), **options)
         self._scored.check()
         self._read = read
 

@@ -19,7 +19,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.errors import PlauditError
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.rows import response_of
 
@@ -28,7 +29,7 @@ log = logging.getLogger("plaudit")
 
 def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., dict[str, Any]]:
     """A `reward_func` with this judge; `options` are those of plaudit.Engine."""
-    return _reward_func(Scored.checked(judge, **options))
+    return _reward_func(Scored.checked(one_by_one(judge, "OpenRLHF"), **options))
 
 
 def _reward_func(scored: Scored) -> Callable[..., dict[str, Any]]:
@@ -41,7 +42,11 @@ def _reward_func(scored: Scored) -> Callable[..., dict[str, Any]]:
             sample_of(prompt, _response(query, prompt), label)
             for query, prompt, label in zip(queries, prompts, labels, strict=True)
         ]
-        scores = scored.rewards(samples)
+        try:
+            scores = scored.rewards(samples)
+        except PlauditError as error:
+            log.error("%s", error)  # OpenRLHF only mentions it, at INFO, and breaks later for another reason
+            raise
         rewards = torch.tensor(scores, dtype=torch.float32)
         valid = torch.tensor([score.valid for score in scores], dtype=torch.float32)
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"judge_valid": valid}}

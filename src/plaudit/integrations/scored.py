@@ -14,8 +14,8 @@ from typing import Any
 
 from plaudit.config import EngineConfig
 from plaudit.engine import Engine, configure
-from plaudit.errors import NoVerdict
-from plaudit.judges.base import Judge, Panel
+from plaudit.errors import ConfigError, NoVerdict
+from plaudit.judges.base import Judge, Panel, compares
 from plaudit.rows import SOURCE, made_sample, read_prompt, read_response
 from plaudit.scoring import Score, Scoring, current
 from plaudit.settings import Settings, load
@@ -94,6 +94,18 @@ class Scored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._limit, self._given if self._own else None)
+
+
+def one_by_one(judge: Judge | Panel | None, framework: str) -> Judge | Panel | None:
+    """The judge, for a framework that brings its rows one at a time. ConfigError where it compares rows."""
+    if compares(judge):
+        raise ConfigError(
+            f"compares the responses to a prompt, and {framework} brings them one at a time; use a judge of "
+            "single responses, like Rubric(...)",
+            setting="judge",
+            value=type(judge).__name__,
+        )
+    return judge
 
 
 def sample_of(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score
 
@@ -40,7 +40,7 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
 
     def init(self, prompt: Any) -> tuple[Any, dict[str, Any]]:
         self.scored.check()
-        self.prompt = list(prompt)
+        self.prompt = prompt if isinstance(prompt, str) else list(prompt)
         return prompt, {}
 
     def step(self, action: str) -> Any:
@@ -65,4 +65,4 @@ class JudgedEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
 
 def env(judge: Judge | Panel | None = None, **options: Any) -> type[JudgedEnv]:
     """A JudgedEnv with this judge, to be named in a module of yours; `options` are plaudit.Engine's."""
-    return type("JudgedEnv", (JudgedEnv,), {"scored": Scored(judge, **options)})
+    return type("JudgedEnv", (JudgedEnv,), {"scored": Scored(one_by_one(judge, "SkyRL"), **options)})

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
-from plaudit.judges.base import Judge, Panel
+from plaudit.judges.base import Judge, Panel, compares
 from plaudit.rewards import advantages
 from plaudit.types import Sample
 
@@ -29,6 +30,12 @@ def reward_model(
     scored = Scored.checked(judge, **options)
 
     async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
+        if not isinstance(sample, list) and compares(judge):
+            raise ConfigError(
+                "compares the responses to a prompt, and slime brings them one at a time; add --group-rm",
+                setting="judge",
+                value=type(judge).__name__,
+            )
         rows = sample if isinstance(sample, list) else [sample]
         scores = await scored.arewards([_sample(row) for row in rows])
         for row, score in zip(rows, scores, strict=True):

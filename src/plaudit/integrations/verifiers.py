@@ -17,13 +17,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 
 
 def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:
     """A reward for v1's tasks with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(judge, **options)
+    scored = Scored(one_by_one(judge, "verifiers"), **options)
 
     async def judged(task: Any, trace: Any) -> float:
         others = task.model_dump(mode="json", exclude={"prompt", "answer"}, exclude_none=True)
