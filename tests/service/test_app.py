@@ -294,6 +294,28 @@ def test_bad_input_is_an_openai_error_and_nothing_is_spent(path: str, body: obje
     served(test)
 
 
+def test_half_a_surrogate_pair_is_passed_on_as_it_is() -> None:
+    odd = {**QUESTION, "messages": [{"role": "user", "content": "a\ud800"}]}
+
+    async def test(client: ScriptedClient) -> None:
+        assert (await client.asking(odd))[0] == 200
+        assert client.endpoint.requests[0].body == json.dumps(odd).encode()
+
+    scripted(test, reply("7"))
+
+
+def test_half_a_surrogate_pair_is_judged_like_any_text() -> None:
+    async def test(client: Client) -> None:
+        body = {"samples": [{"prompt": "1 + 1?", "response": "\udc00 2"}, {"prompt": "?", "response": "3"}]}
+        for more in ({}, {"stream": True}):
+            status, _, said = await client.post("/score", {**body, **more})
+            assert status == 200 and said.count(b'"score"') == 2
+        status, _, said = await client.post("/score", b'{"x": "\\ud800", }')
+        assert status == 400 and b"not JSON" in said
+
+    served(test)
+
+
 def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_server, "MOST_BYTES", 1000)
 
@@ -469,7 +491,7 @@ def test_a_response_that_is_still_worked_on_is_handed_on_and_not_kept(status: st
         return answer(200, {"id": "resp_1", "object": "response", "status": status, "output": []})
 
     async def test(client: ScriptedClient) -> None:
-        body = {"model": "m", "input": "hi", "temperature": 0, "background": True}
+        body = {"model": "m", "input": "hi", "temperature": 0}
         for expected in (status, "completed", "completed"):
             code, said = await client.asking(body, "/v1/responses")
             assert (code, json.loads(said)["status"]) == (200, expected)

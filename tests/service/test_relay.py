@@ -70,6 +70,20 @@ def test_everything_else_is(change: dict[str, Any]) -> None:
     assert digest_of("/completions", ASK) != digest_of(CHAT, ASK)
 
 
+@pytest.mark.parametrize("change", [{"background": True}, {"conversation": "conv_1"}])
+def test_a_request_that_changes_something_at_the_endpoint_equals_no_other(
+    change: dict[str, Any],
+) -> None:
+    fields = {**ASK, **change}
+    assert digest_of("/responses", fields) != digest_of("/responses", fields)
+    assert is_sampled("/responses", fields)
+
+
+def test_half_a_surrogate_pair_is_a_text_like_any_other() -> None:
+    one, other = ({**ASK, "user_text": text} for text in ("a\ud800", "a\ud801"))
+    assert digest_of(CHAT, one) == digest_of(CHAT, dict(one)) != digest_of(CHAT, other)
+
+
 def test_the_order_of_fields_makes_no_difference() -> None:
     assert digest_of(CHAT, dict(reversed(ASK.items()))) == digest_of(CHAT, ASK)
 

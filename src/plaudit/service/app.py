@@ -17,6 +17,7 @@ import hashlib
 import itertools
 import json
 import logging
+import re
 import secrets
 import threading
 import time
@@ -41,6 +42,7 @@ from plaudit.service.connections import read_by
 from plaudit.service.openapi import description
 from plaudit.service.prometheus import Prometheus
 from plaudit.service.room import Room
+from plaudit.setup.json_lines import encode
 from plaudit.types import Source, Verdict
 
 log = logging.getLogger("plaudit")
@@ -67,6 +69,7 @@ LONGEST_NAME = 200
 NO_ROUTE = "there is no such route here: OpenAI's begin with /v1, and /openapi.json has them all"
 JSON = "application/json"
 EVENTS = "text/event-stream"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _number: ContextVar[str] = ContextVar("number")
 """What the request is called in the log and in its reply."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -266,7 +269,9 @@ class Service:
         try:
             fields = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadBody(f"the body is not JSON: {error}") from None
+            if _SURROGATE.search(body) is None:
+                raise BadBody(f"the body is not JSON: {error}") from None
+            fields = _by_hand(body)
         if not isinstance(fields, dict):
             raise BadBody("the body should be a JSON object")
         return body, fields
@@ -336,9 +341,8 @@ class Service:
     def _check_model(self, model: Any) -> None:
         if self._shared.models and model not in self._shared.models:
             known = ", ".join(self._shared.models)
-            raise BadBody(
-                f"there is no model {model!r}; this server has {known}", 404, code="model_not_found"
-            )
+            what = "the body names no model" if model is None else f"there is no model {model!r}"
+            raise BadBody(f"{what}; this server has {known}", 404, code="model_not_found")
 
     async def _models(self, _: web.Request) -> web.Response:
         return _json({"object": "list", "data": [_model_fields(name) for name in self._shared.models]})
@@ -368,7 +372,7 @@ class Service:
             await response.prepare(request)
             async for index, verdict in _as_completed(pending):
                 self._count(asked, verdict)
-                line = msgspec.json.encode({"index": index, **rewards.verdict_fields(verdict)})
+                line = encode({"index": index, **rewards.verdict_fields(verdict)})
                 async with read_by(request, len(line)):
                     await response.write(line + b"\n")
         except asyncio.CancelledError:
@@ -434,6 +438,14 @@ async def _not_yet(_: web.Request) -> None:
 def _quickly(request: web.Request) -> contextlib.AbstractAsyncContextManager[object]:
     """A limit on the time for a body; none where it has come already, with its head."""
     return contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_WITHIN)
+
+
+def _by_hand(body: bytes) -> Any:
+    """What the standard library reads in a body: it takes half a surrogate pair for the text that it is."""
+    try:
+        return json.loads(body.decode())
+    except (ValueError, RecursionError) as error:
+        raise BadBody(f"the body is not JSON: {error}") from None
 
 
 def _deadline(request: web.Request) -> float | None:

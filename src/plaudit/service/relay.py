@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import logging
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +30,8 @@ NOT_ASKED = frozenset(
     {"user", "metadata", "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
 )
 """Fields that say who asks, not what is asked."""
+LASTING = ("background", "conversation")
+"""Fields by which a request changes something at the endpoint, so that it is equal to no other."""
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
@@ -87,6 +91,8 @@ class Draws:
 
 def is_sampled(route: str, fields: Mapping[str, Any]) -> bool:
     """Whether two equal requests may have different replies."""
+    if _changes_something(fields):
+        return True
     if route == "/embeddings":
         return False
     is_greedy = fields.get("temperature") == 0 and fields["temperature"] is not False
@@ -118,8 +124,19 @@ def raw_request(
 
 def digest_of(route: str, fields: Mapping[str, Any]) -> bytes:
     """What makes two requests equal: the route and every field that asks something."""
+    if _changes_something(fields):
+        return secrets.token_bytes(32)
     asked = {name: value for name, value in fields.items() if name not in NOT_ASKED}
-    return hashlib.sha256(route.encode() + b"\0" + _encoder.encode(asked)).digest()
+    try:
+        encoded = _encoder.encode(asked)
+    except UnicodeEncodeError:  # half a surrogate pair
+        encoded = json.dumps(asked, sort_keys=True).encode()
+    return hashlib.sha256(route.encode() + b"\0" + encoded).digest()
+
+
+def _changes_something(fields: Mapping[str, Any]) -> bool:
+    """Whether a request leaves something behind at the endpoint: a job, or a turn in a conversation."""
+    return any(fields.get(name) for name in LASTING)
 
 
 def _most_tokens(fields: Mapping[str, Any]) -> int:
