@@ -463,6 +463,18 @@ def test_a_route_that_the_endpoint_has_not_costs_no_other_request(status: int) -
     scripted(test, answer(status, {"error": {"message": "no such route"}}), reply("7"))
 
 
+def test_a_prompt_that_the_endpoint_forbids_costs_no_other_request() -> None:
+    forbidden = {"error": {"message": "your input was flagged"}}
+
+    async def test(client: ScriptedClient) -> None:
+        assert (await client.asking(QUESTION))[0] == 200
+        status, body = await client.asking({**QUESTION, "seed": 1})
+        assert (status, json.loads(body)) == (403, forbidden)
+        assert (await client.asking({**QUESTION, "seed": 2}))[0] == 200
+
+    scripted(test, reply("7"), answer(403, forbidden), reply("7"))
+
+
 def test_a_redirect_is_not_followed() -> None:
     async def test(client: ScriptedClient) -> None:
         status, _ = await client.asking(QUESTION)

@@ -97,6 +97,7 @@ def test_the_most_tokens_of_a_reply_are_known_to_budgets() -> None:
     ("cause", "facts", "expected"),
     [
         (Cause.REQUEST_REFUSED, {"http_status": 422}, 422),
+        (Cause.REQUEST_REFUSED, {"http_status": 451}, 451),
         (Cause.REQUEST_REFUSED, {}, 400),
         (Cause.UNKNOWN_MODEL, {}, 404),
         (Cause.BUDGET, {}, 402),

@@ -152,6 +152,40 @@ def test_a_reply_that_is_no_stream_is_handed_on_as_what_it_is() -> None:
     scripted(test, reply("7"))
 
 
+@pytest.mark.parametrize(
+    "instead",
+    [
+        b'{"error": {"message": "overloaded", "code": 503}}',
+        b" \n<html>no stream</html>",
+        b" \n",
+        b'data: {"error": {"message": "overloaded", "code": 503}}\n\n' + DONE,
+        b'data: {"id": "1", "error" : {"message": "overloaded"}, "choices": []}\r\n\r\n',
+        b'event: error\ndata: {"type": "error", "code": "server_error", "message": "later"}\n\n',
+    ],
+)
+def test_what_comes_in_place_of_a_stream_is_tried_again_like_any_failure(instead: bytes) -> None:
+    async def test(client: ScriptedClient) -> None:
+        assert await client.asking(STREAM) == (200, EVENTS[0] + DONE)
+        assert len(client.endpoint.requests) == 2
+
+    scripted(test, streaming(instead[:1], instead[1:]), streaming(EVENTS[0], DONE))
+
+
+@pytest.mark.parametrize(
+    "content", ['"error": {', "event: error", '{"error": "x"}', '\\"error\\": {'], ids=["1", "2", "3", "4"]
+)
+def test_a_stream_about_errors_is_none(content: str) -> None:
+    event = json.dumps({"choices": [{"index": 0, "delta": {"content": content}}]}).encode()
+    go_on = asyncio.Event()
+
+    async def test(client: ScriptedClient) -> None:
+        async with opened(client, STREAM) as response:
+            assert await response.content.readany() == b"data: " + event + b"\n\n"
+            go_on.set()
+
+    scripted(test, streaming(b"data: " + event + b"\n\n", go_on, DONE))
+
+
 def test_a_second_client_of_the_same_stream_gets_it_whole() -> None:
     go_on = asyncio.Event()
 

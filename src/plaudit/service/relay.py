@@ -35,7 +35,7 @@ LASTING = ("background", "conversation")
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
-RETRIED = (408, 409)
+RETRIED = (408, 409, 429)
 """What clients of OpenAI's send again."""
 KB_IN_MEMORY = 1024
 """Kilobytes of the count of draws that are kept in memory; the rest is on disk, 20 bytes a request."""
@@ -193,6 +193,6 @@ def status_of(verdict: Verdict) -> int:
         return 500
     status = STATUS_OF.get(failure.cause, 500)
     said = failure.facts.get("http_status")
-    if status == 400 and isinstance(said, int) and 400 <= said < 429 and said not in RETRIED:
+    if status == 400 and isinstance(said, int) and 400 <= said < 500 and said not in RETRIED:
         return said
     return status

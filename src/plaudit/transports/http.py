@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import logging
+import re
 import time
 
 import msgspec
@@ -71,6 +72,8 @@ class HttpTransport:
         dialect = self._dialect
         path, body = dialect.encode(request)
         on_chunk = request.on_chunk if isinstance(request, RawRequest) else None
+        if on_chunk is not None:
+            on_chunk = _EventsOnly(on_chunk)
         self._busy += 1
         # Fewer calls than there were at once before: one of their connections is free, and was probably used.
         is_likely_kept_alive = self._busy <= self._peak
@@ -89,7 +92,7 @@ class HttpTransport:
             self._can_see |= has_images
             return reply
         if isinstance(request, RawRequest):
-            raise refusal_of_raw(self._endpoint, answer, now=time.time())
+            raise refusal_of_raw(self._endpoint, answer, now=time.time(), has_replied=self._has_replied)
         if has_images and not self._can_see and is_about_images(answer.status, complaint_of(answer.body)):
             if not self._is_blind:
                 log.warning("%s", blind(self._endpoint))
@@ -151,13 +154,51 @@ class HttpTransport:
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
 
 
-def refusal_of_raw(endpoint: Endpoint, answer: Answer, *, now: float) -> PlauditError:
+_END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
+_ERROR_EVENT = re.compile(rb'^event:\s*error|(?<!\\)"error"\s*:\s*[{"]', re.MULTILINE)
+
+
+class _EventsOnly:
+    """Hands on the pieces of a stream, from its first event on.
+
+    A body that is no stream, or begins with an error, is read whole: it may be worth another try.
+    """
+
+    def __init__(self, on_chunk: OnChunk) -> None:
+        self._on_chunk = on_chunk
+        self._start = b""
+        self._is_stream: bool | None = None
+
+    def __call__(self, chunk: bytes) -> None:
+        if self._is_stream is None:
+            chunk = self._start = self._start + chunk
+            first = chunk.lstrip()[:1]
+            if (
+                first == b":"
+            ):  # a comment: the client is to know that something is coming
+                self._is_stream = True
+            elif first and first in b"{<":
+                self._is_stream = False
+            elif (end := _END_OF_EVENT.search(chunk.lstrip())) or len(chunk) > LONGEST_ERROR:
+                event = chunk.lstrip()[: end.start() if end else None]
+                self._is_stream = _ERROR_EVENT.search(event) is None
+        if self._is_stream:
+            self._on_chunk(chunk)
+
+
+def refusal_of_raw(
+    endpoint: Endpoint, answer: Answer, *, now: float, has_replied: bool = False
+) -> PlauditError:
     """The error for a refused request that a client wrote: its fact `answer` is the endpoint's own body.
 
-    A route or a model that is not there is the client's mistake, and no reason to give the endpoint up.
+    A route or a model that is not there is the client's mistake, and no reason to give the endpoint up. Nor
+    is a 403 by an endpoint that has replied to others: it says so of prompts that its moderation flags.
     """
     failure = failure_of(endpoint, answer.status, answer.headers, answer.body, now=now)
-    if not (isinstance(failure, RequestRefused | ModelNotFound) or answer.status in CLIENTS_MISTAKES):
+    is_about_request = (
+        isinstance(failure, RequestRefused | ModelNotFound) or answer.status in CLIENTS_MISTAKES
+    )
+    if not (is_about_request or (answer.status == 403 and has_replied)):
         return failure
     body = answer.body[:LONGEST_ERROR].decode("utf-8", "replace")
     if endpoint.key:
