@@ -85,3 +85,22 @@ def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path:
             answers = [client.makefile("rb").read() for client in clients]
         assert process.wait(20) == 0
     assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: object) -> None:
+    body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
+    with (
+        loopback(INSTANT.replace(latency=taking(100.0))) as judge,
+        started(tmp_path, "--base-url", judge.url, "--model", "m") as process,
+    ):
+        assert process.stdout is not None and process.stderr is not None
+        host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
+        with socket.create_connection((host, int(port)), 20) as client:
+            client.sendall(
+                b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
+            process.send_signal(signal.SIGTERM)
+            assert any("stopping" in line for line in process.stderr)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == -signal.SIGTERM

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+import aiohttp
 import pytest
 from service_client import CHAT, QUESTION, ScriptedClient, scripted
 from wire_server import Exchange, reply
+
+from plaudit.service import connections
 
 
 async def endless(exchange: Exchange) -> None:
@@ -74,3 +78,34 @@ def test_a_request_that_waits_for_its_turn_is_never_sent(body: object) -> None:
         assert seeds == [1, 2]
 
     scripted(test, endless, reply("7"), engine={"max_concurrent": 1}, finishes_abandoned=False)
+
+
+def test_a_client_that_goes_away_at_any_moment_is_no_bug(caplog: pytest.LogCaptureFixture) -> None:
+    body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}], "stream": True}).encode()
+    head = b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    async def test(client: ScriptedClient) -> None:
+        host, port = client.url.removeprefix("http://").split(":")
+        for turns in range(60):
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(request)
+            for _ in range(turns % 12):
+                await asyncio.sleep(0)
+            writer.transport.abort()
+        await client.until_waiting(0)
+
+    scripted(test, reply('{"reason": "right", "score": 8}'))
+    assert "Traceback" not in caplog.text
+
+
+def test_what_never_ends_is_cut_off_when_the_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "DRAIN_WITHIN", 0.1)
+    asked: list[asyncio.Task[tuple[int, bytes]]] = []
+
+    async def test(client: ScriptedClient) -> None:
+        asked.append(client.asking(CHAT))
+        await client.endpoint.until(lambda: len(client.endpoint.requests) == 1)
+
+    scripted(test, endless)
+    assert asked[0].cancelled() or isinstance(asked[0].exception(), aiohttp.ClientError)

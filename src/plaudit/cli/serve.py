@@ -150,11 +150,17 @@ def _journaled(settings: Settings) -> Iterator[Settings]:
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """What is set by a signal that ends the server."""
+    """What is set by a signal that ends the server. A second one ends it without another word."""
     stopped = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield stopped
     finally:

@@ -66,7 +66,7 @@ GONE = 499
 """What a request whose client has left is counted as."""
 LONGEST_NAME = 200
 """Characters of a run's name: it is kept as long as the run is."""
-NO_ROUTE = "there is no such route here: OpenAI's begin with /v1, and /openapi.json has them all"
+NO_ROUTE = "there is no such route here; OpenAI's begin with /v1, and /openapi.json lists all that there are"
 JSON = "application/json"
 EVENTS = "text/event-stream"
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -322,7 +322,8 @@ class Service:
             if chunk is None:
                 return _relayed(done.result()[0])
             response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
-            await response.prepare(request)
+            async with read_by(request, 0):
+                await response.prepare(request)
             while chunk is not None:
                 async with read_by(request, len(chunk)):
                     await response.write(chunk)
@@ -369,7 +370,8 @@ class Service:
         )
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         try:
-            await response.prepare(request)
+            async with read_by(request, 0):
+                await response.prepare(request)
             async for index, verdict in _as_completed(pending):
                 self._count(asked, verdict)
                 line = encode({"index": index, **rewards.verdict_fields(verdict)})

@@ -21,7 +21,7 @@ from plaudit.errors import (
     TransportFailed,
 )
 from plaudit.policy.headers import rate_headers
-from plaudit.transports.client import Answer, HttpClient
+from plaudit.transports.client import Answer, HttpClient, OnChunk
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_images
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.http_errors import Dropped, blind, broken, failure_in_reply, failure_of
@@ -173,9 +173,7 @@ class _EventsOnly:
         if self._is_stream is None:
             chunk = self._start = self._start + chunk
             first = chunk.lstrip()[:1]
-            if (
-                first == b":"
-            ):  # a comment: the client is to know that something is coming
+            if first == b":":  # a comment: the client is to know that something is coming
                 self._is_stream = True
             elif first and first in b"{<":
                 self._is_stream = False
