@@ -40,7 +40,7 @@ GATHER = 0.01
 """Seconds, at the most, for which look-ups and writes gather while many questions are under way: one look-up
 or write costs as much as many verdicts do."""
 GATHER_SHARE = 0.1
-"""Of what a call takes: no longer than that."""
+"""Of what a call takes: no longer than that where no call waits to leave, or each would last longer."""
 LATEST = 8
 """Calls, roughly, by which that is known."""
 MANY = 16
@@ -185,8 +185,9 @@ class Scorer:
     @property
     def _gather_s(self) -> float:
         """Seconds to wait for company."""
-        is_worthwhile = self._cache is not None and len(self._asked) >= MANY
-        return min(GATHER, GATHER_SHARE * self._call_s) if is_worthwhile else 0.0
+        if self._cache is None or len(self._asked) < MANY:
+            return 0.0
+        return GATHER if self._dispatcher.backlog >= MANY else min(GATHER, GATHER_SHARE * self._call_s)
 
     @property
     def _room(self) -> int:
