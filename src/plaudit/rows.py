@@ -82,7 +82,7 @@ class Fields:
         return ", ".join(f"{name} from {column}" for name, column in found.items())
 
     def _task(self, row: Mapping[str, Any]) -> tuple[Prompt, Prompt]:
-        prompt, response = (_needed(row, name) for name in (self.prompt, self.response))
+        prompt, response = _needed(row, self.prompt), _needed(row, self.response)
         if self.prompt == self.response:
             return _split(read_prompt(prompt, self.prompt), self.prompt)
         more = row.get(self.context)
@@ -102,7 +102,9 @@ def value_of(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _needed(row: Mapping[str, Any], name: str) -> Any:
-    value = value_of(row, name)
+    value = row.get(name)
+    if value is None:
+        value = value_of(row, name)
     if value is None and name not in row:
         known = ", ".join(map(str, list(row)[:8])) or "none at all"
         raise MissingField(f"no {name!r}; its fields are: {known}")
@@ -235,9 +237,11 @@ def made_sample(
 ) -> Sample:
     """`read_sample` of a prompt and a response that were read."""
     columns = {name: plain(value) for name, value in (extra or {}).items()}
-    truth = read_reference(reference)
-    if is_parts(reference) and (images := images_of([{"content": plain(reference)}])):
-        columns[REFERENCE_IMAGES] = list(images)
+    truth = None if reference is None else read_reference(reference)
+    if reference is not None and not isinstance(reference, str) and is_parts(reference):
+        images = images_of([{"content": plain(reference)}])
+        if images:
+            columns[REFERENCE_IMAGES] = list(images)
     tools = columns.get("tools")
     is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(

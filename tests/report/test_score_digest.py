@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from plaudit.report.score_digest import Example, ScoreDigest
+from plaudit.report.score_digest import ScoreDigest
 
 
 def digest_of(*scores: float) -> ScoreDigest:
     digest = ScoreDigest()
     for number, score in enumerate(scores, start=1):
-        digest.add(Example(score, number))
+        digest.add(score, number)
     return digest
 
 

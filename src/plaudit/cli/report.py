@@ -90,7 +90,7 @@ class ScoredFile:
         if cause := judge.get("cause"):
             self.causes[f"{cause}: {row.get('error') or ''}"[:SHORT]] += 1
         if score not in (None, "") and not cause:
-            self.digest.add(Example(float(score), number, response, str(row.get("reason") or "")))
+            self.digest.add(float(score), number, response, str(row.get("reason") or ""))
 
 
 def read_scored(place: str) -> ScoredFile:

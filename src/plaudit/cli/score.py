@@ -28,7 +28,7 @@ from plaudit.judges.fence import MAX_CHARS, is_cut
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
-from plaudit.report.score_digest import Example, ScoreDigest
+from plaudit.report.score_digest import ScoreDigest
 from plaudit.rows import RowReader
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
@@ -325,7 +325,8 @@ class ScoreRun:
                 if isinstance(event, BatchFinished):
                     stop.wake.set()
 
-            with self._open_engine(endpoints, [self._tally, Log(), progress, wake]) as engine:
+            shown = [progress] if progress.is_shown else []
+            with self._open_engine(endpoints, [self._tally, Log(), *shown, wake]) as engine:
                 stream = Stream(
                     source=source,
                     sink=sink,
@@ -366,7 +367,7 @@ class ScoreRun:
 
     def _settle(self, line: Line, verdict: Verdict) -> Verdict:
         if verdict.score is not None:
-            self._digest.add(Example(verdict.score, line.number, line.sample.text[:EXCERPT], verdict.reason))
+            self._digest.add(verdict.score, line.number, line.sample.text[:EXCERPT], verdict.reason)
             if verdict.source is Source.CACHE:
                 self._saved.add(verdict.usage, self._settings.price)
         return self._on_failure.settle(line, verdict)

@@ -47,9 +47,9 @@ def check_turns_of(sample: Sample, view: View = "full") -> None:
         ConfigError: One has a message that is none, or a tool's result that no call asked for; the error
             names the field. What is neither text nor a conversation fails alone, when it is its turn.
     """
-    if isinstance(sample.prompt, list | tuple):
+    if isinstance(sample.prompt, (list, tuple)):
         check_turns("prompt", sample.prompt)
-    if isinstance(sample.response, list | tuple) and view == "full":
+    if isinstance(sample.response, (list, tuple)) and view == "full":
         check_turns("response", sample.response, before=sample.prompt)
 
 

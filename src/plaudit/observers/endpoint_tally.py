@@ -46,7 +46,7 @@ class EndpointTally:
         match event:
             case CallFinished(outcome="ok"):
                 self._calls += 1
-                if not self._is_open:  # else it was let in before the door was shut
+                if self._bad_since is not None and not self._is_open:  # else let in before the door was shut
                     self._come_back(event.at)
             case CallFinished(outcome="rate_limited"):
                 self._calls += 1

@@ -28,7 +28,7 @@ from plaudit.events import (
 REPEAT_AFTER = 600.0
 """Seconds before the same trouble is worth a second line."""
 CAUSES_KEPT = 1000
-_ROUTINE = (BatchStarted, CallStarted, VerdictsReady)
+_ROUTINE = frozenset((BatchStarted, CallStarted, VerdictsReady))
 
 
 class Log:
@@ -39,7 +39,8 @@ class Log:
         self._warned_at: dict[tuple[str, ...], float] = {}
 
     def __call__(self, event: Event) -> None:
-        if not self._logger.isEnabledFor(logging.DEBUG) and _is_routine(event):
+        is_routine = type(event) in _ROUTINE or (isinstance(event, CallFinished) and event.outcome == "ok")
+        if is_routine and not self._logger.isEnabledFor(logging.DEBUG):
             return  # nearly every event
         if trouble := _trouble(event):
             cause, message = trouble
@@ -60,10 +61,6 @@ class Log:
             self._warned_at.clear()  # bounded: better a line too many than memory without end
         self._warned_at[cause] = at
         return True
-
-
-def _is_routine(event: Event) -> bool:
-    return isinstance(event, _ROUTINE) or (isinstance(event, CallFinished) and event.outcome == "ok")
 
 
 def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:

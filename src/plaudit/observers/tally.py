@@ -22,9 +22,7 @@ from plaudit.events import (
 )
 from plaudit.observers.endpoint_tally import EndpointTally
 from plaudit.policy.histogram import LatencyHistogram
-from plaudit.types import Source, Status, Usage, Verdict
-
-OF_ENDPOINTS = (CallFinished, BreakerChanged, EndpointLost, LimitChanged)
+from plaudit.types import Source, Status, Verdict
 
 
 class Tally:
@@ -37,20 +35,20 @@ class Tally:
         self._causes = CauseCounter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rate_limited = self._rereads = 0
-        self._usage = Usage()
+        self._prompt_tokens = self._completion_tokens = self._cached_tokens = self._reasoning_tokens = 0
+        self._cost: float | None = None
         self._endpoints: dict[str, EndpointTally] = {}
         self._scores = 0
         self._mean = self._squares = 0.0  # Welford's running mean and sum of squared differences
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            if isinstance(event, OF_ENDPOINTS):
-                self._endpoint(event.endpoint)(event)
             match event:
                 case CallStarted():
                     self._calls += 1
                     self._hedges += event.is_hedge
                 case CallFinished():
+                    self._endpoint(event.endpoint)(event)
                     self._add_call(event)
                 case VerdictsReady():
                     for _, same in itertools.groupby(event.verdicts, key=id):
@@ -59,6 +57,8 @@ class Tally:
                     self._retries += 1
                 case BatchFinished():
                     self._rereads += event.summary.rereads or 0
+                case BreakerChanged() | EndpointLost() | LimitChanged():
+                    self._endpoint(event.endpoint)(event)
                 case _:
                     pass
 
@@ -78,11 +78,11 @@ class Tally:
                 rereads=self._rereads,
                 latency_p50_s=self._latencies.quantile(0.5),
                 latency_p95_s=self._latencies.quantile(0.95),
-                prompt_tokens=self._usage.prompt_tokens,
-                completion_tokens=self._usage.completion_tokens,
-                cached_tokens=self._usage.cached_tokens,
-                reasoning_tokens=self._usage.reasoning_tokens,
-                cost=self._usage.cost,
+                prompt_tokens=self._prompt_tokens,
+                completion_tokens=self._completion_tokens,
+                cached_tokens=self._cached_tokens,
+                reasoning_tokens=self._reasoning_tokens,
+                cost=self._cost,
                 score_mean=self._mean if self._scores else None,
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
                 endpoints=tuple(endpoint.summary() for endpoint in self._endpoints.values()),
@@ -99,7 +99,8 @@ class Tally:
         verdict, count = same[0], len(same)
         self._by_status[verdict.status] += count
         self._by_source[verdict.source] += count
-        self._causes.add(verdict, count)
+        if verdict.failure is not None:
+            self._causes.add(verdict, count)
         for _ in range(count if verdict.score is not None else 0):
             assert verdict.score is not None
             self._scores += 1
@@ -111,4 +112,10 @@ class Tally:
         self._rate_limited += event.outcome == "rate_limited"
         if event.outcome == "ok":
             self._latencies.add(event.latency_s)
-        self._usage += event.usage
+        usage = event.usage
+        self._prompt_tokens += usage.prompt_tokens
+        self._completion_tokens += usage.completion_tokens
+        self._cached_tokens += usage.cached_tokens
+        self._reasoning_tokens += usage.reasoning_tokens
+        if usage.cost is not None:
+            self._cost = (self._cost or 0.0) + usage.cost

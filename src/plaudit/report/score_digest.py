@@ -32,13 +32,14 @@ class ScoreDigest:
         self._worst: list[tuple[float, int, Example]] = []
         self._best: list[tuple[float, int, Example]] = []
 
-    def add(self, example: Example) -> None:
-        self.scores.append(example.score)
-        for heap, key in ((self._worst, -example.score), (self._best, example.score)):
+    def add(self, score: float, number: int, response: str = "", reason: str = "") -> None:
+        """Count a line's score, and keep the line while it is one of the worst or the best."""
+        self.scores.append(score)
+        for heap, key in ((self._worst, -score), (self._best, score)):
             if len(heap) < self._extremes:
-                heapq.heappush(heap, (key, -example.number, example))
+                heapq.heappush(heap, (key, -number, Example(score, number, response, reason)))
             elif key > heap[0][0]:
-                heapq.heapreplace(heap, (key, -example.number, example))
+                heapq.heapreplace(heap, (key, -number, Example(score, number, response, reason)))
 
     @property
     def worst(self) -> list[Example]:

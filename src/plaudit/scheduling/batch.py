@@ -152,18 +152,19 @@ class Batch:
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         asked = self.inner or (self,)
         calls = [v for batch in asked for v in batch.verdicts if v is not None and v.source is Source.CALL]
-        called = sorted(verdict.latency_s for verdict in calls if verdict.status is Status.OK)
+        called = sorted([verdict.latency_s for verdict in calls if verdict.status is Status.OK])
         paid = [verdict.usage for verdict in calls]
         costs = [usage.cost for usage in paid if usage.cost is not None]
         mean = _mean(scores) if scores else None
         causes = CauseCounter()
         for verdict in verdicts:
-            causes.add(verdict)
+            if verdict.failure is not None:
+                causes.add(verdict)
         return Summary(
             samples=len(self.samples),
             seconds=(self._ended or time.monotonic()) - self._started,
-            by_status={one.value: n for one, n in Counter(v.status for v in verdicts).items()},
-            by_source={one.value: n for one, n in Counter(v.source for v in verdicts).items()},
+            by_status={one.value: n for one, n in Counter([v.status for v in verdicts]).items()},
+            by_source={one.value: n for one, n in Counter([v.source for v in verdicts]).items()},
             causes=causes.commonest(),
             calls=sum(batch.calls for batch in asked),
             retries=sum(batch.retries for batch in asked),
@@ -172,10 +173,10 @@ class Batch:
             rereads=sum(batch.rereads for batch in asked),
             latency_p50_s=called[len(called) // 2] if called else None,
             latency_p95_s=called[min(len(called) * 95 // 100, len(called) - 1)] if called else None,
-            prompt_tokens=sum(usage.prompt_tokens for usage in paid),
-            completion_tokens=sum(usage.completion_tokens for usage in paid),
-            cached_tokens=sum(usage.cached_tokens for usage in paid),
-            reasoning_tokens=sum(usage.reasoning_tokens for usage in paid),
+            prompt_tokens=sum([usage.prompt_tokens for usage in paid]),
+            completion_tokens=sum([usage.completion_tokens for usage in paid]),
+            cached_tokens=sum([usage.cached_tokens for usage in paid]),
+            reasoning_tokens=sum([usage.reasoning_tokens for usage in paid]),
             cost=sum(costs) if costs else None,
             score_mean=mean,
             score_std=None if mean is None else math.sqrt(_mean([(score - mean) ** 2 for score in scores])),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 from plaudit.errors import ConfigError, as_argument, spelling
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.registry import build, kinds
@@ -108,7 +110,7 @@ def verdict_fields(verdict: Verdict) -> dict[str, Any]:
         "source": verdict.source.value,
         "attempts": verdict.attempts,
         "latency_s": round(verdict.latency_s, 4),
-        "usage": usage_fields(verdict.usage),
+        "usage": msgspec.to_builtins(usage_fields(verdict.usage)),
     }
     if verdict.parts:
         fields["parts"] = dict(verdict.parts)

@@ -57,12 +57,14 @@ def parse(
     """Read one line that is not blank; `read` knows which of its fields hold what."""
     try:
         record = _record(raw)
-        sample = (read or RowReader())({name: record[name] for name in record if name not in _OURS})
+        has_ours = not _OURS.isdisjoint(record)
+        row = {name: record[name] for name in record if name not in _OURS} if has_ours else record
+        sample = (read or RowReader())(row)
         if check is not None:
             check(sample)
     except (_Wrong, ConfigError) as wrong:
         return BadLine(number, str(wrong), isinstance(wrong, MissingField))
-    return Line(number, raw, sample, has_ours=not _OURS.isdisjoint(record))
+    return Line(number, raw, sample, has_ours)
 
 
 def render(line: Line, verdict: Verdict) -> bytes:
@@ -82,37 +84,55 @@ def render_all(lines: Iterable[tuple[Line, Verdict]]) -> bytes:
     return b"".join(rendered)
 
 
-def usage_fields(usage: Usage) -> dict[str, Any]:
+class UsageFields(msgspec.Struct, omit_defaults=True):
     """Tokens and cost as JSON; cached and reasoning tokens where there are any."""
-    fields: dict[str, Any] = {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost": usage.cost,
-    }
-    more = {"cached_tokens": usage.cached_tokens, "reasoning_tokens": usage.reasoning_tokens}
-    return fields | {name: count for name, count in more.items() if count}
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class _JudgeFields(msgspec.Struct, omit_defaults=True):
+    model: str
+    attempts: int
+    latency_s: float
+    source: str
+    usage: UsageFields
+    parts: dict[str, float] = {}
+    cause: str | None = None
+    """In here, not beside the error: the input may have a field `cause`."""
+
+
+class _VerdictFields(msgspec.Struct, omit_defaults=True):
+    score: float | None
+    status: str
+    reason: str
+    judge: _JudgeFields
+    error: str | None = None
+
+
+def usage_fields(usage: Usage) -> UsageFields:
+    """What to write of the tokens and their cost."""
+    return UsageFields(
+        usage.prompt_tokens, usage.completion_tokens, usage.cost, usage.cached_tokens, usage.reasoning_tokens
+    )
 
 
 def _fields_of(verdict: Verdict) -> bytes:
     """The end of a line: what plaudit adds to it."""
-    ours: dict[str, Any] = {
-        "score": verdict.score,
-        "status": verdict.status,
-        "reason": verdict.reason,
-        "judge": {
-            "model": verdict.model,
-            "attempts": verdict.attempts,
-            "latency_s": round(verdict.latency_s, 6),
-            "source": verdict.source,
-            "usage": usage_fields(verdict.usage),
-        },
-    }
-    if verdict.parts:
-        ours["judge"]["parts"] = dict(verdict.parts)
-    if verdict.error is not None:
-        ours["error"] = verdict.error
-    if verdict.failure is not None:  # in there, not beside the error: the input may have a field `cause`
-        ours["judge"]["cause"] = verdict.failure.cause
+    failure = verdict.failure
+    judge = _JudgeFields(
+        verdict.model,
+        verdict.attempts,
+        round(verdict.latency_s, 6),
+        verdict.source,
+        usage_fields(verdict.usage),
+        dict(verdict.parts),
+        None if failure is None else failure.cause,
+    )
+    ours = _VerdictFields(verdict.score, verdict.status, verdict.reason, judge, verdict.error)
     return b"," + encode(ours)[1:] + b"\n"
 
 
@@ -138,7 +158,7 @@ def encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
 
 
 def _record(raw: bytes) -> dict[str, Any]:
