@@ -7,6 +7,7 @@ known here, and said to be so.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ import plaudit.rewards
 from plaudit.cli.endpoint_check import CheckResult
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import configure
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.files import decoded, read_text
 from plaudit.integrations.trl import reward_function
 from plaudit.integrations.trl.batch_reward import BatchOptions
@@ -78,7 +79,8 @@ def check_trl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRes
     checks = [_described(training.reward, judge)]
     if judge is not UNKNOWN:
         instead: dict[str, Any] = {} if _TARGETS.isdisjoint(unknown) else {"url": "http://localhost/v1"}
-        reward_function(judge, **options, **instead)  # says what is wrong with any of them
+        with contextlib.suppress(BatchFailed):  # the endpoint is examined, and named, further on
+            reward_function(judge, **options, **instead)  # says what is wrong with any of them
         checks += _reference(judge, {*options, *unknown})
     if unknown:
         known_later = "known only when the script runs, and not checked"
