@@ -42,6 +42,7 @@ from plaudit.judges.reply_prose import (
     check_statements,
     is_same,
     line_places,
+    topic_of,
 )
 from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
@@ -51,6 +52,10 @@ VERSION = 5
 
 MAX_REPLY = 64_000
 """Characters, the judge's own reasoning aside, beyond which a reply is no verdict, whatever it contains."""
+
+
+TOPIC = 4_000
+"""Characters of a text that tell what it is about."""
 
 
 class CopiedVerdict(UnreadableVerdict):
@@ -158,7 +163,7 @@ class Author:
     """
 
     def __init__(self, judged: str, key: str) -> None:
-        self._key = key
+        self.key = key
         if len(judged) > BOUND:  # a judge is shown its head and its tail
             judged = judged[: BOUND // 2] + judged[-BOUND // 2 :]
         self._judged = judged
@@ -169,8 +174,8 @@ class Author:
             return False
         if self._holds(raw):
             return True
-        value = found[self._key]
-        if not any(is_same(claim, value) for claim in set(_claims(self._key).findall(self._text))):
+        value = found[self.key]
+        if not any(is_same(claim, value) for claim in set(_claims(self.key).findall(self._text))):
             return False
         return all(_letters(text) in self._letters for text in found.values() if isinstance(text, str))
 
@@ -184,18 +189,22 @@ class Author:
         claims = set(_claims(names).findall(self._text))
         return self._holds(line) or any(is_same(claim, value) for claim in claims)
 
+    def topic(self, found: Found) -> set[str]:
+        """What the judged text and the verdict's reason are about, by their words."""
+        return topic_of(self._judged[:TOPIC], *(text for text in found.values() if isinstance(text, str)))
+
     def _holds(self, words: str) -> bool:
         """Whether the text has these words and numbers, and no digit more."""
         return re.search(rf"{re.escape(_letters(words))}(?!\d|\.\d)", self._letters) is not None
 
     @property
     def _speaks_of_it(self) -> bool:
-        return self._key in self._judged or _SCORED.search(self._judged) is not None
+        return self.key in self._judged or _SCORED.search(self._judged) is not None
 
     @cached_property
     def _text(self) -> str:
         text = _unpacked(self._judged)
-        return _OTHER_NAME.sub('"score"', text) if self._key == "score" else text
+        return _OTHER_NAME.sub('"score"', text) if self.key == "score" else text
 
     @cached_property
     def _letters(self) -> str:
@@ -305,14 +314,15 @@ def _searched(
         if copies:
             raise CopiedVerdict
         return None
-    _check_surroundings(text, places, copies, reply, key)
+    _check_surroundings(text, places, copies, reply, author)
     return places[0].found
 
 
 def _check_surroundings(
-    text: str, places: list[FoundAt], copies: list[FoundAt], reply: Reply, key: str
+    text: str, places: list[FoundAt], copies: list[FoundAt], reply: Reply, author: Author
 ) -> None:
     """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
+    key = author.key
     value = places[0].found[key]
     for copy in copies:  # what the judge quotes is none of its own words
         text = text[: copy.start] + " " * (copy.end - copy.start) + text[copy.end :]
@@ -329,7 +339,7 @@ def _check_surroundings(
         raise UnreadableVerdict("beside the verdict there is a second one, broken")
     check_statements(everything, key, value)
     check_introduction(prose[0])
-    check_sequel(after, key, value)
+    check_sequel(after, key, value, author.topic(places[0].found))
 
 
 # --- no verdict ---------------------------------------------------------------------------------------------

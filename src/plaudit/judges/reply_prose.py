@@ -43,7 +43,7 @@ _OWN = re.compile(
     rf"(?:(?:{_OF_THE_RESPONSE}|{_NOUN}|{_VERB}"
     r"|here|is|are|comes|below|following|follows?|this|the|a|my|our|own|one|i|we|would|will|can|d|s|ll|have|hereby"
     r"|now|so|therefore|thus|hence|and|finally|then|okay|ok|sure|certainly|to|with|for|of|on|by|about|from|in|as"
-    r"|based|according|final|overall|requested|required|asked|structured|official|resulting|provided|let|me|what"
+    r"|based|according|per|arrive|at|final|overall|requested|required|asked|structured|official|resulting|provided|let|me|what"
     r"|how|you|go|your|it|each|both|two|only|just|content|scale|instructions|format|form|reason|state|reads"
     r"|summari[sz]e|assistant|judge|voici|hier|ist|aquí|está|tienes|ecco|aqui|вот|mon|ma|meine?|mia?|minha|la|le|l"
     r"|die|das|el|il|моя|demandée|finale?|다음은)(?!\w)[\W_]*+)++",
@@ -108,7 +108,8 @@ _ABOUT_THE_VERDICT = re.compile(
     r"|hindsight|reflection|second thoughts?|too (?:high|low|generous|harsh|lenient|strict|kind)|no longer"
     r"|never ?mind|on balance|fairer|hasty|backwards|wrong way|swapped|mixed up|taken? back"
     r"|deserv\w+|worth\w*|less|(?:better|worse|more) than (?:that|this|it)|meant|number|output"
-    r"|fails?(?! to)|half|wrong (?:response|answer) was"
+    r"|fails?(?! to)|half|wrong (?:response|answer) was|braces|brackets|preceding|looked at"
+    r"|different (?:response|answer|paragraph|task)"
     r"|(?:zero|three|four|five|six|seven|eight|nine|ten)\b(?! of\b| (?!points?\b|marks?\b)\w+s\b)"
     r"|marks?|judges?|lower\w*|higher|rais\w+|reduc\w+|opposite|reverse"
     r"|this(?! (?:response|answer|task|question)\b)|void\w*|invalid\w*|provisional|mis(?:read|judged|took)"
@@ -122,7 +123,8 @@ _CONFIRMS = re.compile(
     r"|\bi (?:have )?(?:deducted|subtracted|took off|penali[sz]ed|evaluated only|judged only)\b"
     r"|\bi (?:have )?weighed (?:it|the response) against the \w+.*"
     r"|^\W*(?:good|great|nice|excellent) (?:job|work)\W*$|^\W*no further comments?\W*$"
-    r"|\b(?:a|one) point (?:was|is) (?:deducted|lost|off|subtracted)\b"
+    r"|\bthe deduction (?:is|was) for\b"
+    r"|\b(?:a point|one point|points) (?:was|is|were) (?:deducted|lost|off|subtracted)\b"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
     r"|\b(?:the|this|my) (?:score|verdict|rating|evaluation|assessment) (?:reflects|accounts for"
     r"|is based (?:solely )?on)\b"
@@ -135,13 +137,15 @@ _CONFIRMS = re.compile(
 _EXPLANATION = re.compile(
     r"(?:理由|原因|说明|解释|评语|点评|根拠)\s?:[^我分应误更修重打抱0-9]*+|"
     r"(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
-    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+)(?:\s?:.*)?",
+    r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+"
+    r"|key points|breakdown|suggestions?|improvements?|what could be improved|observations?|remarks?)"
+    r"(?:\s?:.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _ABOUT_THE_RESPONSE = re.compile(
-    r"(?:(?:note(?: that|\s?:)\s?)?(?:(?:in short|in summary|however|but|also|additionally|moreover"
-    r"|furthermore|still|overall|thus|therefore"
-    r"|so|and),? )?(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
+    r"(?:(?:note(?: that|\s?:)\s?)?(?:(?:in short|in summary|to improve|however|but|also|additionally"
+    r"|moreover|furthermore|still|overall|thus|therefore|so|and),? )?"
+    r"(?:(?:the|this|its|both) (?:\w{1,20} )?(?:responses?|answers?|solutions?|explanations?"
     r"|texts?|author|candidate|student|code|reasoning|arguments?|values?|units?|statements?|proof|essay|story"
     r"|reference|claims?|first|second|two|paragraphs?|sentences?|steps?|point|method|conclusion|wording|tone)"
     r"|both|an? (?:\w{1,20} ){0,2}(?:response|answer|solution|essay)"
@@ -152,7 +156,7 @@ _ABOUT_THE_RESPONSE_IN_CHINESE = re.compile(
     r"(?:(?:满分(?:为|是)?\s?\d+\s?分|(?:该|此|这个)?(?:回答|答案|回复)[^我分应误更修重打抱等其0-9]{1,80})[。，,；]?\s?)+"
 )
 _MARKUP = re.compile(rf"{_TAG}|~{{3,6}}|[`*_#>]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s(?![a-z]|\d+\.\d)|\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)\s(?![a-z]|\d+\.\d)|\n")
 _BRACED = re.compile(r"\{[^{}]{0,80}\}")
 _AMOUNT = re.compile(
     r"\b(?:deserves?|worth|warrants?|merits?|earns?)\b[^\d]{0,20}?(-?\d+(?:\.\d+)?)\b"
@@ -172,7 +176,59 @@ _ABOUT_THE_RESPONSE_ABROAD = re.compile(
 )
 
 
-def check_sequel(after: str, key: str, value: object) -> None:
+_ITEM = re.compile(r"^\s*(?:[•-]|\d{1,2}[.)])\s")
+_CONTENT = re.compile(
+    r"\b(?:(?:in)?(?:correct|accura|complet|relevan)\w*|wrong|errors?|mistakes?|mention\w*|missing|lacks?|omit\w*"
+    r"|details?|sentences?|paragraphs?|word(?:y|ing)|concis\w+|brief\w*|clear\w*|superfluous|unnecessary"
+    r"|redundan\w+|factual\w*|facts?|grammar|spelling|steps?|units?)\b",
+    re.IGNORECASE,
+)
+_DOUBTFUL = re.compile(
+    r"\b(?:evaluations?|assessments?|judge?ments?|points?|marks?|deduct\w+|repl(?:y|ies)|results?|prompts?"
+    r"|templates?|messages?|author\w*|disclaimer|placeholders?|typo|tests?|testing|generated|produced|copied"
+    r"|verbatim|taken|made|random\w*|automatic\w*|misapplied|unscored|caution|abstain|confiden\w+|pending"
+    r"|before|preceding|blocks?|braces?|brackets?|fields?|lines? before|figures?|numbers?|lowest|highest"
+    r"|minimum|maximum|earns?|due|appl(?:y|ies)|again|closer|look\w*|moment|final|valid|redo\w*|actual|real|instead"
+    r"|rather|different|others?|same|replac\w+|chang\w+|matters?|everything|hereby|holds?|if|could|might|should|would"
+    r"|it was|one|two|that(?=['’]s| (?:is|was|said)\b|\W*$))\b|(?:with|of|to|than) that\b"
+    r"|^\W*(?:that|no|not|nothing|use|now|or)\b(?! factual| mention| in the)"
+    r"|(?<![\d.,])(?:\d|10)(?![\d.,]*\d)",
+    re.IGNORECASE,
+)
+"""Words of a sentence that may be about the verdict, or about another response."""
+_ENGLISH = re.compile(r"\b(?:the|is|are|was|were|and|of|an?|for|no|but|with|in)\b", re.IGNORECASE)
+
+
+def _is_remark(sentence: str, topic: set[str]) -> bool:
+    """Whether an English sentence speaks of what was judged, and of nothing else, as far as words tell."""
+    words = re.findall(r"[^\W\d_]+", sentence.casefold())
+    known = len(_CONTENT.findall(sentence))
+    is_english = sentence.replace("’", "").isascii() and (known > 1 or _ENGLISH.search(sentence))
+    is_on_topic = len(words) >= 4 and (known or not topic.isdisjoint(words))
+    return bool(is_english and is_on_topic and not _DOUBTFUL.search(sentence))
+
+
+def topic_of(*texts: str) -> set[str]:
+    """The words that tell what a text is about: those of five letters or more."""
+    return {word for text in texts for word in re.findall(r"[^\W\d_]{5,30}", text.casefold())} - _SPEECH
+
+
+_SPEECH = {
+    "response",
+    "answer",
+    "score",
+    "verdict",
+    "question",
+    "rubric",
+    "reason",
+    "which",
+    "there",
+    "their",
+    "would",
+}
+
+
+def check_sequel(after: str, key: str, value: object, topic: set[str]) -> None:
     """The words behind the object: they may speak of the response, and of the verdict only to confirm it."""
     if re.match(r"`{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
         raise UnreadableVerdict("the verdict is part of a sentence")
@@ -181,15 +237,14 @@ def check_sequel(after: str, key: str, value: object) -> None:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
     is_explained = False
     after = re.sub(r"^[-–—]\s", "reason: ", after)
-    for sentence in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
+    for part in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
+        sentence, is_item = _ITEM.subn("", part)
         rest = _statement(key).sub("", _CONFIRMS.sub("the response", sentence))
         point = " ".join(rest.split()).strip(" -–—•.!,;:")
-        is_explained = _EXPLANATION.fullmatch(point) is not None or (
-            is_explained and sentence.lstrip().startswith(("•", "-"))
-        )
+        is_explained = _EXPLANATION.fullmatch(point) is not None or (is_explained and is_item > 0)
         if _ABOUT_THE_RESPONSE_IN_CHINESE.fullmatch(point) or _ABOUT_THE_RESPONSE_ABROAD.fullmatch(point):
             continue
-        is_about_response = is_explained or _ABOUT_THE_RESPONSE.fullmatch(point)
+        is_about_response = is_explained or _ABOUT_THE_RESPONSE.fullmatch(point) or _is_remark(point, topic)
         is_about_verdict = _ABOUT_THE_VERDICT.search(rest)
         if not is_about_response or is_about_verdict or _is_contrary(sentence, rest, key, value):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.strip()[:40]!r}")
