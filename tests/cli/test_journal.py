@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from journals import judged, read, write
+from journals import engine, judged, read, write
 from msgspec import structs
 from simulated_judge import Simulator
 
 from plaudit.cli import app
+from plaudit.judges.group import Group
 from plaudit.policy.fingerprint import sample_id
-from plaudit.types import Status, Usage
+from plaudit.types import Reply, Sample, Status, Usage
 
 
 def run(*words: str | Path) -> Result:
@@ -115,7 +116,7 @@ def test_parquet_holds_every_record_whatever_the_first_ones_lack(
 def test_an_empty_choice_is_an_empty_table(journal: Path, tmp_path: Path) -> None:
     table = pytest.importorskip("pyarrow.parquet")
     out = tmp_path / "out.parquet"
-    assert run("export", journal, "-o", out, "--run", "friday").exit_code == 0
+    assert run("export", journal, "-o", out, "--step", "999").exit_code == 0
     found = table.read_table(out)
     assert found.num_rows == 0 and {"id", "unit", "response"} <= set(found.column_names)
 
@@ -186,3 +187,55 @@ def test_a_scored_file_leaves_its_texts_in_the_journal_unless_told_not_to(
     endpoint = ["--base-url", simulator.url, "--model", "m", "--quiet", "--cache", "off"]
     assert CliRunner().invoke(app, ["score", *given, *endpoint, *words]).exit_code == 0
     assert [record["response"] for record in read(tmp_path / "j")] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show", "--id", "abc.²"), "has no record"),
+        (("show", "--run", "friday"), "--run friday is the run of no record; there are: monday, tuesday"),
+        (("stats", "--judge", "Rubrik"), "--judge Rubrik is the judge of no record; there are: Rubric "),
+        (("export", "--status", "fine"), "--status fine is the status of no record; there are: "),
+        (("show", "--step", "60-40"), "--step 60-40 begins after its end; write 40-60"),
+        (("show", "-n", "-5"), "-5 is not in the range"),
+        (("export", "-o", "out.csv"), "name a file that ends with .jsonl or .parquet"),
+        (("grep", "(a"), "PATTERN='(a' is not a regular expression: missing )"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_answered_with_what_there_is(
+    journal: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = run(words[0], journal, *words[1:])
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+def test_a_status_that_any_record_might_have_is_no_mistake(journal: Path) -> None:
+    assert run("show", journal, "--status", "canary").exit_code == 0
+    assert run("show", journal, "--judge", "Rub").exit_code == 0
+
+
+def test_what_a_panel_asked_is_listed_with_its_verdict_and_not_counted_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    samples = [Sample("q", f"answer {n}", group="g") for n in range(3)]
+    reply = Reply('{"reason": "so", "A": 1, "B": 2, "C": 3}')
+    with engine(path, [reply]) as one:
+        one.score(samples, Group("Which is best?", scale=(0, 10)))
+    listed = run("show", path).stdout
+    assert "3 of 3 records" in listed
+    shown = run("show", path, "--id", listed.split()[0]).stdout
+    assert shown.count("\nasked ") == 1 and "_GroupCall" not in shown
+
+
+def test_turns_without_words_are_shown_with_what_they_call(tmp_path: Path) -> None:
+    call = {"id": "1", "function": {"name": "look_up", "arguments": "{}"}}
+    turns = ({"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "42"})
+    write(tmp_path / "j", [judged(prompt=({"role": "user"},), response=turns)])
+    shown = run("show", tmp_path / "j", "--id", run("show", tmp_path / "j").stdout.split()[0]).stdout
+    assert '"look_up"' in shown and "[tool] 42" in shown
+
+
+def test_numbers_are_exported_as_short_as_they_were_given(tmp_path: Path) -> None:
+    write(tmp_path / "j", [judged(score=1.0)])
+    (record,) = map(json.loads, run("export", tmp_path / "j").stdout.splitlines())
+    assert (record["unit"], record["cost"], record["queued_s"]) == (0.1, 0.001, 0.5)

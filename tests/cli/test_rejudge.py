@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from journals import judged, read, write
-from simulated_judge import Simulator
+from simulated_judge import FAST, Simulator, simulated
 
 from plaudit.cli import app
+from plaudit.journal.index import JournalIndex
+from plaudit.simulator import Fault, Scenario
 
 
 def rejudge(simulator: Simulator, *words: str | Path) -> Result:
@@ -43,6 +45,45 @@ def test_only_some_steps_and_into_another_file(simulator: Simulator, journal: Pa
     assert "3 samples in both" in done.stdout
     assert [record["run"] for record in read(other)] == ["strict"] * 3
     assert len(read(journal)) == 12
+
+
+def test_a_judge_that_compares_gets_the_groups_of_each_step_apart(
+    simulator: Simulator, tmp_path: Path
+) -> None:
+    """Group names repeat: many loops number the prompts of each batch from 0."""
+    path = tmp_path / "j"
+    verdicts = [
+        judged(n, prompt=f"question {n // 3 % 2}", group=str(n // 3 % 2), extra={"training_step": n // 6})
+        for n in range(18)
+    ]
+    write(path, verdicts)
+    done = rejudge(simulator, path, "--judge", "group", "--run", "compared")
+    assert done.exit_code == 0, done.output
+    records = [record for record in read(path) if record["run"] == "compared"]
+    assert sum(record["panel"] == 0 for record in records) == 18
+    asked = [record for record in records if record["panel"]]
+    assert sorted(len(record["serves"]) for record in asked) == [3] * 6  # type: ignore[arg-type]
+
+
+def test_what_a_stopped_command_had_judged_is_not_compared_with_itself(
+    simulator: Simulator, journal: Path
+) -> None:
+    write(journal, [judged(n, score=9.0, extra={"training_step": n}) for n in range(4)], run="rejudge-1")
+    write(journal, [judged(11, score=None)], run="second")
+    done = rejudge(simulator, journal, "--json")
+    found = json.loads(done.stdout)
+    with JournalIndex(journal) as index:
+        before = {index.facts_of(one["rows"][0])["run"] for one in found["most_changed"]}
+    assert before == {"first"}
+    done = rejudge(simulator, journal, "--of-run", "rejudge-1", "--json")
+    assert json.loads(done.stdout)["samples"] == 4
+
+
+def test_samples_that_get_no_score_again_are_counted_by_message_and_exit_status(journal: Path) -> None:
+    with simulated(Scenario(latency=FAST, faults=(Fault("babble"),))) as simulator:
+        done = rejudge(simulator, journal, "--step", "0-2")
+    assert done.exit_code == 3, done.output
+    assert "judged 3 samples, 3 of them without a score, as run rejudge-1" in done.output
 
 
 def test_a_journal_without_texts_cannot_be_judged_again(simulator: Simulator, tmp_path: Path) -> None:

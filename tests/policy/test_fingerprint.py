@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plaudit.policy.fingerprint import Fingerprinter, get_request_hash, jitter
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Message, Request
+from plaudit.policy.fingerprint import Fingerprinter, get_request_hash, jitter, prompt_digest, sample_id
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Message, Request, Sample
 
 thorough = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
@@ -159,3 +159,21 @@ def test_jitter_spreads_over_keys_and_attempts() -> None:
     for tenth in range(10):
         share = sum(tenth / 10 <= value < (tenth + 1) / 10 for value in values) / 1000
         assert 0.05 < share < 0.15
+
+
+def test_samples_with_other_pictures_or_tool_calls_have_other_names() -> None:
+    def named(**turn: Any) -> str:
+        return sample_id(Sample(({"role": "user", "content": "What is it? [image]", **turn},), "a cat"))
+
+    call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
+    names = [named(), named(images=["data:,a"]), named(images=["data:,b"]), named(tool_calls=[call])]
+    assert len(set(names)) == 4
+    assert named(images=("data:,a",)) == named(images=["data:,a"])  # as it comes back from a journal
+
+
+def test_the_names_of_long_prompts_are_not_kept_in_memory() -> None:
+    prompt = "w" * 100_000
+    assert prompt_digest(prompt) == prompt_digest("w" * 100_000)
+    before = sys.getrefcount(prompt)
+    prompt_digest(prompt)
+    assert sys.getrefcount(prompt) == before

@@ -25,7 +25,7 @@ from plaudit.journal.index import JournalIndex, Record
 from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
 
 WIDE = 100
-PARQUET_ROWS = 10_000
+PARQUET_ROWS = 5_000
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -56,7 +56,12 @@ class Choice(JournalOptions):
         "--descending", "-d", default=False, text="The largest first.", section="Records"
     )
     limit: int = option(
-        "-n", "--limit", default=20, text="Maximum number of records; 0 for all.", section="Records"
+        "-n",
+        "--limit",
+        default=20,
+        type_=click.IntRange(min=0),
+        text="Maximum number of records; 0 for all.",
+        section="Records",
     )
 
     def query(self, text: str = "") -> Query:
@@ -72,8 +77,23 @@ class Choice(JournalOptions):
 
     def rows(self, index: JournalIndex, text: str = "") -> Any:
         """The rows that are wanted, no more of them than the limit."""
-        found = self.query(text).rows(index)
+        found = self.all_rows(index, text)
         return found[: self.limit] if self.limit else found
+
+    def all_rows(self, index: JournalIndex, text: str = "") -> Any:
+        """The rows that are wanted. A name that no record has is an error: it is misspelt."""
+        for name in ("run", "judge", "status"):
+            wanted: str = getattr(self, name)
+            has = {index.words[number] for number in set(index.facts[name].tolist())} if wanted else set()
+            known = {*has, "missing", "canary"} if name == "status" else has
+            if has and not any(
+                one == wanted or (name == "judge" and one.startswith(wanted)) for one in known
+            ):
+                there = ", ".join(sorted(has))
+                raise ConfigError(
+                    f"is the {name} of no record; there are: {there}", setting=name, value=wanted
+                )
+        return self.query(text).rows(index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +114,13 @@ def show(options: ShowOptions) -> None:
             if row is None:
                 raise ConfigError(f"{options.journal} has no record {options.id}; list them without --id")
             _print("\n".join(_in_full(index.record(row))))
+            for question in index.questions(row):
+                _print(f"asked     {_line(index.record(question))}")
             return
         rows = options.rows(index)
         for row in rows:
             _print(_line(index.record(int(row))))
-        _print(f"{len(rows):,} of {len(index):,} records; one in full: --id ID")
+        _print(f"{len(rows):,} of {index.verdicts:,} records; one in full: --id ID")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +134,8 @@ def grep(options: GrepOptions) -> int:
     from plaudit.journal.query import matcher
 
     with opened(options.journal) as index:
+        matches = matcher(options.pattern, setting="PATTERN")
         rows = options.rows(index, options.pattern)
-        matches = matcher(options.pattern)
         for row in rows:
             record = index.record(int(row))
             _print(_line(record))
@@ -133,7 +155,7 @@ class JournalStatsOptions(Choice):
 def stats(options: JournalStatsOptions) -> None:
     """Summarise the records: scores by judge and step, failures, time, cost."""
     with opened(options.journal) as index:
-        found = overview(index, options.query().rows(index))
+        found = overview(index, options.all_rows(index))
     if options.as_json:
         click.echo(msgspec.json.encode(found))
     else:
@@ -166,7 +188,12 @@ def diff(options: DiffOptions) -> None:
 @dataclass(frozen=True, kw_only=True)
 class JournalExportOptions(Choice):
     limit: int = option(
-        "-n", "--limit", default=0, text="Maximum number of records; 0 for all.", section="Records"
+        "-n",
+        "--limit",
+        default=0,
+        type_=click.IntRange(min=0),
+        text="Maximum number of records; 0 for all.",
+        section="Records",
     )
     output: str = option(
         "-o",
@@ -180,6 +207,12 @@ class JournalExportOptions(Choice):
 @command(JournalExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
 def export(options: JournalExportOptions) -> None:
     """Write records for other programs, as JSON lines or Parquet."""
+    if Path(options.output).suffix not in ("", ".jsonl", ".ndjson", ".parquet"):
+        raise ConfigError(
+            "is not a form that records are written in; name a file that ends with .jsonl or .parquet",
+            setting="output",
+            value=options.output,
+        )
     with opened(options.journal) as index:
         rows = options.rows(index)
         if options.output == "-":
@@ -234,11 +267,28 @@ def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
         raise ConfigError(
             f"Parquet needs pyarrow; run: {install_command('pyarrow')}, or name a file that ends with .jsonl"
         ) from None
-    file = io.BytesIO()
-    with pq.ParquetWriter(file, _schema(pa)) as writer:
+    with pq.ParquetWriter(_Stream(sink), _schema(pa)) as writer:
         while part := [flat(record) for record in islice(records, PARQUET_ROWS)]:
             writer.write_table(pa.Table.from_pylist(part, schema=writer.schema))
-    sink.write(file.getvalue())
+
+
+class _Stream(io.RawIOBase):
+    """A sink as pyarrow takes it, so that no more than a part of a table is in memory."""
+
+    def __init__(self, sink: _Writable) -> None:
+        self._sink, self._size = sink, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any, /) -> int:
+        size = memoryview(data).nbytes
+        self._sink.write(bytes(data))
+        self._size += size
+        return size
 
 
 def _schema(pa: Any) -> Any:
@@ -306,7 +356,7 @@ def _in_full(record: Record) -> Iterator[str]:
     for name, part in text.parts.items():
         yield f"part      {name}: {part:g}"
     yield from _titled("prompt", text.prompt)
-    yield from _titled("response", text.response)
+    yield from _titled("response", text.turns or text.response)
     yield from _titled("request", text.request)
     for number, exchange in enumerate(text.exchanges, 1):
         yield from _titled(f"reasoning {number}", exchange.reasoning)
@@ -321,7 +371,9 @@ def _titled(title: str, body: Any) -> Iterator[str]:
         yield body
         return
     for turn in body:
-        yield f"[{turn['role']}] {turn['content']}"
+        calls = turn.get("tool_calls")
+        said = f" {msgspec.json.encode(calls, enc_hook=repr).decode()}" if calls else ""
+        yield f"[{turn.get('role')}] {turn.get('content') or ''}{said}"
 
 
 def _stats(found: dict[str, Any]) -> Iterator[str]:

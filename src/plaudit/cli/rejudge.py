@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 
 import click
 import msgspec
+import numpy as np
 
 from plaudit.cli.console import Console, asker, printable
 from plaudit.cli.journal import differences, opened
@@ -15,6 +17,7 @@ from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.query import Query, compare
+from plaudit.judges.base import compares
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.settings import Settings, load
@@ -27,9 +30,12 @@ WINDOW = 4096
 HELP = (
     "Judge the samples of a journal again, and report what changed.\n\n"
     "Use another judge, prompt or model, and see which scores changed and by how much. The new verdicts go "
-    "into the same journal as a new run, or into the one that --journal names. Cached verdicts are used, so "
-    "you can stop the command and run it again."
+    "into the same journal as a new run, or into the one that --journal names. They are compared with the "
+    "last verdict on each sample that no other rejudge made, or with those of the run that --of-run names. "
+    "Cached verdicts are used, so you can stop the command and run it again."
 )
+RUN = "rejudge-"
+"""How runs of this command are called, where they get no name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +76,26 @@ def rejudge(options: RejudgeOptions, given: Given) -> int:
         rows = _chosen(index, options)
         run = settings.run or _free_name(index)
         check_journal(settings)
-        _judge(index, rows, replace(settings, run=run), options)
-        Console().print(f"judged {len(rows):,} samples as run {run} in {settings.journal}")
+        missing = _judge(index, rows, replace(settings, run=run), options)
+        lost = f", {missing:,} of them without a score," if missing else ""
+        Console().print(f"judged {len(rows):,} samples{lost} as run {run} in {settings.journal}")
         _compare(index, rows, settings, run, is_json=options.as_json)
-    return 0
+    return 3 if missing else 0
 
 
 COMMAND = rejudge
 
 
 def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
-    """One row for each sample: the last verdict on it."""
+    """One row for each sample: the last verdict on it, if possible one with a score and of another command.
+
+    What was judged again before a command was stopped would otherwise be compared with itself.
+    """
     found = Query(run=options.of_run, steps=options.step, status=options.status).rows(index)
-    last = {int(index.facts["sample"][row]): int(row) for row in found}
+    own = [] if options.of_run else [n for n, word in enumerate(index.words) if word.startswith(RUN)]
+    is_better = 2 * ~np.isin(index.facts["run"][found], own) + ~np.isnan(index.facts["score"][found])
+    ordered = found[np.argsort(is_better, kind="stable")]
+    last = dict(zip(index.facts["sample"][ordered].tolist(), ordered.tolist(), strict=True))
     rows = sorted(last.values())[: options.limit or None]
     if not rows:
         raise ConfigError(f"{options.source} has no such records; leave out --of-run, --step or --status")
@@ -95,19 +108,47 @@ def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
 
 def _free_name(index: JournalIndex) -> str:
     runs = {session.run for session in index.sessions.values()}
-    return next(name for n in range(1, len(runs) + 2) if (name := f"rejudge-{n}") not in runs)
+    return next(name for n in range(1, len(runs) + 2) if (name := f"{RUN}{n}") not in runs)
 
 
-def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: RejudgeOptions) -> None:
+def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: RejudgeOptions) -> int:
+    """Judge these again; how many got no score."""
+    missing = 0
     judge = judge_of(settings, is_embedded=not settings.base_url)
     with (
         open_endpoints(settings, ask=asker(options.yes)) as ready,
         Progress(total=len(rows), is_shown=not options.quiet) as progress,
         engine_for(settings, ready.endpoints, [Log(), progress]) as engine,
     ):
-        todo = iter(rows)
-        while window := list(islice(todo, WINDOW)):
-            engine.score([sample_of(index, row) for row in window if index.is_whole(row)], judge)
+        todo = iter(_groups(index, rows) if compares(judge) else ([row] for row in rows))
+        while window := _window(todo):
+            batches = window if compares(judge) else [list(chain.from_iterable(window))]
+            pending = [
+                engine.submit([sample_of(index, row) for row in batch if index.is_whole(row)], judge)
+                for batch in batches
+            ]
+            verdicts = chain.from_iterable(one.result() for one in pending)
+            missing += sum(verdict.score is None for verdict in verdicts)
+    return missing
+
+
+def _groups(index: JournalIndex, rows: list[int]) -> list[list[int]]:
+    """The groups that these samples were judged in. Another step may have a group of the same name."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for row in rows:
+        own = index.facts[row]
+        found.setdefault((int(own["run"]), int(own["step"]), int(own["group"])), []).append(row)
+    return list(found.values())
+
+
+def _window(todo: Iterator[list[int]]) -> list[list[int]]:
+    """The next batches, as many as make a window."""
+    found: list[list[int]] = []
+    size = 0
+    while size < WINDOW and (batch := next(todo, None)):
+        found.append(batch)
+        size += len(batch)
+    return found
 
 
 def sample_of(index: JournalIndex, row: int) -> Sample:

@@ -323,7 +323,7 @@ def _number(value: Any) -> float:
 
 def judge_name(judge: Any) -> str:
     """How a journal calls a judge: its kind and its version, which follows its prompt."""
-    return f"{type(judge).__name__} {judge.version}"
+    return f"{type(judge).__name__.lstrip('_')} {judge.version}"
 
 
 def shown_request(request: Request | None) -> Any:

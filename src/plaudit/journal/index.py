@@ -182,7 +182,7 @@ class JournalIndex:
             found = np.flatnonzero(is_it)
             return int(found[-1]) if found.size else None
         session, _, seq = id_.rpartition(".")
-        if not seq.isdigit():
+        if not (seq.isascii() and seq.isdigit()):
             return None
         is_it = (self.facts["session"] == self.number_of(session)) & (self.facts["seq"] == int(seq))
         found = np.flatnonzero(is_it)
@@ -193,13 +193,26 @@ class JournalIndex:
         found = self.facts[row]
         facts: dict[str, Any] = {}
         for name in FACTS:
-            value = found[name].item()
+            value = (
+                found[name].item() if FACTS[name] != "f" else float(str(found[name]))
+            )  # 0.1, not 0.100000001
             facts[name] = self.words[value] if name in WORDS else _or_none(value)
         facts["late"] = bool(facts["late"])
         facts["step"] = facts["step"] if facts["step"] >= 0 else None
         for name in HASHES:
             facts[f"{name}_hash"] = f"{facts.pop(name):016x}"
         return facts
+
+    @property
+    def verdicts(self) -> int:
+        """How many records are verdicts on samples, not questions of a panel."""
+        return int((self.facts["panel"] == 0).sum())
+
+    def questions(self, row: int) -> Iterator[int]:
+        """The rows of what a panel asked for this verdict."""
+        own, facts = self.facts[row], self.facts
+        asked = np.flatnonzero((facts["panel"] == own["batch"]) & (facts["session"] == own["session"]))
+        return (int(one) for one in asked if int(own["index"]) in self.text(int(one)).serves)
 
     def text(self, row: int) -> StoredText:
         """The texts of one verdict; empty ones where its block is damaged."""

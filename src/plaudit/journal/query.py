@@ -103,12 +103,12 @@ class Query:
         return mask
 
 
-def matcher(pattern: str) -> Any:
+def matcher(pattern: str, *, setting: str = "text") -> Any:
     """Whether a text has the pattern in it, whatever the case. Raises ConfigError where it is none."""
     try:
         return re.compile(pattern, re.IGNORECASE).search
     except re.error as error:
-        raise ConfigError(f"is not a regular expression:  {error}", setting="text", value=pattern) from None
+        raise ConfigError(f"is not a regular expression: {error}", setting=setting, value=pattern) from None
 
 
 def words_of(text: StoredText) -> Iterator[str]:
@@ -128,7 +128,10 @@ def _steps(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text)
     if match is None:
         raise ConfigError("is not a step; write 40 or 40-60", setting="step", value=text)
-    return int(match[1]), int(match[2] or match[1])
+    low, high = int(match[1]), int(match[2] or match[1])
+    if low > high:
+        raise ConfigError(f"begins after its end; write {high}-{low}", setting="step", value=text)
+    return low, high
 
 
 def _hash(name: str, digits: str) -> int:

@@ -17,6 +17,7 @@ import re
 import time
 from collections import OrderedDict
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -125,8 +126,8 @@ class Page:
         offset = _number(request, "offset", 0)
         limit = min(_number(request, "limit", 100), MOST_ROWS)
         shown = await asyncio.to_thread(self._summaries, rows[offset : offset + limit])
-        all_ = int((self._index.facts["panel"] == 0).sum())
-        return _json(msgspec.json.encode({"total": len(rows), "all": all_, "rows": shown}))
+        found = {"total": len(rows), "all": self._index.verdicts, "rows": shown}
+        return _json(msgspec.json.encode(found))
 
     async def _found(self, query: Query) -> Array:
         """The rows of a query, kept as long as nothing is new: scrolling asks for them again and again."""
@@ -154,16 +155,9 @@ class Page:
             "record": self._index.record(row).as_json(),
             "group": self._summaries(np.flatnonzero(group)[:MOST_BESIDE]),
             "same_sample": self._summaries(np.flatnonzero(same)[-MOST_BESIDE:]),
-            "questions": self._summaries(self._questions(row)),
+            "questions": self._summaries(islice(self._index.questions(row), MOST_BESIDE)),
         }
         return msgspec.json.encode(found, enc_hook=repr)
-
-    def _questions(self, row: int) -> list[int]:
-        facts = self._index.facts
-        own = facts[row]
-        asked = np.flatnonzero((facts["panel"] == own["batch"]) & (facts["session"] == own["session"]))
-        serving = (int(one) for one in asked if int(own["index"]) in self._index.text(int(one)).serves)
-        return [one for _, one in zip(range(MOST_BESIDE), serving, strict=False)]
 
     def _summaries(self, rows: Any) -> list[dict[str, Any]]:
         return [self._summary(int(row)) for row in rows]

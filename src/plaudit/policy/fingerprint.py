@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 from collections.abc import Sequence
 
 import msgspec
@@ -87,7 +88,12 @@ def sample_id(sample: Sample) -> str:
 
 def prompt_digest(prompt: str | Sequence[Message]) -> bytes:
     """64 bits for a prompt."""
-    return _text_digest(prompt if isinstance(prompt, str) else _as_text(prompt))
+    text = prompt if isinstance(prompt, str) else "\n".join(map(_turn_text, prompt))
+    return _text_digest(text) if len(text) < KEPT else response_digest(b"", text)
+
+
+KEPT = 10_000
+"""Characters of a prompt whose digest is remembered: a thousand longer ones would take a lot of memory."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -95,8 +101,12 @@ def _text_digest(text: str) -> bytes:
     return response_digest(b"", text)
 
 
-def _as_text(turns: Sequence[Message]) -> str:
-    return "\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
+def _turn_text(turn: Message) -> str:
+    text = f"{turn.get('role')}: {turn.get('content')}"
+    beside = turn.get("images"), turn.get("tool_calls")  # two pictures may be asked about in the same words
+    return text + "".join(
+        f" {response_digest(b'', json.dumps(one, default=str)).hex()}" for one in beside if one
+    )
 
 
 _EMPTY = hashlib.blake2b(digest_size=8)
