@@ -163,7 +163,8 @@ def test_jitter_spreads_over_keys_and_attempts() -> None:
 
 def test_samples_with_other_pictures_or_tool_calls_have_other_names() -> None:
     def named(**turn: Any) -> str:
-        return sample_id(Sample(({"role": "user", "content": "What is it? [image]", **turn},), "a cat"))
+        asked: Any = {"role": "user", "content": "What is it? [image]", **turn}
+        return sample_id(Sample((asked,), "a cat"))
 
     call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
     names = [named(), named(images=["data:,a"]), named(images=["data:,b"]), named(tool_calls=[call])]

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import click
 import msgspec
-import numpy as np
 
 from plaudit.cli.console import Console, asker, printable
 from plaudit.cli.journal import differences, opened
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
-from plaudit.journal.query import Query, compare
+from plaudit.journal.query import Query, compare, last_verdicts
 from plaudit.judges.base import compares
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
@@ -87,16 +86,11 @@ COMMAND = rejudge
 
 
 def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
-    """One row for each sample: the last verdict on it, if possible one with a score and of another command.
-
-    What was judged again before a command was stopped would otherwise be compared with itself.
-    """
+    """One row for each sample, if possible of another command: what was judged again before this one was
+    stopped would otherwise be compared with itself."""
     found = Query(run=options.of_run, steps=options.step, status=options.status).rows(index)
-    own = [] if options.of_run else [n for n, word in enumerate(index.words) if word.startswith(RUN)]
-    is_better = 2 * ~np.isin(index.facts["run"][found], own) + ~np.isnan(index.facts["score"][found])
-    ordered = found[np.argsort(is_better, kind="stable")]
-    last = dict(zip(index.facts["sample"][ordered].tolist(), ordered.tolist(), strict=True))
-    rows = sorted(last.values())[: options.limit or None]
+    own = [] if options.of_run else [word for word in index.words if word.startswith(RUN)]
+    rows = last_verdicts(index, found, rather_not=own)[: options.limit or None]
     if not rows:
         raise ConfigError(f"{options.source} has no such records; leave out --of-run, --step or --status")
     if not any(index.text(row).response for row in rows[:100]):

@@ -193,10 +193,11 @@ class JournalIndex:
         found = self.facts[row]
         facts: dict[str, Any] = {}
         for name in FACTS:
-            value = (
-                found[name].item() if FACTS[name] != "f" else float(str(found[name]))
-            )  # 0.1, not 0.100000001
-            facts[name] = self.words[value] if name in WORDS else _or_none(value)
+            if name in WORDS:
+                facts[name] = self.words[found[name]]
+            else:  # a short float as it was given: 0.1, not 0.10000000149
+                value = found[name]
+                facts[name] = _or_none(float(str(value)) if FACTS[name] == "f" else value.item())
         facts["late"] = bool(facts["late"])
         facts["step"] = facts["step"] if facts["step"] >= 0 else None
         for name in HASHES:
