@@ -88,9 +88,28 @@ def test_the_order_of_fields_makes_no_difference() -> None:
     assert digest_of(CHAT, dict(reversed(ASK.items()))) == digest_of(CHAT, ASK)
 
 
-def test_the_most_tokens_of_a_reply_are_known_to_budgets() -> None:
-    assert asked({**ASK, "max_tokens": 10, "n": 3}, None).max_tokens == 30
-    assert asked(ASK, None).max_tokens > 1000
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"max_tokens": 10, "n": 3}, 30),
+        ({"max_tokens": 10.0, "n": 3.0}, 30),
+        ({"max_tokens": 10, "n": 2, "best_of": 5}, 50),
+        ({"max_tokens": 10, "prompt": ["a", "b", "c"]}, 30),
+        ({"max_tokens": 10, "prompt": [[1, 2], [3]]}, 20),
+        ({"max_tokens": 10, "prompt": [1, 2, 3]}, 10),
+        ({"max_tokens": 10, "prompt": []}, 10),
+        ({"max_tokens": 10, "n": True}, 10),
+        ({"max_tokens": -1, "max_completion_tokens": 7}, 7),
+    ],
+)
+def test_the_most_tokens_of_a_reply_are_known_to_budgets(change: dict[str, Any], expected: int) -> None:
+    assert asked({**ASK, **change}, None).max_tokens == expected
+
+
+@pytest.mark.parametrize("number", [10**400, 1e300, float("inf"), float("nan"), "many", None, [1]])
+def test_any_number_that_a_request_says_makes_a_bound_to_count_with(number: object) -> None:
+    most = asked({**ASK, "max_tokens": number, "n": number}, None).max_tokens
+    assert 1000 < most < 1e20
 
 
 @pytest.mark.parametrize(

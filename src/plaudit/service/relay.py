@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import logging
+import math
 import secrets
 import sqlite3
 import time
@@ -35,6 +36,8 @@ LASTING = ("background", "conversation")
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 UNLIMITED_TOKENS = 16_384
 """What a reply is taken to have at the most, where the request sets no limit."""
+MOST_COUNTED = 1 << 32
+"""Beyond what any endpoint gives: a request may say any number."""
 RETRIED = (408, 409, 429)
 """What clients of OpenAI's send again."""
 KB_IN_MEMORY = 1024
@@ -140,14 +143,19 @@ def _changes_something(fields: Mapping[str, Any]) -> bool:
 
 
 def _most_tokens(fields: Mapping[str, Any]) -> int:
-    limit = UNLIMITED_TOKENS
-    for name in LIMITS:
-        found = fields.get(name)
-        if isinstance(found, int) and found > 0:
-            limit = found
-            break
-    replies = fields.get("n")
-    return limit * (replies if isinstance(replies, int) and replies > 0 else 1)
+    limits = (_count(fields.get(name)) for name in LIMITS)
+    limit = next((found for found in limits if found), UNLIMITED_TOKENS)
+    prompts = fields.get("prompt")
+    is_several = isinstance(prompts, list) and not all(isinstance(one, int) for one in prompts[:1])
+    replies = max(_count(fields.get(name)) for name in ("n", "best_of"))
+    return limit * max(replies, 1) * (len(prompts) if is_several else 1)
+
+
+def _count(value: Any) -> int:
+    """A number of tokens or of replies, as endpoints may read it; 0 for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        return 0
+    return math.ceil(min(value, MOST_COUNTED))
 
 
 class Relay:
