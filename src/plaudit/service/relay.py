@@ -145,10 +145,10 @@ def _changes_something(fields: Mapping[str, Any]) -> bool:
 def _most_tokens(fields: Mapping[str, Any]) -> int:
     limits = (_count(fields.get(name)) for name in LIMITS)
     limit = next((found for found in limits if found), UNLIMITED_TOKENS)
-    prompts = fields.get("prompt")
-    is_several = isinstance(prompts, list) and not all(isinstance(one, int) for one in prompts[:1])
+    prompt = fields.get("prompt")
+    prompts = prompt if isinstance(prompt, list) and not isinstance(next(iter(prompt), 0), int) else (prompt,)
     replies = max(_count(fields.get(name)) for name in ("n", "best_of"))
-    return limit * max(replies, 1) * (len(prompts) if is_several else 1)
+    return limit * max(replies, 1) * len(prompts)
 
 
 def _count(value: Any) -> int:
