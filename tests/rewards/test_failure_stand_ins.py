@@ -39,7 +39,8 @@ def test_rows_of_no_group_get_the_mean_of_their_source_unless_the_response_is_th
 
 def test_a_row_waits_for_all_siblings_that_are_being_scored() -> None:
     stand_ins = StandIns()
-    stand_ins.begin(["g", "g", "g", "h", None], now=0.0)
+    for group in ("g", "g", "g", "h"):
+        stand_ins.begin([group, None], now=0.0)
     stand_ins.end(["g"], now=1.0)  # this one failed
     first = stand_ins.siblings("g", now=1.0)
     assert first is not None
@@ -47,29 +48,40 @@ def test_a_row_waits_for_all_siblings_that_are_being_scored() -> None:
     assert first[0].done()
     assert stand_ins.siblings("g", now=2.0) is not None  # another is left
     stand_ins.end(["g"], now=3.0)
-    last = stand_ins.siblings("g", now=3.0)  # of "h" one is being scored, so one of "g" may come yet
+    last = stand_ins.siblings("g", now=3.0)  # one of "g" may come yet
     assert last is not None
     assert last[1] == QUIET
     assert stand_ins.siblings("g", now=3.0 + QUIET) is None
 
 
-def test_where_nothing_else_is_being_scored_it_waits_for_nothing() -> None:
+def test_a_caller_of_one_row_after_another_waits_for_nothing() -> None:
     stand_ins = StandIns()
     assert stand_ins.siblings("g", now=0.0) is None
+    for group in ("g", "h", "g"):
+        stand_ins.begin([group], now=0.0)
+        stand_ins.end([group], now=0.0)
+        assert stand_ins.siblings(group, now=0.0) is None
+
+
+def test_the_first_response_of_a_step_waits_though_no_other_is_there_yet() -> None:
+    stand_ins = StandIns()
     stand_ins.begin(["g"], now=0.0)
     stand_ins.begin(["h"], now=0.0)
     stand_ins.end(["g"], now=0.0)
-    wait = stand_ins.siblings("g", now=0.0)
-    assert wait is not None
     stand_ins.end(["h"], now=0.0)
+    wait = stand_ins.siblings("g", now=0.0)  # it failed at once, and its siblings are being generated
+    assert wait is not None
+    scored(stand_ins, "g", 0.9, now=3.0)
     assert wait[0].done()
-    assert stand_ins.siblings("g", now=0.0) is None
+    assert stand_ins.siblings("g", now=3.0 + QUIET) is None
+    assert stand_ins.value("failed", group="g", source="s") == 0.9
 
 
 def test_once_a_group_has_as_many_rows_as_those_before_it_no_more_is_awaited() -> None:
     stand_ins = StandIns()
     scored(stand_ins, "before", 0.1, 0.2, 0.3)
-    stand_ins.begin(["busy", "g", "g"], now=QUIET)
+    stand_ins.begin(["busy"], now=QUIET)
+    stand_ins.begin(["g", "g"], now=QUIET)
     stand_ins.end(["g", "g"], now=QUIET)
     assert stand_ins.siblings("g", now=QUIET) is not None  # a third is to come
     scored(stand_ins, "g", 0.5, now=QUIET + 1)
@@ -80,6 +92,14 @@ def test_the_same_prompt_in_a_later_step_is_another_group() -> None:
     stand_ins = StandIns()
     scored(stand_ins, "g", 0.1, 0.1)
     scored(stand_ins, "g", 0.7, 0.9, now=QUIET + 1)
+    assert stand_ins.value("failed", group="g", source="s") == (0.7 + 0.9) / 2
+
+
+def test_once_the_size_is_known_the_next_step_may_follow_at_once() -> None:
+    stand_ins = StandIns()
+    scored(stand_ins, "other", 0.5, 0.5, now=-QUIET)
+    scored(stand_ins, "g", 0.1, 0.1)
+    scored(stand_ins, "g", 0.7, 0.9)
     assert stand_ins.value("failed", group="g", source="s") == (0.7 + 0.9) / 2
 
 

@@ -117,7 +117,8 @@ class StandIns:
     """What rows without a score get where a trainer takes no gap and shows no whole group. For any thread.
 
     Such a row waits until its siblings are scored, and then gets their mean, which makes its advantage zero;
-    while other rows are being scored, a sibling may come yet, and it waits for that a little too.
+    while other rows are being scored, or where it is the first of its group, a sibling may come yet, and it
+    waits for that a little too.
     A row whose siblings never come gets what its group had the last time that the trainer scored it, else the
     floor, 0.0: a failure never pays. Rows that belong to no group are compared with their batch: one that the
     response itself made fail gets the floor, and one that the judge's server failed the mean of its data
@@ -127,7 +128,10 @@ class StandIns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._size = 1
-        self._open = 0
+        self._calls = 0
+        """Being scored now, each of one row or several."""
+        self._has_overlapped = False
+        """Whether there were ever two of them: else a caller scores one row after another."""
         self._live: OrderedDict[Group, _Round] = OrderedDict()
         self._done: OrderedDict[Group, _Round] = OrderedDict()
         self._sources: dict[str, tuple[int, float]] = {}
@@ -143,7 +147,8 @@ class StandIns:
                     found = self._round(group, now)
                     found.begun += 1
                     found.open += 1
-                    self._open += 1
+            self._calls += 1
+            self._has_overlapped |= self._calls > 1
 
     def end(self, groups: Iterable[Group], *, now: float) -> None:
         """Note that it is known what became of these rows."""
@@ -151,8 +156,8 @@ class StandIns:
             ended = [self._round(group, now) for group in groups if group is not None]
             for found in ended:
                 found.open -= 1
-            self._open -= len(ended)
-            changed = ended if self._open else self._live.values()
+            self._calls -= 1
+            changed = ended if self._calls else self._live.values()
             futures = [future for found in changed for future in found.take_waiting()]
         for future in futures:
             future.set_result(None)
@@ -163,7 +168,8 @@ class StandIns:
             found = self._live.get(group)
             if found is None:
                 return None
-            is_whole = found.begun >= self._size > 1 or not self._open  # a caller of one row after another
+            is_first = self._has_overlapped and found.begun == 1  # its siblings are being generated
+            is_whole = found.begun >= self._size > 1 or not (self._calls or is_first)
             rest = math.inf if found.open else found.last + (0.0 if is_whole else QUIET) - now
             if rest <= 0:
                 return None
@@ -216,9 +222,11 @@ class StandIns:
         return found
 
     def _retire(self, group: Group, now: float) -> bool:
-        """Lay a group aside if it rests; the largest of these says how many rows a group has."""
+        """Lay a group aside if it rests or is whole; the largest of these says how many rows a group has."""
         found = self._live.get(group)
-        if found is None or found.open or now - found.last < QUIET:
+        if found is None or found.open:
+            return False
+        if now - found.last < QUIET and not found.begun >= self._size > 1:
             return False
         self._done[group] = self._live.pop(group)
         self._size = max(self._size, found.begun)
