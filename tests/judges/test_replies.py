@@ -69,6 +69,52 @@ def test_at_most_one_clear_verdict_in_fifty_is_lost() -> None:
     assert len(lost) <= len(clear) / 50, lost
 
 
+READ = [
+    case
+    for case in REPLIES["rubric"]
+    if case["score"] is not None and "finish" not in case and read("rubric", case) is not None
+]
+ALONE = [case for case in READ if '"score"' in case["text"].casefold()]
+"""Replies with an object under the name that was asked for; another name is read where nothing else is."""
+
+
+@pytest.mark.parametrize(
+    "sequel",
+    [
+        "Correction: the score is 3.5.",
+        "Score: 2.5",
+        "8.5/10",
+        '{"reason": "No.", "score": 8.5}',
+        "I take that back.",
+        "Wait, that is wrong.",
+        "Never mind.",
+        "This was only an example.",
+        "On reflection this is too generous.",
+        "更正：以上评分无效。",
+    ],
+)
+def test_whatever_the_form_a_verdict_that_is_taken_back_is_none(sequel: str) -> None:
+    texts = [f"{case['text']}\n\n{sequel}" for case in READ]
+    kept = [
+        text
+        for text, case in zip(texts, READ, strict=True)
+        if read("rubric", {**case, "text": text}) is not None
+    ]
+    assert kept == []
+
+
+@pytest.mark.parametrize(
+    "sequel", ["<|im_end|>", "\n\nThe response is clear.", "\n\nLet me know if you need anything else."]
+)
+def test_whatever_the_form_ordinary_words_behind_a_verdict_change_nothing(sequel: str) -> None:
+    lost = [
+        case["text"]
+        for case in ALONE
+        if read("rubric", {**case, "text": case["text"] + sequel}) != case["score"]
+    ]
+    assert lost == []
+
+
 def test_there_are_replies_of_every_family() -> None:
     counts = Counter(case["style"] for case in REPLIES["rubric"])
     assert len([style for style, count in counts.items() if count >= 10 and style != "any"]) >= 10

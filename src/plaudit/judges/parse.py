@@ -139,6 +139,8 @@ def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
     if found is None:
         raise _nothing_found(text, reply, key)
     rows = found[key]
+    if isinstance(rows, dict):  # by id
+        rows = [{"id": name, **row} if isinstance(row, dict) else row for name, row in rows.items()]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnreadableVerdict(f"{key!r} is not a list of objects")
     return [verdict_in(row, "score") or row for row in rows]
@@ -286,9 +288,18 @@ _FORMAT = re.compile(r"</?(?:p|b|i|em|strong|br|h[1-6]|div|span|ul|ol|li)\s?/?>"
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
 
 
+MOST_TOKENS = 4
+"""Control tokens that may end a reply."""
+
+
 def _unpacked(text: str) -> str:
-    """The text without what servers put around it: the events of a stream, the tags of a tool's arguments."""
-    text = _FORMAT.sub("", narrow(text))
+    """The text without what servers put around it: control tokens at its end, events, tags of arguments."""
+    text = _FORMAT.sub("", narrow(text)).strip()
+    for _ in range(MOST_TOKENS):
+        place = text.rfind("<") if text.endswith("|>") else -1
+        if place < 0 or not text.startswith("<|", place) or text[place - 1 : place].isalpha():
+            break
+        text = text[:place].rstrip()
     if text.startswith("data:"):
         text = _EVENT.sub("", text).strip()
     return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", text) if "<arg_key>" in text or "<parameter=" in text else text
@@ -314,18 +325,18 @@ def _searched(
         if copies:
             raise CopiedVerdict
         return None
-    _check_surroundings(text, places, copies, reply, author)
+    for copy in copies:  # what the judge quotes is none of its own words
+        text = text[: copy.start] + " " * (copy.end - copy.start) + text[copy.end :]
+    _check_surroundings(text, places, reply, author, scale)
     return places[0].found
 
 
 def _check_surroundings(
-    text: str, places: list[FoundAt], copies: list[FoundAt], reply: Reply, author: Author
+    text: str, places: list[FoundAt], reply: Reply, author: Author, scale: tuple[float, float] | None
 ) -> None:
     """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
     key = author.key
     value = places[0].found[key]
-    for copy in copies:  # what the judge quotes is none of its own words
-        text = text[: copy.start] + " " * (copy.end - copy.start) + text[copy.end :]
     prose, end = [], 0
     for place in places:
         prose.append(text[end : place.start])
@@ -337,7 +348,7 @@ def _check_surroundings(
         raise CutOff("the reply goes on after the verdict and was cut off")
     if is_named_in(everything, key):
         raise UnreadableVerdict("beside the verdict there is a second one, broken")
-    check_statements(everything, key, value)
+    check_statements(everything, key, value, scale)
     check_introduction(prose[0])
     check_sequel(after, key, value, author.topic(places[0].found))
 

@@ -292,13 +292,14 @@ def _statement(key: str) -> re.Pattern[str]:
 _SCORE_BESIDE_LIST = re.compile(r'score[\W_]{1,6}-?\d|"score', re.IGNORECASE)
 
 
-def check_statements(prose: str, key: str, value: object) -> None:
+def check_statements(prose: str, key: str, value: object, scale: tuple[float, float] | None) -> None:
     """What the prose says the value is must be the value."""
     if isinstance(value, list):
         if _SCORE_BESIDE_LIST.search(prose):
             raise UnreadableVerdict("the prose around the verdicts states a score, too")
         return
-    for other in _statement(key).findall(prose):
+    lines = (_stated(line, key, scale) for line in islice(_line(key).finditer(prose), MAX_LINES))
+    for other in (*_statement(key).findall(prose), *filter(None, lines)):
         if not is_same(other, value):
             raise UnreadableVerdict(f"the prose says {other[:12]}, the verdict {str(value)[:12]}")
 
