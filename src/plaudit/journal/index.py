@@ -5,6 +5,7 @@ A journal that is being written can be open meanwhile: `refresh` reads what is n
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import threading
@@ -67,7 +68,8 @@ class Record:
 
 
 class _IndexedBlock(NamedTuple):
-    segment: Segment
+    inode: int
+    """Of its file."""
     block: Located
     first: int
     """The row of its first record."""
@@ -109,7 +111,12 @@ class JournalIndex:
         self._segments: dict[int, Segment] = {}
         self._places: list[_IndexedBlock] = []
         self._starts = np.empty(0, np.int64)
-        self._damage: dict[tuple[Path, int], Damage] = {}
+        self._files: dict[int, tuple[Path, Path]] = {}
+        """Of each file, by its inode: the journal that it belongs to, and where it is now."""
+        self._damage: dict[tuple[int, int], Damage] = {}
+        """By inode and place."""
+        self.version = 0
+        """Changes whenever records come or go, and rows with them."""
         self._texts: dict[int, list[StoredText]] = {}
         self._gone: dict[Path, str] = {}
         """Files that were there before, and why they cannot be read now."""
@@ -139,18 +146,18 @@ class JournalIndex:
     def damage(self) -> list[str]:
         """What could not be read, in words."""
         return [
-            f"{path}: {'the end is torn' if one.is_tail else 'damaged'}, "
+            f"{self._files[inode][1]}: {'the end is torn' if one.is_tail else 'damaged'}, "
             f"{one.size:,} bytes from byte {one.offset:,} on are left out"
-            for (path, _), one in self._damage.items()
+            for (inode, _), one in self._damage.items()
         ] + list(self._gone.values())
 
     def refresh(self) -> bool:
         """Read what was written since; whether there was anything."""
         with self._lock:
-            before = self._count, len(self.activity), len(self.sessions)
+            before = self.version, len(self.activity), len(self.sessions)
             for path in self.paths:
                 try:
-                    self._take_all(segments_of(path))
+                    self._take_all(path, segments_of(path))
                     self._gone.pop(path, None)
                 except JournalError as error:
                     if not self._is_open:
@@ -158,7 +165,7 @@ class JournalIndex:
                     self._gone[path] = f"{error}; what was read before is shown"
             self._is_open = True
             self._starts = np.array([place.first for place in self._places], np.int64)
-            return before != (self._count, len(self.activity), len(self.sessions))
+            return before != (self.version, len(self.activity), len(self.sessions))
 
     # -- records ------------------------------------------------------------------------------------------
 
@@ -224,9 +231,10 @@ class JournalIndex:
         return self._text(row) is not None
 
     def _text(self, row: int) -> StoredText | None:
-        number = int(np.searchsorted(self._starts, row, side="right")) - 1
-        texts = self._block_texts(number)
-        place = row - self._places[number].first
+        with self._lock:
+            number = int(np.searchsorted(self._starts, row, side="right")) - 1
+            place = row - self._places[number].first
+            texts = self._block_texts(number)
         return texts[place] if place < len(texts) else None
 
     def record(self, row: int) -> Record:
@@ -239,51 +247,67 @@ class JournalIndex:
 
     # -- reading ------------------------------------------------------------------------------------------
 
-    def _take_all(self, files: list[Path]) -> None:
+    def _take_all(self, journal: Path, files: list[Path]) -> None:
         """Read the files of a journal. One of several that is none is named like other damage."""
+        there = set()
         for file in files:
             try:
-                self._take(file)
+                inode = file.stat().st_ino
+            except FileNotFoundError:  # dropped for a newer one, just now
+                continue
+            there.add(inode)
+            self._files[inode] = journal, file
+            try:
+                self._take(inode, file)
             except JournalError:
                 if len(files) == 1 or not file.is_file():
                     raise
-                self._damage[file, 0] = Damage(0, file.stat().st_size, False)
+                self._damage[inode, 0] = Damage(0, file.stat().st_size, False)
+        for inode in [
+            one for one, (owner, _) in self._files.items() if owner == journal and one not in there
+        ]:
+            self._forget(inode)
 
-    def _take(self, file: Path) -> None:
-        segment = self._segment(file)
+    def _take(self, inode: int, file: Path) -> None:
+        """Read what is new in a file, known by its inode: it is moved when it is full."""
+        segment = self._segments.get(inode)
         if segment is None:
-            return
-        for key in [key for key, one in self._damage.items() if key[0] == segment.path and one.is_tail]:
+            segment = self._segments[inode] = Segment(file)
+        for key in [key for key, one in self._damage.items() if key[0] == inode and one.is_tail]:
             del self._damage[key]
         for found in segment.new_blocks():
             if isinstance(found, Damage):
-                self._damage[segment.path, found.offset] = found
+                self._damage[inode, found.offset] = found
                 continue
             try:
-                self._take_block(segment, found)
+                self._take_block(inode, found)
             except JournalError:
-                self._damage[segment.path, found.offset] = Damage(found.offset, found.head.size, False)
+                self._damage[inode, found.offset] = Damage(found.offset, found.head.size, False)
 
-    def _segment(self, file: Path) -> Segment | None:
-        """The open file, known by its inode: it is moved when it is full."""
-        try:
-            identity = file.stat().st_ino
-        except FileNotFoundError:  # dropped for a newer one, just now
-            return None
-        segment = self._segments.get(identity)
-        if segment is None:
-            segment = Segment(file)
-            self._segments[segment.identity] = segment
-        segment.path = file
-        return segment
+    def _forget(self, inode: int) -> None:
+        """Leave out the records of a file that was dropped for newer ones, and let the disk have it back."""
+        del self._files[inode]
+        if (segment := self._segments.pop(inode, None)) is not None:
+            segment.close()
+        self._damage = {key: one for key, one in self._damage.items() if key[0] != inode}
+        ends = [place.first for place in self._places[1:]] + [self._count]
+        sizes = [end - place.first for place, end in zip(self._places, ends, strict=True)]
+        is_kept = [place.inode != inode for place in self._places]
+        self._rows = self.facts[np.repeat(np.array(is_kept, bool), sizes)]
+        kept = [(place, size) for place, size, kept in zip(self._places, sizes, is_kept, strict=True) if kept]
+        starts = itertools.accumulate((size for _, size in kept), initial=0)
+        self._places = [place._replace(first=first) for (place, _), first in zip(kept, starts, strict=False)]
+        self._count = self._rows.size
+        self._texts.clear()
+        self.version += 1
 
-    def _take_block(self, segment: Segment, found: Located) -> None:
-        facts = unpacked(segment.facts(found), found.head.facts_crc)
+    def _take_block(self, inode: int, found: Located) -> None:
+        facts = unpacked(self._segments[inode].facts(found), found.head.facts_crc)
         if found.head.kind == VERDICTS:
             names, packed = read_facts(facts)
             rows = np.frombuffer(packed, FACTS_STORED)
             if rows.size:
-                self._places.append(_IndexedBlock(segment, found, self._count))
+                self._places.append(_IndexedBlock(inode, found, self._count))
                 self._add(names, rows)
         elif found.head.kind == SESSION:
             try:
@@ -309,25 +333,23 @@ class JournalIndex:
         for name in FACTS:
             target[name] = numbers[rows[name]] if name in WORDS else rows[name]
         self._count = end
+        self.version += 1
 
     def _block_texts(self, number: int) -> list[StoredText]:
-        with self._lock:
-            found = self._texts.pop(number, None)
-            if found is None:
-                place = self._places[number]
-                try:
-                    packed = place.segment.texts(place.block)
-                    found = read_texts(unpacked(packed, place.block.head.texts_crc))
-                except JournalError:
-                    head = place.block.head
-                    self._damage[place.segment.path, place.block.offset] = Damage(
-                        place.block.offset, head.size, False
-                    )
-                    found = []
-            self._texts[number] = found  # the last one used stands last
-            while len(self._texts) > TEXT_BLOCKS:
-                del self._texts[next(iter(self._texts))]
-            return found
+        found = self._texts.pop(number, None)
+        if found is None:
+            place = self._places[number]
+            try:
+                packed = self._segments[place.inode].texts(place.block)
+                found = read_texts(unpacked(packed, place.block.head.texts_crc))
+            except JournalError:
+                offset = place.block.offset
+                self._damage[place.inode, offset] = Damage(offset, place.block.head.size, False)
+                found = []
+        self._texts[number] = found  # the last one used stands last
+        while len(self._texts) > TEXT_BLOCKS:
+            del self._texts[next(iter(self._texts))]
+        return found
 
 
 FACTS_STORED = np.dtype([(name, "<" + code) for name, code in FACTS.items()])

@@ -40,31 +40,44 @@ SEARCH = 1 << 20
 class Appender:
     """Appends blocks to a journal, and keeps it below its size.
 
+    Args:
+        path: The file.
+        opening: A block that every file begins with, so that it is there when the first ones are dropped.
+        max_bytes: Of all files together; a single block may be larger.
+
     Raises:
         JournalError: the file cannot be written, or is something else.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int) -> None:
+    def __init__(self, path: Path, opening: bytes, *, max_bytes: int) -> None:
         self._path = path
+        self._opening = opening
+        self._max_bytes = max_bytes
         self._segment_bytes = max(max_bytes // SEGMENTS, 1)
         self._fd = -1
+        self._is_new = True
+        """Whether nothing is in the file yet: a block larger than files should be goes into such a one."""
         self._open()
 
     def append(self, data: bytes) -> None:
         """Write a block; when this returns, it survives the end of this process. Raises OSError."""
         if not self._is_current():
             self._reopen()
-        elif os.fstat(self._fd).st_size >= self._segment_bytes:
-            self._set_aside()
+        elif os.fstat(self._fd).st_size + len(data) > self._segment_bytes and not self._is_new:
+            self._set_aside(len(data))
         with self._locked():
-            end = os.fstat(self._fd).st_size
-            try:
-                written = 0
-                while written < len(data):
-                    written += os.write(self._fd, data[written:])
-            except OSError:  # a full disk: half a block would swallow the beginning of the next one
-                os.ftruncate(self._fd, end)
-                raise
+            self._put(data)
+        self._is_new = False
+
+    def _put(self, data: bytes) -> None:
+        end = os.fstat(self._fd).st_size
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+        except OSError:  # a full disk: half a block would swallow the beginning of the next one
+            os.ftruncate(self._fd, end)
+            raise
 
     def close(self) -> None:
         """Bring everything to the disk. Safe to call twice."""
@@ -86,6 +99,8 @@ class Appender:
                     os.write(self._fd, TITLE)
                 check_title(os.pread(self._fd, len(TITLE), 0), self._path)
                 self._cut_torn_tail()
+                self._is_new = os.fstat(self._fd).st_size == len(TITLE)
+                self._put(self._opening)
         except JournalError:
             self.close()
             raise
@@ -105,24 +120,35 @@ class Appender:
             segment.close()
 
     def _is_current(self) -> bool:
+        if self._fd < 0:  # it could not be opened again
+            return False
         with contextlib.suppress(FileNotFoundError):
             return self._path.stat().st_ino == os.fstat(self._fd).st_ino
         return False
 
     def _reopen(self) -> None:
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
         self._fd = -1
         self._open()
 
-    def _set_aside(self) -> None:
-        """Begin a new file; the full one gets the next number."""
+    def _set_aside(self, coming: int) -> None:
+        """Begin a new file; the full one gets the next number. The oldest make room for what is coming."""
         with self._locked():
             if self._is_current():
                 older = _numbered(self._path)
                 number = older[-1][0] + 1 if older else 1
                 self._path.rename(self._path.with_name(f"{self._path.name}.{number:06d}"))
-                for _, path in older[: max(len(older) + 2 - SEGMENTS, 0)]:
+                sizes = [(path, _size(path)) for _, path in _numbered(self._path)]
+                left = sum(size for _, size in sizes)
+                for path, size in sizes:
+                    if (
+                        left + max(self._segment_bytes, len(TITLE) + len(self._opening) + coming)
+                        <= self._max_bytes
+                    ):
+                        break
                     path.unlink(missing_ok=True)
+                    left -= size
         os.fsync(self._fd)
         self._reopen()
 
@@ -138,6 +164,12 @@ class Appender:
         finally:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
 
 
 def _numbered(path: Path) -> list[tuple[int, Path]]:
@@ -199,11 +231,6 @@ class Segment:
 
     def close(self) -> None:
         self._file.close()
-
-    @property
-    def identity(self) -> int:
-        """The same after a move."""
-        return os.fstat(self._file.fileno()).st_ino
 
     def new_blocks(self) -> Iterator[Located | Damage]:
         """Blocks that were written since the last call. A torn tail is named, and looked at again next time.

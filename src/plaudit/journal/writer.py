@@ -74,7 +74,8 @@ class JournalWriter:
         self.lost = 0
         """Verdicts that were left out, for the disk was too slow or full."""
         self._has_text = has_text
-        self._appender = Appender(Path(path), max_bytes=int(max_mb * 1e6))
+        opening = block(SESSION, msgspec.json.encode(self._introduction(settings or {})))
+        self._appender = Appender(Path(path), opening, max_bytes=int(max_mb * 1e6))
         self._taken: deque[Judged] = deque()
         """Verdicts that are not packed yet."""
         self._lock = threading.Lock()
@@ -88,7 +89,6 @@ class JournalWriter:
         self._has_news = threading.Event()
         self._is_closing = False
         self._is_broken = False
-        self._append(block(SESSION, msgspec.json.encode(self._introduction(settings or {}))))
         self._thread = threading.Thread(target=self._work, name="plaudit-journal", daemon=True)
         self._thread.start()
 
@@ -159,9 +159,10 @@ class JournalWriter:
             self._filling = self._new_block()
 
     def _write(self, full: VerdictBlock) -> None:
+        size = full.size
         is_written = self._append(full.encode())
         with self._lock:
-            self._waiting_bytes -= full.size
+            self._waiting_bytes -= size
             if is_written:
                 self.written += len(full)
             else:
@@ -177,15 +178,17 @@ class JournalWriter:
             self._append(block(ACTIVITY, msgspec.json.encode(moment)))
 
     def _append(self, data: bytes) -> bool:
-        if self._is_broken:
-            return False
         try:
             self._appender.append(data)
         except (OSError, JournalError) as error:
+            if not self._is_broken:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                log.warning("the journal cannot be written: %s; going on without it until it can", why)
             self._is_broken = True
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            log.warning("the journal cannot be written: %s; going on without it", why)
             return False
+        if self._is_broken:
+            self._is_broken = False
+            log.warning("the journal is written again; %d verdicts are missing in it", self.lost)
         return True
 
     def _lose(self, count: int, why: str) -> None:

@@ -107,7 +107,7 @@ class Page:
 
     async def _overview(self, request: web.Request) -> web.Response:
         query = self._query_of(request)
-        key = query, len(self._index)
+        key = query, self._index.version
         if key not in self._overviews:
             self._overviews[key] = await asyncio.to_thread(self._computed, query)
             while len(self._overviews) > KEPT_QUERIES:
@@ -131,7 +131,7 @@ class Page:
 
     async def _found(self, query: Query) -> Array:
         """The rows of a query, kept as long as nothing is new: scrolling asks for them again and again."""
-        key = query, len(self._index)
+        key = query, self._index.version
         if key not in self._rows:
             self._rows[key] = await asyncio.to_thread(query.rows, self._index)
             while len(self._rows) > KEPT_QUERIES:
@@ -160,7 +160,7 @@ class Page:
         return msgspec.json.encode(found, enc_hook=repr)
 
     def _summaries(self, rows: Any) -> list[dict[str, Any]]:
-        return [self._summary(int(row)) for row in rows]
+        return [self._summary(int(row)) for row in rows if row < len(self._index)]  # files may go meanwhile
 
     def _summary(self, row: int) -> dict[str, Any]:
         facts, text = self._index.facts_of(row), self._index.text(row)

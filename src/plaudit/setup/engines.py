@@ -90,4 +90,4 @@ def check_journal(settings: Settings) -> None:
     if settings.journal not in ("", "off"):
         from plaudit.journal.segments import Appender
 
-        Appender(Path(settings.journal).expanduser(), max_bytes=1 << 60).close()
+        Appender(Path(settings.journal).expanduser(), b"", max_bytes=1 << 60).close()
