@@ -29,6 +29,7 @@ LAYERS = [
         "files",
         "install_command",
         "child_env",
+        "quick_init",
         "reasoning",
         "rows",
         "turns",

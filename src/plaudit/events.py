@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from plaudit.quick_init import quick_init
 from plaudit.types import Cause, Usage, Verdict
 
 
@@ -123,6 +124,7 @@ class BatchFinished:
     summary: Summary
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class CallStarted:
     at: float
@@ -132,6 +134,7 @@ class CallStarted:
     is_hedge: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class CallFinished:
     at: float

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
+from plaudit.quick_init import quick_init
 from plaudit.turns import field_of, turns_of
 
 
@@ -25,6 +26,7 @@ class Message(TypedDict):
     """Pictures of this turn, each as a `data:image/...` or `https://...` URL."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One response to be judged, with its prompt and other information for the judge."""
@@ -59,6 +61,7 @@ ROOM = 2048
 """Tokens that a reply may have by default: a verdict takes a hundred, the reasoning before it the rest."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What a judge asks: a conversation to be continued. The default kind of request."""
@@ -129,6 +132,7 @@ class RawRequest:
 Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest | RawRequest
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as counted by the endpoint, and their cost if the endpoint reports it."""
@@ -175,6 +179,7 @@ class RateHeaders:
     limit_tokens: int | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What an endpoint answered: text (or vectors), and the facts around it."""
@@ -283,6 +288,7 @@ _FAILURE_OF = {
 }
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of one sample. `score` is None if there is no verdict, never a stand-in."""
