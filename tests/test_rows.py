@@ -18,6 +18,7 @@ from plaudit.rows import (
     RowReader,
     as_samples,
     find_fields,
+    images_of,
     plain,
     read_prompt,
     read_reference,
@@ -288,3 +289,28 @@ def test_a_cell_that_pandas_left_empty_is_called_missing() -> None:
     with pytest.raises(ConfigError, check=about("samples[1]", "'response'", "NaN")) as refused:
         as_samples(rows)
     assert refused.value.setting == "samples[1]"
+
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+MARKED: list[Any] = [
+    {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "And "}, {"type": "image"}]},
+    {"role": "user", "content": [{"type": "image"}]},
+]
+
+
+@pytest.mark.parametrize("name", ["images", "image"])
+def test_pictures_in_a_column_go_to_the_places_that_the_prompt_marks(name: str) -> None:
+    pictures = [PIXEL, "https://a/1.png", "https://a/2.png"]
+    sample = read_sample(MARKED, "r", extra={name: pictures})
+    assert images_of(sample.prompt) == tuple(pictures)
+    assert [turn["content"] for turn in sample.prompt] == ["[image]And [image]", "[image]"]  # type: ignore[index]
+
+
+def test_pictures_that_no_place_is_for_are_named_and_other_columns_of_that_name_left_alone() -> None:
+    with pytest.raises(ConfigError, match="3 places for 1 pictures"):
+        read_sample(MARKED, "r", extra={"images": [PIXEL]})
+    assert read_sample("q", "r", extra={"image": "1.png"}).prompt == "q"
+    assert (
+        read_sample([{"role": "user", "content": "q"}], "r", extra={"image": "1.png"}).extra["image"]
+        == "1.png"
+    )

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from plaudit.errors import ConfigError
@@ -245,12 +246,30 @@ def made_sample(
     tools = columns.get("tools")
     is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(
-        prompt,
+        _with_pictures(prompt, columns),
         response,
         truth,
         None if group is None or group == "" else str(group),
         columns,
         tools=tools if is_list and tools else (),
+    )
+
+
+def _with_pictures(prompt: Prompt, columns: Mapping[str, Any]) -> Prompt:
+    """The prompt with the pictures of the row's column, where its turns only mark the places of them."""
+    pictures = columns.get("images", columns.get("image"))
+    if isinstance(prompt, str) or pictures is None or any("images" in turn for turn in prompt):
+        return prompt
+    places = [turn["content"].count(_IMAGE) for turn in prompt]
+    if not sum(places):
+        return prompt
+    given = [_picture(one) for one in (pictures if isinstance(pictures, list | tuple) else [pictures])]
+    if len(given) != sum(places):
+        raise ConfigError(f"has {sum(places)} places for {len(given)} pictures", setting="prompt")
+    ends = list(accumulate(places))
+    shares = [tuple(given[end - count : end]) for end, count in zip(ends, places, strict=True)]
+    return tuple(
+        turn | {"images": share} if share else turn for turn, share in zip(prompt, shares, strict=True)
     )
 
 
@@ -376,6 +395,8 @@ def _message(name: str, number: int, turn: Any) -> Message:
 _TEXTS = ("text", "input_text", "output_text")
 _PICTURES = ("image_url", "image", "input_image")
 """Types of content parts that hold a picture."""
+_IMAGE = "[image]"
+"""What marks the place of a picture in a text."""
 _FILES = ("file", "input_file")
 """Types of content parts that hold a file: its text, or its data."""
 REFERENCE_IMAGES = "reference_images"
@@ -508,7 +529,7 @@ def _part(part: Any) -> str:
         return _file(part)[0]
     if kind in _TEXTS and text is not None:
         raise ConfigError(f"{kind_of(text)} in place of a text among its content parts")
-    return "" if kind in _TEXTS else "[image]" if kind in _PICTURES else f"[{kind}]"
+    return "" if kind in _TEXTS else _IMAGE if kind in _PICTURES else f"[{kind}]"
 
 
 def _split(turns: Prompt, name: str) -> tuple[Prompt, str]:

@@ -68,3 +68,12 @@ def test_a_conversational_completion_with_tools_is_a_trajectory() -> None:
     request = Rubric("Is it right?").render(sample)
     assert isinstance(request, ChatRequest)
     assert "tool add, result of call 1>\n4\n" in request.messages[-1]["content"]
+
+
+def test_pictures_in_a_column_of_the_data_set_are_shown() -> None:
+    prompt = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}]
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    (sample,) = samples_of([prompt], [[{"role": "assistant", "content": "A cat."}]], {"images": [[picture]]})
+    request = Rubric("Is it right?").render(sample)
+    assert isinstance(request, ChatRequest)
+    assert request.images == (picture,)

@@ -147,3 +147,10 @@ def test_a_response_without_tools_is_text() -> None:
     plain = item((5, 6))
     plain.batch["response_mask"] = np.array([1, 1, 0, 0])
     assert read_row(plain, Words()).sample.response == "t5 t6"
+
+
+def test_pictures_that_verl_keeps_apart_are_shown() -> None:
+    turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is it?"}]}
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    row = read_row(item(raw_prompt=[turn], multi_modal_data={"image": [picture]}), Words())
+    assert row.sample.prompt[0]["images"] == (picture,)  # type: ignore[index]

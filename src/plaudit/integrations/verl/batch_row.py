@@ -105,6 +105,9 @@ def read_row(
     tools = columns.get("tool_extra_fields")
     others = {key: value for key, value in columns.items() if key not in NOT_EXTRA}
     others |= _step(columns) | extra | ({SOURCE: source} if source else {})
+    seen = columns.get("multi_modal_data")
+    if isinstance(seen, Mapping) and seen.get("image") is not None:
+        others["images"] = seen["image"]
     return BatchRow(
         sample=made_sample(
             prompt, tuple(turns) if len(turns) > 1 else solution, truth, group=uid, extra=others
