@@ -158,6 +158,51 @@ def test_a_row_earns_by_its_own_rubric(judge: Judge | Panel, calls: int, way: Wa
     assert len(transport.asked) == calls
 
 
+SHAPES: dict[str, tuple[Any, float]] = {
+    "plain": (["Says 56", "Says please"], 1 / 2),
+    "rubrics as rewards": (
+        [
+            {"title": "Right", "description": "Says 56", "weight": 3},
+            {"title": "Pitfall", "description": "Says damn", "weight": -1},
+        ],
+        3 / 4,
+    ),
+    "open-instruct": (
+        {
+            "query": PROMPT,
+            "rubrics": [{"description": "Says 56", "weight": 1}, {"description": "Says no", "weight": 3}],
+        },
+        1 / 4,
+    ),
+    "a tree": (
+        {
+            "requirements": "The paper is reproduced.",
+            "weight": 1,
+            "sub_tasks": [
+                {"requirements": "Says 56", "weight": 2, "sub_tasks": []},
+                {
+                    "requirements": "It is polite.",
+                    "weight": 1,
+                    "sub_tasks": [
+                        {"requirements": "Says please", "weight": 3},
+                        {"requirements": "Says seven", "weight": 1},
+                    ],
+                },
+            ],
+        },
+        (2 * 1 + 1 * 1 / 4) / 3,
+    ),
+    "JSON text": ('["Says 56", "Says please", "Says seven"]', 2 / 3),
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_rubric_means_the_same_everywhere(shape: str, way: Way) -> None:
+    rubric, worth = SHAPES[shape]
+    assert way(Checklist(), Literal(), rubric) == pytest.approx(worth)
+
+
 @pytest.mark.parametrize(
     "way", [way for way in WAYS if way is not through_verl], ids=lambda way: way.__name__
 )
