@@ -15,7 +15,7 @@ _BLOCKS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 
 def turns_of(turn: Any) -> tuple[Any, ...]:
     """The turn itself, or those that it stands for: one may hold what is said, called and answered."""
-    if isinstance(turn, dict) and isinstance(turn.get("content"), str) and not _OWN_FIELDS & turn.keys():
+    if isinstance(turn, dict) and isinstance(turn.get("content"), str) and _OWN_FIELDS.isdisjoint(turn):
         return (turn,)
     if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
         return ({"role": turn["from"], "content": turn["value"]},)
