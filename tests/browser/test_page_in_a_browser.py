@@ -18,6 +18,7 @@ from msgspec import structs
 from plaudit import Endpoint, Engine, Reply, Rubric, Sample
 from plaudit.cli.view import page_app
 from plaudit.config import Secret
+from plaudit.journal.activity import Activity, EndpointActivity
 from plaudit.journal.index import JournalIndex
 from plaudit.page.page_routes import Page
 from plaudit.service.access import Access
@@ -41,23 +42,28 @@ HOSTILE = (
 
 
 @contextlib.asynccontextmanager
-async def opened(path: Path, *, hash_: str = "") -> AsyncIterator[tuple[Tab, str]]:
-    """The page of a journal in a fresh browser, loaded."""
+async def served(path: Path, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of a server of the page of a journal."""
     with JournalIndex(path) as index:
         runner = web.AppRunner(
             page_app(index), access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
         try:
-            async with browser() as tab:
-                await tab.size(1280, 900)
-                await tab.open(f"{url}/page/{hash_}")
-                await tab.until(LOADED)
-                yield tab, url
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def opened(path: Path, *, hash_: str = "") -> AsyncIterator[tuple[Tab, str]]:
+    """The page of a journal in a fresh browser, loaded."""
+    async with served(path) as url, browser() as tab:
+        await tab.size(1280, 900)
+        await tab.open(f"{url}/page/{hash_}")
+        await tab.until(LOADED)
+        yield tab, url
 
 
 def visit(path: Path, look: Callable[[Tab], Awaitable[None]], *, hash_: str = "") -> None:
@@ -154,6 +160,78 @@ def test_a_link_opens_its_record(tmp_path: Path) -> None:
         await tab.until("document.getElementById('record').innerText.includes('answer 123')")
 
     visit(path, look, hash_=f"#{id_}")
+
+
+def test_a_link_to_a_record_that_is_not_there_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(training(tmp_path / "j"), hash_="#deadbeef00.7") as (tab, _):
+            await tab.until(
+                "document.getElementById('record').innerText.includes('no record deadbeef00.7 here')"
+            )
+            assert "dropped for newer" in await tab.js("document.getElementById('record').innerText")
+            await tab.press("Escape")
+            await tab.until("document.getElementById('record').hidden")
+            assert await tab.js("location.hash") == ""
+
+    asyncio.run(main())
+
+
+def test_the_page_goes_on_when_its_server_comes_back(tmp_path: Path) -> None:
+    path = training(tmp_path / "j", 50)
+    state = "document.getElementById('state').textContent"
+
+    async def main() -> None:
+        async with browser() as tab:
+            async with served(path) as url:
+                await tab.open(f"{url}/page/")
+                await tab.until(f"{state} === '51 records'")
+            await tab.until(f"{state}.startsWith('the server is gone')")
+            await asyncio.to_thread(write, path, [judged(n) for n in range(9)])
+            async with served(path, port=int(url.rpartition(":")[2])):
+                await tab.until(f"{state} === '60 records'")
+                await tab.until("document.getElementById('count').textContent === '60'")
+
+    asyncio.run(main())
+
+
+def test_a_hidden_tab_is_drawn_when_it_is_looked_at(tmp_path: Path) -> None:
+    path = training(tmp_path / "j", 50)
+    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+    state = "document.getElementById('state').textContent"
+
+    async def look(tab: Tab) -> None:
+        await tab.until(f"{state} === '51 records'")
+        await tab.js(hide % "true")
+        await tab.js("window.heard = 0; new EventSource('api/events').onmessage = () => heard++; 0")
+        await asyncio.to_thread(write, path, [judged(n) for n in range(9)])
+        await tab.until("window.heard > 1")
+        assert await tab.js(state) == "51 records"
+        await tab.js(hide % "false" + "document.dispatchEvent(new Event('visibilitychange'))")
+        await tab.until(f"{state} === '60 records'")
+
+    visit(path, look)
+
+
+def test_many_judges_and_endpoints_leave_the_verdicts_within_reach(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    names = [f"http://host-{n}.example/v1 a-model-with-a-long-name-{n}" for n in range(50)]
+    busy = Activity(
+        endpoints={
+            name: EndpointActivity(limit=8, ok=n, state="open" if n == 7 else "closed")
+            for n, name in enumerate(names)
+        }
+    )
+    verdicts = [structs.replace(judged(n), judge=Rubric(f"Is it {n}?")) for n in range(200)]
+    write(path, verdicts, look=lambda: busy, settings={"endpoints": [{"url": name} for name in names]})
+
+    async def look(tab: Tab) -> None:
+        await tab.until("document.querySelectorAll('#endpoints tbody tr').length === 50")
+        assert await tab.js("document.getElementById('browser').offsetTop < 3000")
+        first = await tab.js("document.querySelector('#endpoints tbody tr').innerText")
+        assert "host-7.example" in first and "it is away" in first
+        assert await tab.js("document.querySelectorAll('#sound tbody tr').length") == 200
+
+    visit(path, look)
 
 
 def test_a_hundred_thousand_records_scroll(tmp_path: Path) -> None:

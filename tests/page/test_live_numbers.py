@@ -58,3 +58,12 @@ def test_a_run_that_is_over_is_shown_whole_and_one_under_way_by_its_last_minutes
     assert live["live"]["is_live"] and live["live"]["series"]["at"][0] >= 2500.0
     assert over["live"]["last_at"] == 3099.0
     assert max(live["endpoints"][0]["answered_per_s"]) < 1.5
+
+
+def test_a_run_on_a_machine_with_another_clock_is_live_while_it_writes(tmp_path: Path) -> None:
+    moments = [moment(5000.0, "ahead", in_flight=1)]
+    with journal(tmp_path / "j", moments) as index:
+        assert not news(index, now=1000.0)["live"]["is_live"]  # it ended; only its clock is ahead
+        JournalWriter(tmp_path / "j", look=lambda: moment(0.0, "", in_flight=3)).close()
+        index.refresh()
+        assert news(index, now=9e9)["live"]["is_live"]

@@ -9,6 +9,7 @@ import itertools
 import math
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,6 +122,7 @@ class JournalIndex:
         self._gone: dict[Path, str] = {}
         """Files that were there before, and why they cannot be read now."""
         self._is_open = False
+        self._heard = -math.inf
         self._lock = threading.Lock()
         self.refresh()
 
@@ -150,6 +152,11 @@ class JournalIndex:
             f"{one.size:,} bytes from byte {one.offset:,} on are left out"
             for (inode, _), one in self._damage.items()
         ] + list(self._gone.values())
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since an engine wrote what it is doing, by this process's clock; inf where none has yet."""
+        return time.monotonic() - self._heard
 
     def refresh(self) -> bool:
         """Read what was written since; whether there was anything."""
@@ -317,6 +324,8 @@ class JournalIndex:
             self.sessions[session.session] = session
         elif found.head.kind == ACTIVITY and (moment := read_activity(facts)) is not None:
             self.activity.append(moment)
+            if self._is_open:
+                self._heard = time.monotonic()
             if len(self.activity) > 2 * MOMENTS:
                 del self.activity[:MOMENTS:2]
 

@@ -12,7 +12,7 @@ from plaudit.journal.index import JournalIndex
 MOMENTS = 240
 """Points of a curve."""
 LIVE_WITHIN = 5.0
-"""Seconds after its last sign within which an engine counts as running."""
+"""Seconds after its last sign within which an engine counts as running; its clock may be another one."""
 RECENT = 600.0
 """Seconds that curves show of a run under way; of one that is over they show all."""
 COUNTS = ("ok", "rate_limited", "failed")
@@ -22,8 +22,8 @@ def news(index: JournalIndex, *, now: float) -> dict[str, Any]:
     """What the page is told once a second."""
     moments = sorted(index.activity, key=lambda moment: moment.at)  # of several journals, perhaps
     last = {moment.session: moment for moment in moments}
-    is_live = any(now - moment.at < LIVE_WITHIN for moment in last.values())
-    since = now - RECENT if is_live else 0.0
+    is_live = index.quiet_s < LIVE_WITHIN or any(abs(now - one.at) < LIVE_WITHIN for one in last.values())
+    since = moments[-1].at - RECENT if is_live else 0.0
     columns = _columns(moments, since=since)
     return {
         "records": len(index),

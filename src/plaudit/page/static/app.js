@@ -6,17 +6,19 @@ const $ = (id) => document.getElementById(id);
 const ROW = 31, HEAD = 32, PAGE = 100, AHEAD = 12, LONG = 20000, TALLEST = 15e6;
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
+const MOST_CHARTS = 6;
+
 const state = { total: 0, pages: new Map(), chosen: 0, open: "", query: "", only: null };
 
 // A text as it may be shown: what is invisible or turns the direction of writing is named.
 const shown = (text) => String(text ?? "").replace(HIDDEN, (c) => `‹U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 // A judge by its kind and the beginning of its version.
-const judgeName = (name) => shown(name).replace(/^(\w+) [\w-]*?([0-9a-f]{8})[0-9a-f]{4,}$/, "$1 $2");
+const judgeName = (name) => shown(name).replace(/^(\S+) [\w-]*?([0-9a-f]{8})[0-9a-f]{4,}$/, "$1 $2");
 const percent = (part, all) => (all ? share(part / all) : "–");
 const share = (value) => (value == null ? "–" : `${value && value < 0.001 ? "<0.1" : +(100 * value).toFixed(1)}%`);
 const seconds = (value) => (value == null ? "–" : value < 0.001 ? (value ? "<1 ms" : "0 s") : value < 1 ? `${Math.round(value * 1000)} ms` :
   value < 120 ? `${+value.toPrecision(3)} s` : value < 7200 ? `${Math.round(value / 60)} min` : `${+(value / 3600).toPrecision(3)} h`);
-const dollars = (value) => (value == null ? "no price" : `$${value && value < 1 ? +value.toPrecision(2) : value.toFixed(2)}`);
+const dollars = (value) => (value == null ? "no price" : `$${value && value < 0.01 ? +value.toPrecision(2) : value.toFixed(2)}`);
 const fixed = (value) => (value == null ? "–" : value.toFixed(2));
 const count = (number, one, many = `${one}s`) => `${short(number)} ${number === 1 ? one : many}`;
 
@@ -24,7 +26,7 @@ async function get(path, parameters) {
   const answer = await fetch(`api/${path}?${parameters ?? ""}`);
   const body = await answer.json();
   if (answer.status === 401) askForToken();
-  if (!answer.ok) throw new Error(body.error?.message ?? body.error ?? answer.statusText);
+  if (!answer.ok) throw Object.assign(new Error(body.error?.message ?? body.error ?? answer.statusText), { status: answer.status });
   return body;
 }
 
@@ -144,8 +146,8 @@ function drawOverview(found) {
 
   const judged = found.judges.filter((one) => one.histograms.length);
   panel("histogram", `How are scores spread, ${isByStep ? "step by step" : "over time"}?`,
-    ...(judged.length ? judged.flatMap((one) => [h("h3", { title: shown(one.judge) }, judgeName(one.judge)),
-      heat({ ...common, onpick: null, x: one.histograms.map((item) => item.x), columns: one.histograms.map((item) => item.counts), height: judged.length > 1 ? 120 : 230, label: `Histograms of the scores of ${shown(one.judge)} by ${by}` })]) :
+    ...(judged.length ? [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Histograms of each judge" }, judged.flatMap((one) => [h("h3", { title: shown(one.judge) }, judgeName(one.judge)),
+      heat({ ...common, onpick: null, x: one.histograms.map((item) => item.x), columns: one.histograms.map((item) => item.counts), height: judged.length > 1 ? 120 : 230, label: `Histograms of the scores of ${shown(one.judge)} by ${by}` })]))] :
       [heat({ ...common, columns: pick("histogram"), height: 250, label: `Histograms of scores from 0 to 1 by ${by}` })]),
     quiet("Each column is a histogram of scores from 0 to 1: a stronger colour means more."));
 
@@ -237,18 +239,31 @@ function drawLive({ live, endpoints, sessions }) {
     curves({ x: live.series.at, axis: byTime, height: live.is_live ? 120 : 170, isWhole: true, label: "Samples without a verdict", series: [{ name: "samples without a verdict", values: live.series.waiting }] }));
   $("endpoints").className = `panel ${endpoints.length > 1 ? "full" : "wide"}`;
   $("settings").className = `panel ${endpoints.length > 1 ? "wide" : "full"}`;
-  panel("endpoints", "How loaded is each endpoint?", h("div", { class: "endpoints" }, endpoints.map((one) => {
-    const common = { x: one.at, axis: byTime, height: 120 }, has = (values) => values.some(Boolean);
-    const charts = [curves({ ...common, isWhole: true, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
-      curves({ ...common, label: `Calls a second at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.answered_per_s, ...one.rate_limited_per_s) || Infinity, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
-        ...(has(one.rate_limited_per_s) ? [{ name: "rate limited/s", values: one.rate_limited_per_s, look: 1 }] : [])] })];
-    return h("div", {}, h("h3", {}, shown(one.name), one.state === "closed" ? null : h("span", { class: "warn" }, one.state === "open" ? " gets no calls: it is away" : ` ${one.state}`)), h("div", { class: "charts" }, charts),
-      quiet(`${short(one.ok)} answered, ${short(one.rate_limited)} rate limited, ${short(one.failed)} failed`));
-  })), endpoints.length ? null : quiet("no call yet"));
+  panel("endpoints", "How loaded is each endpoint?", endpoints.length > MOST_CHARTS ? endpointTable(endpoints) : h("div", { class: "endpoints" }, endpoints.map(endpointCharts)), endpoints.length ? null : quiet("no call yet"));
   const last = sessions[sessions.length - 1];
-  panel("settings", "Which settings are in use?", last ? h("dl", { class: "settings" }, ...Object.entries({ run: last.run, started: new Date(last.started * 1000).toLocaleString(), ...last.settings })
-    .filter(([, value]) => value != null && value.length !== 0).flatMap(([name, value]) => [value].flat().map((one) => h("div", {}, h("dt", {}, shown(name)), h("dd", {}, setting(one)))))) : quiet("none recorded"));
+  panel("settings", "Which settings are in use?", last ? h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Settings" }, h("dl", { class: "settings" }, ...Object.entries({ run: last.run, started: new Date(last.started * 1000).toLocaleString(), ...last.settings })
+    .filter(([, value]) => value != null && value.length !== 0).flatMap(([name, value]) => [value].flat().map((one) => h("div", {}, h("dt", {}, shown(name)), h("dd", {}, setting(one))))))) : quiet("none recorded"));
   drawMoney();
+}
+
+const away = (state) => (state === "closed" ? null : h("span", { class: "warn" }, state === "open" ? " gets no calls: it is away" : ` ${state}`));
+
+function endpointCharts(one) {
+  const common = { x: one.at, axis: byTime, height: 120 }, has = (values) => values.some(Boolean);
+  const charts = [curves({ ...common, isWhole: true, label: `Calls at once at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.in_flight) || Infinity, series: [{ name: "limit", values: one.limit, look: 3 }, { name: "in flight", values: one.in_flight, look: 0 }] }),
+    curves({ ...common, label: `Calls a second at ${shown(one.name)}`, ceiling: 3 * Math.max(...one.answered_per_s, ...one.rate_limited_per_s) || Infinity, series: [{ name: "answered/s", values: one.answered_per_s, look: 0 }, ...(has(one.pace) ? [{ name: "pace it keeps to", values: one.pace, look: 3 }] : []),
+      ...(has(one.rate_limited_per_s) ? [{ name: "rate limited/s", values: one.rate_limited_per_s, look: 1 }] : [])] })];
+  return h("div", {}, h("h3", {}, shown(one.name), away(one.state)), h("div", { class: "charts" }, charts),
+    quiet(`${short(one.ok)} answered, ${short(one.rate_limited)} rate limited, ${short(one.failed)} failed`));
+}
+
+// Many endpoints, one line each: who is away, rate limited or busiest stands first.
+function endpointTable(endpoints) {
+  const last = (values) => values[values.length - 1], trouble = (one) => [one.state !== "closed", one.rate_limited + one.failed, one.ok];
+  const ordered = [...endpoints].sort((a, b) => { const [x, y] = [trouble(a), trouble(b)], n = x.findIndex((value, i) => value !== y[i]); return n < 0 ? 0 : y[n] - x[n]; });
+  return table("Endpoints", ["endpoint ", "in flight", "limit", "pace", "answered", "rate limited", "failed"], ordered.map((one) => [
+    h("span", {}, shown(one.name), away(one.state)), last(one.in_flight), last(one.limit) ?? "–", last(one.pace) ? `${short(last(one.pace))}/s` : "–", one.ok,
+    h("span", { class: one.rate_limited > 0.1 * (one.ok + one.rate_limited) ? "warn" : null }, short(one.rate_limited)), h("span", { class: one.failed > 0.1 * (one.ok + one.failed) ? "warn" : null }, short(one.failed))]));
 }
 
 // -- the list --------------------------------------------------------------------------------------------
@@ -373,18 +388,17 @@ function open(id) { if (location.hash !== `#${id}`) location.hash = id; else sho
 
 async function show(id) {
   if (!/^([0-9a-f]+\.\d+|[0-9a-f]{16})$/.test(id)) return close(false);
-  try {
-    const found = await get(`record/${id}`);
-    state.open = found.record.id;
-    $("record").replaceChildren(...drawRecord(found));
-    $("record").hidden = false;
-    $("split").classList.add("open");
-    $("record").scrollTop = 0;
-    if (matchMedia("(max-width: 60em)").matches) $("record").scrollIntoView();
-    if (state.isByKey) $("record").focus();
-    state.isByKey = false;
-    draw();
-  } catch (error) { $("record").replaceChildren(h("p", { role: "alert" }, error.message)); $("record").hidden = false; }
+  const found = await get(`record/${id}`).catch((error) => error);
+  if (location.hash.slice(1) !== id) return;  // another one was opened meanwhile
+  state.open = found.record?.id ?? id;
+  $("record").replaceChildren(...(found.record ? drawRecord(found) : drawMissing(id, found)));
+  $("record").hidden = false;
+  $("split").classList.add("open");
+  $("record").scrollTop = 0;
+  if (matchMedia("(max-width: 60em)").matches) $("record").scrollIntoView();
+  if (state.isByKey) $("record").focus();
+  state.isByKey = false;
+  draw();
 }
 
 function close(isByKey = true) {
@@ -423,6 +437,13 @@ function step(by) {
   if (Array.isArray(found)) open(found[state.chosen % PAGE].id);
 }
 
+const closing = () => h("button", { type: "button", onclick: () => close(), "aria-label": "Close", title: "Close (Esc)" }, "✕");
+
+function drawMissing(id, error) {
+  const why = error.status === 404 ? "It is in another journal, or was dropped for newer records." : error.message;
+  return [h("header", {}, h("h2", {}, `There is no record ${shown(id)} here`), h("span", { class: "buttons" }, closing())), h("p", { role: "alert" }, why)];
+}
+
 function drawRecord({ record, group, same_sample: same, questions }) {
   const extra = Object.entries(record.extra ?? {});
   return [
@@ -431,7 +452,7 @@ function drawRecord({ record, group, same_sample: same, questions }) {
       h("a", { href: `#${record.id}`, title: "Link to this record" }, record.id),
       h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => step(-1), "aria-label": "Previous verdict", title: "Previous verdict (k)" }, "↑"),
         h("button", { type: "button", onclick: () => step(1), "aria-label": "Next verdict", title: "Next verdict (j)" }, "↓"),
-        h("button", { type: "button", onclick: () => close(), "aria-label": "Close", title: "Close (Esc)" }, "✕"))),
+        closing())),
     record.reason ? part("Reason", body(record.reason)) : null,
     record.error ? part("Why there is no score", body(record.error)) : null,
     h("dl", {}, ...[["judge", record.judge], ["run", record.run], ["step", record.step], ["status", record.status],
@@ -496,8 +517,11 @@ addEventListener("keydown", (event) => {
 
 let news = null, isStale = false, stream = null;
 
-function hear(event) {
-  const found = JSON.parse(event.data);
+let unseen = null;
+
+function hear(found) {
+  if (document.hidden) { unseen = found; return; }  // a tab that nobody sees is drawn when somebody does
+  unseen = null;
   const isFirst = news === null, hasMore = !isFirst && found.records !== news.records;
   news = found;
   drawLive(found);
@@ -513,11 +537,21 @@ async function begin() {
   refreshOverview();  // at the same time: with a million records it takes a second
   if (!await reload()) return;
   if (location.hash.length > 1) show(location.hash.slice(1));
+  listen();
+}
+
+// A browser connects again by itself where a server is away, and gives up where one answers with an error.
+function listen() {
   stream?.close();
   stream = new EventSource("api/events");
-  stream.onmessage = hear;
-  stream.onerror = () => say("the server is gone; the page shows what it knew");
+  stream.onmessage = (event) => hear(JSON.parse(event.data));
+  stream.onerror = () => {
+    say("the server is gone; the page shows what it knew");
+    if (stream.readyState === EventSource.CLOSED) setTimeout(async () => { if (await reload({ keep: true }) || $("login").hidden) listen(); }, 5000);
+  };
 }
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden && unseen) hear(unseen); });
 
 $("login").addEventListener("submit", (event) => { event.preventDefault(); const token = $("token").value.trim(); $("token").value = ""; if (token) logIn(token); });
 recall();
