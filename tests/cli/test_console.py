@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from plaudit.cli.console import Console, printable
@@ -15,3 +18,25 @@ def test_words_of_a_server_cannot_command_the_terminal(capsys: pytest.CaptureFix
 def test_honest_text_is_printed_as_it_is() -> None:
     text = "Grüße, 世界 🙂 — it's 100% [bold]fine[/bold]"
     assert printable(text) == text
+
+
+CTRL_C_WHILE_LOADING = """
+import sys
+import plaudit.cli
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "plaudit.cli.score":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["plaudit", "score", "answers.jsonl"]
+plaudit.cli.main()
+"""
+
+
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CTRL_C_WHILE_LOADING], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")

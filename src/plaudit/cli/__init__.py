@@ -101,11 +101,13 @@ def _load(name: str) -> click.Command:
 def main() -> None:
     """The command `plaudit`."""
     open_standard_streams()
-    for name in COMMANDS.keys() & set(sys.argv[1:2]):
-        _load(name)
-    gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
     try:
+        for name in COMMANDS.keys() & set(sys.argv[1:2]):
+            _load(name)
+        gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
         sys.exit(app(prog_name="plaudit", standalone_mode=False))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except click.ClickException as error:
         error.show(file=sys.stderr)  # by itself click writes past our stderr, and fails where that is full
         sys.exit(error.exit_code)
