@@ -1,6 +1,7 @@
 # Two commands do everything on a machine with Python 3.11+, make and pip: make demo, make test.
 # Each installs what it needs into .venv, once: the stamps below know what is there.
 PYTHON ?= python3
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -23,7 +24,8 @@ test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudi
 test-nemo-gym: .venv-nemo-gym/.done   ## NeMo-Gym's judge against `plaudit serve`; needs Python 3.12: make PYTHON=python3.12 ...
 	.venv-nemo-gym/bin/python -m pytest -m nemo_gym tests/service
 test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
-	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q chromium; }
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q chromium; }
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
 screenshots: .venv/.dev .venv-clients/.done   ## the pictures of the documentation, drawn anew
 	$(BIN)/python docs/make_screenshots.py

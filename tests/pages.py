@@ -196,7 +196,10 @@ def _free_port() -> int:
 _COMMANDS = {
     "plaudit": """case "$1" in
     serve|view|simulate)  # stays, in place of the one before: the next line may use it
-        if [ -e server.pid ]; then kill $(cat server.pid); tail --pid=$(cat server.pid) -f /dev/null; fi
+        if [ -e server.pid ]; then
+            kill $(cat server.pid)
+            while kill -0 $(cat server.pid) 2> /dev/null; do sleep 0.05; done
+        fi
         case "$*" in simulate*|*--port*) port=;; *) port="--port $PORT";; esac
         {python} -m plaudit "$@" $port > server.log 2>&1 &
         echo $! > server.pid

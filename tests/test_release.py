@@ -1,4 +1,4 @@
-"""What goes out with a release: its links, its version, its changelog."""
+"""What goes out with a release: its links, its version, its changelog; and what is checked before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 ROOT = Path(__file__).parent.parent
 URL = "https://github.com/someone/plaudit"
@@ -55,3 +58,31 @@ def test_the_changelog_has_a_section_for_the_version() -> None:
     assert re.search(
         rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )
+
+
+def workflow(name: str) -> Any:
+    return msgspec.yaml.decode((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+
+
+def test_the_workflow_makes_all_that_our_own_checks_make() -> None:
+    ours = re.findall(r"^make \S+", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+    jobs = workflow("ci.yml")["jobs"]
+    made = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert sorted(made) == sorted(ours)
+
+
+def test_the_supported_versions_of_python_are_those_that_are_tried() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    tried = workflow("ci.yml")["jobs"]["test"]["strategy"]["matrix"]
+    assert tried == {"os": ["ubuntu-latest", "macos-latest"], "python": named}
+    assert project["requires-python"] == f">={named[0]}"
+
+
+def test_every_file_of_github_s_is_yaml_and_every_action_has_a_version() -> None:
+    files = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]
+    assert len(files) >= 7
+    for file in files:
+        assert msgspec.yaml.decode(file.read_text(encoding="utf-8")), file
+        used = re.findall(r"uses: (\S+)", file.read_text(encoding="utf-8"))
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", action) for action in used), used
