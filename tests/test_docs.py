@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 from pages import PAGES, ROOT, Block, added, blocks, name_of, programs, run
 
 from plaudit import settings
+from plaudit.cli import app
 from plaudit.judges.file import load_judge
 from plaudit.mutation import load_operators
 
@@ -101,6 +104,42 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 def test_every_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if f"- {page.name}" not in navigation] == []
+
+
+FOREIGN = {
+    "--strict",
+    "--against",
+    "--rm",
+    "--base",
+    "--real",
+    "--steps",
+    "--learn",
+    "--overlap",
+    "--kills",
+    "--config",
+    "--operator",
+}
+"""Options of other programs, and one that is a mistake on the page of mistakes."""
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "frameworks.md"], ids=lambda page: page.name
+)
+def test_every_option_that_a_page_names_is_an_option_of_ours(page: Path) -> None:
+    named = re.findall(r"(?<![\w-])--[a-z](?:[a-z-]*[a-z])?", page.read_text(encoding="utf-8"))
+    assert set(named) - set(options_of(app)) - FOREIGN == set()
+
+
+def options_of(found: click.Command) -> Iterator[str]:
+    """The options of a command and of those below it."""
+    context = click.Context(found)
+    for parameter in found.get_params(context):
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(found, click.Group):
+        for name in found.list_commands(context):
+            below = found.get_command(context, name)
+            assert below is not None
+            yield from options_of(below)
 
 
 def test_every_source_file_that_the_architecture_names_is_there() -> None:

@@ -168,3 +168,25 @@ def test_an_option_of_two_values_says_how_it_is_written() -> None:
     result = CliRunner().invoke(app, ["score", "in.jsonl", "-o", "out.jsonl", "--scale", "0-10"])
     assert result.exit_code == 2
     assert "--scale takes 2 values: --scale LO HI" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("plaudit sc", "plain,score"),
+        ("plaudit score an", "file,an"),
+        ("plaudit score answers.jsonl -o sc", "file,sc"),
+        ("plaudit score answers.jsonl --judge ref", "plain,reference"),
+        ("plaudit score answers.jsonl --judge my", "file,my"),
+        ("plaudit simulate --scenario flak", "plain,flaky"),
+        ("plaudit score answers.jsonl --on-f", "plain,--on-failure"),
+    ],
+)
+def test_the_tab_key_offers_commands_options_names_and_files(typed: str, offered: str) -> None:
+    environment = {
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+        "_PLAUDIT_COMPLETE": "bash_complete",
+    }
+    shown = CliRunner().invoke(app, prog_name="plaudit", env=environment)
+    assert shown.stdout.split() == [offered]

@@ -14,14 +14,17 @@ A field becomes an option where its metadata has a `help` text:
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings import NAMES, SAMPLING, Settings
@@ -195,6 +198,8 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
     facts, hint = found.metadata, _types_of(kind)[name]
     plain = get_args(hint)[0] if isinstance(hint, UnionType) else hint
     shape = _shape(plain, facts.get("type"))
+    if plain is not Path and (_FILE.search(facts.get("metavar", "")) or name in _NAMES):
+        shape["shell_complete"] = functools.partial(_complete, name)
     if facts.get("is_argument"):
         if shape.pop("multiple", False):
             shape.update(nargs=-1, required=True)
@@ -219,6 +224,23 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
     )
     option_.section = facts.get("section", "")
     return option_
+
+
+_FILE = re.compile(r"\b(FILE|PATH|IN|OUT|SCORED|FOLDER|QUESTIONS|JOURNAL|RUN|SCRIPT|CONFIG|PAGE)\b")
+"""What stands in a help for the name of a file or a folder."""
+_NAMES = {
+    "judge": ("plaudit.judges.registry", "kinds"),
+    "scenario": ("plaudit.simulator", "PRESETS"),
+}
+"""Where the names are that an option takes."""
+
+
+def _complete(name: str, _: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    """What the Tab key offers: the names that fit, else files."""
+    module, attribute = _NAMES.get(name, ("", ""))
+    found = getattr(import_module(module), attribute) if module else ()
+    fitting = [one for one in (found() if callable(found) else found) if one.startswith(typed)]
+    return [CompletionItem(one) for one in fitting] or [CompletionItem(typed, type="file")]
 
 
 _types_of = functools.cache(get_type_hints)
