@@ -29,7 +29,7 @@ from plaudit.types import Reply, Sample
 
 LOW, HIGH = 0, 10
 RUBRIC = Rubric("Is it correct?", scale=(LOW, HIGH))
-SAMPLE = Sample("6 x 7?", "42")
+SAMPLE = Sample("What is the capital of France?", "Paris is the capital of France. It lies on the Seine.")
 MEGABYTE = 1_000_000
 GOAL_S = 0.050
 
@@ -54,6 +54,42 @@ PROSE = (
     "I weighed it against the rubric: 8 out of 10, perhaps.",
     "The response deserves a score of 9.",
     'It returns {"a": 1}, as asked.',
+)
+INTRODUCTIONS = (
+    "",
+    "Here is my evaluation:\n\n",
+    "The response is correct but adds a fact nobody asked for.\n\n",
+    "1. Correct.\n2. Wordy.\n\n",
+    '<think>Maybe 3? {"score": 3}</think>\n\n',
+    "## Assessment\n\nThe capital is right.\n\n## Verdict\n\n",
+    "First, the capital: right. Second, brevity: not quite.\n\n",
+    "Based on the rubric, my verdict is:\n\n",
+    "**Analysis:** The capital is correct.\n\n",
+    "I would score this response as follows:\n",
+)
+OTHERS_WORDS = (
+    "The response claims:\n\n",
+    "For example:\n",
+    "If it were shorter, I would give:\n",
+    "The student wrote the following:\n",
+    "My first impression was\n",
+)
+REMARKS = (
+    "",
+    "\n\nThe response is clear.",
+    "\n\nThe capital is right, but the second sentence is superfluous.",
+    "\n\nLet me know if you need more detail!",
+    "\n\nExplanation: the Seine was not asked for.",
+    "\n\n**Strengths:**\n- correct\n\n**Weaknesses:**\n- wordy",
+    "<|im_end|>",
+    "\n\n---\n\nWhile the capital is correct, the rest is unnecessary.",
+)
+RETRACTIONS = (
+    "\n\nSorry, I graded the wrong response.",
+    "\n\nHowever, I have to withdraw this.",
+    "\n\nThat was the example; my verdict follows.",
+    "\n\nDisregard.",
+    "\n\nHmm, no.",
 )
 NOISE = (
     *('{"', '"', "{", "}", "[", "]", ":", ",", "\\", "\\u0073", '"score"', '"reason"', "score", "7", "NaN"),
@@ -84,8 +120,47 @@ def words(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randrange(12)))
 
 
+def in_some_form(score: int, chance: random.Random) -> str:
+    """A verdict in one of the forms in which models write it."""
+    own = verdict(score, "Right, but wordy.")
+    forms = (
+        own,
+        f"```json\n{own}\n```",
+        f"`{own}`",
+        f'{{"verdict": {own}}}',
+        f"[{own}]",
+        f"{{'reason': 'Right, but wordy.', 'score': {score}}}",
+        f'{{"reason": "Uses \\frac{{1}}{{2}} and \\alpha.", "score": "{score}/10"}}',
+        f'{{"reason": "Says "Seine" twice.", "score": {score}}}',
+        f'<tool_call>\n{{"name": "v", "arguments": {own}}}\n</tool_call>',
+        f"<verdict><reason>Right.</reason><score>{score}</score></verdict>",
+        f"**Final score:** {score}/10",
+        f"### Score\n{score}/10",
+        f"Rating: [[{score}]]",
+        f"评分：{score}/10",
+    )
+    return chance.choice(forms)
+
+
+def composed(chance: random.Random, *, is_honest: bool) -> tuple[str, int]:
+    """A verdict with ordinary words around it; one that is not honest is another's, or taken back."""
+    score = chance.randint(LOW, HIGH)
+    before, after = chance.choice(INTRODUCTIONS), chance.choice(REMARKS)
+    if not is_honest:
+        before, after = chance.choice(
+            [
+                (chance.choice(OTHERS_WORDS), ""),
+                (before, chance.choice(RETRACTIONS)),
+                (before, "\n\nScore: 11"),
+            ]
+        )
+    return before + in_some_form(score, chance) + after, score
+
+
 def honest(chance: random.Random) -> tuple[str, int]:
     """A reply with one verdict, and the score in it."""
+    if chance.random() < 0.5:
+        return composed(chance, is_honest=True)
     score = chance.randint(LOW, HIGH)
     own = verdict(score, words(chance))
     shapes = (
@@ -106,6 +181,8 @@ def honest(chance: random.Random) -> tuple[str, int]:
 
 def tampered(chance: random.Random) -> str:
     """A reply in which somebody else's number stands too, or whose verdict is damaged."""
+    if chance.random() < 0.5:
+        return composed(chance, is_honest=False)[0]
     score, other = chance.sample(range(LOW, HIGH + 1), 2)
     own, fake = verdict(score, words(chance)), verdict(other, words(chance))
     bad = chance.choice(

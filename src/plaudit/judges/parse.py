@@ -284,6 +284,7 @@ _ARGUMENT = re.compile(
     r"<arg_key>\s*+(\w{1,64})\s*+</arg_key>\s*+<arg_value>([^<]*+)</arg_value>"
     r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
 )
+_CALLED = re.compile(r"<tool_call>\s{0,4}[\w.-]{1,60}|<function=[\w.-]{1,60}>")
 _FORMAT = re.compile(r"</?(?:p|b|i|em|strong|br|h[1-6]|div|span|ul|ol|li)\s?/?>", re.IGNORECASE)
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
 
@@ -302,7 +303,9 @@ def _unpacked(text: str) -> str:
         text = text[:place].rstrip()
     if text.startswith("data:"):
         text = _EVENT.sub("", text).strip()
-    return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", text) if "<arg_key>" in text or "<parameter=" in text else text
+    if "<arg_key>" not in text and "<parameter=" not in text:
+        return text
+    return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", _CALLED.sub("", text))
 
 
 # --- a verdict among other text -----------------------------------------------------------------------------
@@ -318,6 +321,7 @@ def _searched(
     if not places and not copies and (escaped := with_quotes_escaped(text, key)) != text:
         return _searched(escaped, reply, key, author, scale)
     if not places and not is_named_in(text, key):
+        text = re.sub(rf"(<{re.escape(key)}>[^<]{{1,60}}</{re.escape(key)}>)", r"\n\1\n", text)
         places = line_places(text, key, scale)
         if places and author.wrote_line(text[places[0].start : places[0].end], places[0].found[key]):
             raise CopiedVerdict

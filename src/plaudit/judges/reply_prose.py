@@ -80,9 +80,23 @@ _FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,
 _ASIDE = re.compile(r", (?:out of|from|on a scale) [^,:]{1,30},|\([^()A-Za-z]{1,30}\)")
 
 
+_REASON_LINE = re.compile(
+    r"\W{0,4}(?:reason(?:ing)?|rationale|explanation|justification|理由)\W{0,4}:", re.IGNORECASE
+)
+
+
+def _without_reason(before: str) -> str:
+    """What stands before a verdict whose reason comes first, in a tag or a line of its own."""
+    text = before.rstrip()
+    if text.endswith("</reason>"):
+        return before[: max(text.rfind("<reason>"), 0)]
+    start = text.rfind("\n") + 1
+    return before[:start] if _REASON_LINE.match(text, start) else before
+
+
 def check_introduction(before: str) -> None:
     """The words that lead up to the object, if there are any: they must make it the judge's own."""
-    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", before)).rstrip(" \t`[{*_")
+    text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", _without_reason(before))).rstrip(" \t`[{*_")
     line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
     if line.startswith(">"):
         raise UnreadableVerdict("the verdict stands inside a quotation")
