@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import repeat
 
 from plaudit.judges.clean import CUT, TURN, clean, is_plain
 from plaudit.judges.transcript import Transcript, cut_turns, transcript, without_marks
@@ -103,7 +104,7 @@ def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[tuple[
     if len(texts) == len(contents):
         everything = "\n".join(texts)
         if len(everything) <= max_chars and is_plain(everything):
-            return [(text, "") for text in texts], everything
+            return list(zip(texts, repeat(""))), everything
     blocks = [shown(label, content, max_chars) for label, content in contents.items()]
     return blocks, "\n".join([text for text, _ in blocks])
 

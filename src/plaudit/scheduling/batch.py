@@ -234,8 +234,11 @@ class SharedRequest:
     def shares(self, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
         """The verdict for whoever asked first, and its copy for everybody who joined in."""
         (batch, index), *others = self.waiters
-        copy = shared(verdict) if others else verdict
-        return [(batch, (index, verdict)), *((other, (i, copy)) for other, i in others)]
+        shares = [(batch, (index, verdict))]
+        if others:
+            copy = shared(verdict)
+            shares += [(other, (i, copy)) for other, i in others]
+        return shares
 
 
 def shared(verdict: Verdict) -> Verdict:

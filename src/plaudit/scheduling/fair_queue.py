@@ -83,9 +83,9 @@ class FairQueue(Generic[T]):
 
     def take(self, item: T) -> None:
         """Take out an item as its job's turn: the job comes last then."""
-        if len(self._jobs) > 1:
-            self._jobs.move_to_end(item.job)
         self.remove(item)
+        if len(self._jobs) > 1 and item.job in self._jobs:
+            self._jobs.move_to_end(item.job)
 
     def remove(self, item: T) -> None:
         """Take out an item, wherever it is, without a turn."""

@@ -39,10 +39,12 @@ def read(batch: Batch, reply: Reply, sample: Sample) -> Verdict:
 def check_score(verdict: Verdict, judge: Judge | Panel, method: str) -> None:
     """Raises ValueError where a good verdict has no score, or one that is not on its judge's scale."""
     score = verdict.score
+    low, high = judge.scale
+    if score is not None and low <= score <= high and math.isfinite(score):
+        return
     if verdict.status is Status.OK and (score is None or not math.isfinite(score)):
         raise ValueError(f"{method} gave a verdict with the score {score}")
     if score is not None and not is_on_scale(score, judge):
-        low, high = judge.scale
         raise ValueError(f"{method} gave the score {score:g}, and the judge's scale is {low:g} to {high:g}")
 
 

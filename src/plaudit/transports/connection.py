@@ -199,6 +199,7 @@ class Connection(asyncio.Protocol):
         if transport is not None:
             if self._keeps_alive and self._is_written and not transport.get_write_buffer_size():
                 self._is_kept_alive = True
+                self.free_since = self._loop.time()
                 self._on_free(self)
             else:
                 transport.abort()

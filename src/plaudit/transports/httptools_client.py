@@ -106,11 +106,9 @@ class HttptoolsClient:
         return Connection(self._endpoint, on_free=self._on_free, on_lost=self._on_lost)
 
     def _on_free(self, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        connection.free_since = loop.time()
         self._free[connection] = None
         if self._sweep is None:
-            self._sweep = loop.call_later(self._keep_alive, self._close_idle)
+            self._sweep = asyncio.get_running_loop().call_later(self._keep_alive, self._close_idle)
 
     def _on_lost(self, connection: Connection) -> None:
         self._open.discard(connection)

@@ -62,9 +62,12 @@ class OpenAI:
             body["prompt"] = request.prompt
             return "/completions", encode_json(body)
         body["messages"] = _with_images(request) if request.images else request.messages
-        for name in ("top_p", "seed", "reasoning_effort"):
-            if (value := getattr(request, name)) is not None:
-                body[name] = value
+        if request.top_p is not None:
+            body["top_p"] = request.top_p
+        if request.seed is not None:
+            body["seed"] = request.seed
+        if request.reasoning_effort is not None:
+            body["reasoning_effort"] = request.reasoning_effort
         if request.schema is not None and shape.has_schema:
             schema = {"name": "verdict", "strict": True, "schema": dict(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
