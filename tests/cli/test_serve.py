@@ -19,8 +19,13 @@ ENVIRONMENT = {
 }
 
 
-def started(tmp_path: object, *options: str, **environment: str) -> subprocess.Popen[str]:
+def started(
+    tmp_path: object, *options: str, files: int | None = None, **environment: str
+) -> subprocess.Popen[str]:
+    """A server with these options, and so many file descriptors at the most."""
     command = [sys.executable, "-m", "plaudit", "serve", "--port", "0", *options]
+    if files is not None:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "bash", *command]
     return subprocess.Popen(
         command,
         env={**ENVIRONMENT, "PLAUDIT_HOME": str(tmp_path), **environment},
@@ -63,12 +68,34 @@ def test_what_cannot_be_served_is_said_before_anything_starts(
     assert error.strip()
 
 
-def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path: object) -> None:
-    body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
+def score_request(number: int = 0) -> bytes:
+    body = json.dumps({"samples": [{"prompt": f"1 + {number}?", "response": "2"}]}).encode()
     head = (
         b"POST /score HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
     )
-    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def test_more_clients_than_there_are_file_descriptors_wait_for_their_turn(tmp_path: object) -> None:
+    with (
+        loopback(INSTANT.replace(latency=taking(0.2))) as judge,
+        started(tmp_path, "--base-url", judge.url, "--model", "m", "--quiet", files=128) as process,
+    ):
+        assert process.stdout is not None
+        host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
+        with contextlib.ExitStack() as stack:
+            clients = [
+                stack.enter_context(socket.create_connection((host, int(port)), 30)) for _ in range(200)
+            ]
+            for number, client in enumerate(clients):
+                client.sendall(score_request(number))
+            answers = [client.makefile("rb").read() for client in clients]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert all(answer.startswith(b"HTTP/1.1 200") and b'"ok"' in answer for answer in answers)
+
+
+def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path: object) -> None:
     with (
         loopback(INSTANT.replace(latency=taking(0.5))) as judge,
         started(tmp_path, "--base-url", judge.url, "--model", "m", "--quiet") as process,
@@ -80,7 +107,7 @@ def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path:
                 stack.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(30)
             ]
             for client in clients:
-                client.sendall(request)
+                client.sendall(score_request())
             process.send_signal(signal.SIGTERM)
             answers = [client.makefile("rb").read() for client in clients]
         assert process.wait(20) == 0
@@ -88,7 +115,6 @@ def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path:
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: object) -> None:
-    body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
     with (
         loopback(INSTANT.replace(latency=taking(100.0))) as judge,
         started(tmp_path, "--base-url", judge.url, "--model", "m") as process,
@@ -96,10 +122,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: object) -> None:
         assert process.stdout is not None and process.stderr is not None
         host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
         with socket.create_connection((host, int(port)), 20) as client:
-            client.sendall(
-                b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-            )
+            client.sendall(score_request())
             process.send_signal(signal.SIGTERM)
             assert any("stopping" in line for line in process.stderr)
             process.send_signal(signal.SIGTERM)

@@ -7,6 +7,7 @@ import contextlib
 import json
 from typing import cast
 
+import aiohttp
 import pytest
 from service_client import CHAT, KEY, QUESTION, Client, ScriptedClient, scripted, served
 from wire_server import Exchange, answer, good_body, reply
@@ -77,19 +78,37 @@ def test_a_request_head_that_trickles_in_is_given_up(monkeypatch: pytest.MonkeyP
     served(test)
 
 
-def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 1)
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_connections_are_bounded_and_more_clients_wait_for_their_turn(
+    monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.05)
+    under_way = most = 0
 
-    async def test(client: Client) -> None:
-        assert (await client.get("/health"))[0] == 200  # its connection is kept alive
-        try:
-            said = await dialogue(client.url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        except ConnectionError:
-            said = b""
-        assert said == b""
-        assert (await client.get("/health"))[0] == 200
+    async def step(exchange: Exchange) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        await reply("7")(exchange)
 
-    served(test)
+    async def test(client: ScriptedClient) -> None:
+        async def one(number: int) -> list[int]:
+            connector = aiohttp.TCPConnector(force_close=not is_kept)
+            async with aiohttp.ClientSession(connector=connector) as session:
+                found = []
+                for turn in range(3):
+                    asked = {**QUESTION, "seed": f"{number} {turn}"}
+                    async with session.post(f"{client.url}/v1/chat/completions", json=asked) as response:
+                        found.append(response.status)
+                return found
+
+        assert await asyncio.gather(*(one(number) for number in range(8))) == [[200] * 3] * 8
+
+    scripted(test, step)
+    assert 0 < most <= 2
 
 
 def test_requests_that_wait_are_bounded_and_turned_away_with_leave_to_try_again(

@@ -29,7 +29,7 @@ from plaudit.observers.log import Log
 from plaudit.page.page_routes import Page
 from plaudit.service.access import LOOPBACK, TOKEN, Access
 from plaudit.service.app import Service, Shared
-from plaudit.service.connections import serving
+from plaudit.service.connections import raise_file_limit, serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.settings import Settings, engine_config, load
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
@@ -99,6 +99,7 @@ def serve(options: ServeOptions, given: Given) -> int:
     """Resolve the settings, once, and serve until a signal ends it."""
     settings = load(given)
     check_cache(settings)
+    raise_file_limit()
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
     with (

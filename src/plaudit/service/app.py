@@ -138,6 +138,8 @@ class Service:
         self._relay = relay.Relay()
         self._draws = relay.Draws()
         self._room = Room(MOST_HELD)
+        self.is_crowded = False
+        """Whether clients wait for a connection: then none is kept for another request."""
         self._held: dict[str, int] = {}
         """How much of it each request has, by its number."""
 
@@ -183,6 +185,8 @@ class Service:
             status = GONE
             try:
                 response = await self._answer(request, handler)
+                if self.is_crowded:
+                    response.force_close()
                 if not response.prepared:
                     response.headers.update(_own_headers())
                     took = time.monotonic() - started

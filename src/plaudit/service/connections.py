@@ -7,10 +7,12 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+
+from plaudit.transports.descriptors import connections_left
 
 if TYPE_CHECKING:
     from plaudit.service.app import Service
@@ -22,7 +24,13 @@ UNREAD_WITHIN = 120.0
 LEAST_RATE = 1 << 16
 """Bytes of a long reply that a client has to read a second."""
 MOST_CONNECTIONS = 25_000
-"""Connections at a time; more are closed at once."""
+"""Connections of clients at a time; more wait where the system keeps them."""
+BACKLOG = 1024
+"""Connections that the system keeps."""
+LOOK_AGAIN = 0.05
+"""Seconds after which it is seen whether there is room for another connection."""
+MOST_FILES = 65_536
+"""File descriptors that a server asks for, where it may: for its clients and as many calls."""
 DRAIN_WITHIN = 25.0
 """Seconds in which what is under way is answered at the end: container runtimes kill after 30."""
 
@@ -39,22 +47,98 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
         shutdown_timeout=DRAIN_WITHIN / 2,  # it waits twice as long
     )
     await runner.setup()
-    handlers = runner.server
-    assert handlers is not None
-
-    def accept() -> asyncio.BaseProtocol:
-        return handlers() if len(handlers.connections) < MOST_CONNECTIONS else _Refused()
-
-    listening = await asyncio.get_running_loop().create_server(accept, host, port, backlog=1024)
-    for one in listening.sockets if hasattr(socket, "TCP_USER_TIMEOUT") else ():
-        # Its connections have it too: what is left in their buffers when we are done with them ends by it.
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_WITHIN * 1000))
+    assert runner.server is not None
     try:
-        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
-        yield f"http://{f'[{bound_host}]' if ':' in bound_host else bound_host}:{bound_port}"
+        listener = _Listener(service, runner.server, await _bound(host, port))
+        try:
+            yield listener.url
+        finally:
+            await listener.close()
     finally:
-        listening.close()
         await runner.cleanup()
+
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen there, one for each address that the host has."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    trouble = OSError(f"{host} has no address")
+    sockets: list[socket.socket] = []
+    for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in found):
+        try:
+            one = socket.create_server(address, family=family, backlog=BACKLOG)
+        except OSError as error:  # a host may have an address of a kind that this machine lacks
+            trouble = error
+            continue
+        one.setblocking(False)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Its connections have it too: what they still have to send when we are done with them ends by it.
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_WITHIN * 1000))
+        sockets.append(one)
+    if not sockets:
+        raise trouble
+    return sockets
+
+
+class _Listener:
+    """Accepts connections as long as there is room for them: half of the file descriptors at the most."""
+
+    def __init__(self, service: Service, handlers: web.Server, sockets: list[socket.socket]) -> None:
+        left = connections_left()
+        self._most = MOST_CONNECTIONS if left is None else min(MOST_CONNECTIONS, max(1, left // 2))
+        self._service = service
+        self._handlers = handlers
+        self._sockets = sockets
+        self._loop = asyncio.get_running_loop()
+        self._accepted: set[asyncio.Task[object]] = set()
+        self._accepting = [self._loop.create_task(self._accept(one)) for one in sockets]
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        host, port = self._sockets[0].getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    async def close(self) -> None:
+        """Accept no more."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, *self._accepted, return_exceptions=True)
+        for one in self._sockets:
+            one.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            self._service.is_crowded = self._is_full
+            if self._is_full:
+                await asyncio.sleep(LOOK_AGAIN)
+                continue
+            try:
+                connection, _ = await self._loop.sock_accept(listening)
+            except OSError as error:
+                _http_log.warning("no connection can be accepted: %s", error)
+                await asyncio.sleep(LOOK_AGAIN)
+                continue
+            accepted = self._loop.create_task(
+                self._loop.connect_accepted_socket(self._handlers, sock=connection)
+            )
+            self._accepted.add(accepted)
+            accepted.add_done_callback(self._accepted.discard)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._handlers.connections) + len(self._accepted) >= self._most
+
+
+def raise_file_limit() -> None:
+    """Let this process have as many file descriptors as it may: a client takes one, or two."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows; or a limit that cannot be raised
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
+
+        soft, hard = getrlimit(RLIMIT_NOFILE)
+        wanted = MOST_FILES if hard == RLIM_INFINITY else min(MOST_FILES, hard)
+        if soft != RLIM_INFINITY and soft < wanted:
+            setrlimit(RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.asynccontextmanager
@@ -67,13 +151,6 @@ async def read_by(request: web.Request, size: int) -> AsyncIterator[None]:
         if request.transport is not None:
             request.transport.abort()
         raise asyncio.CancelledError from None  # as where it goes away
-
-
-class _Refused(asyncio.Protocol):
-    """A connection that is one too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast("asyncio.Transport", transport).abort()  # uvloop's is one without saying so
 
 
 def _in_one_line(record: logging.LogRecord) -> bool:
