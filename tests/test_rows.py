@@ -307,7 +307,7 @@ def test_pictures_in_a_column_go_to_the_places_that_the_prompt_marks(name: str) 
 
 
 def test_pictures_that_no_place_is_for_are_named_and_other_columns_of_that_name_left_alone() -> None:
-    with pytest.raises(ConfigError, match="3 places for 1 pictures"):
+    with pytest.raises(ConfigError, check=about("prompt", "3", "1")):
         read_sample(MARKED, "r", extra={"images": [PIXEL]})
     assert read_sample("q", "r", extra={"image": "1.png"}).prompt == "q"
     assert (

