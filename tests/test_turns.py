@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plaudit import Monitor, Rubric, Sample
-from plaudit.rows import read_response
+from plaudit.rows import read_prompt, read_response
 from plaudit.types import ChatRequest
 
 CALL = {"id": "a", "name": "run", "arguments": {"n": 1}}
@@ -109,3 +109,12 @@ def test_the_text_of_a_response_is_that_of_its_blocks() -> None:
     assert '"run"' in Sample("q", ANTHROPIC).text
     assert "2 failed" in Sample("q", ANTHROPIC).text
     assert "[{" not in Sample("q", ANTHROPIC).text.partition("[tool calls]")[0]
+
+
+def test_reasoning_of_earlier_turns_is_no_part_of_the_task() -> None:
+    plain: list[Any] = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    thought: list[Any] = [plain[0], {**plain[1], "reasoning_content": "Hm."}]
+    requests = [
+        Rubric("Is it right?").render(Sample(task, "b")) for task in (plain, thought, read_prompt(thought))
+    ]
+    assert requests[0] == requests[1] == requests[2]

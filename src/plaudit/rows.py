@@ -283,7 +283,7 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
         return value if value and value.strip() else NO_TASK
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
-    return _messages(name, value) or NO_TASK
+    return _messages(name, value, is_judged=False) or NO_TASK
 
 
 def read_response(value: Any, name: str = "response") -> Prompt:
@@ -292,7 +292,7 @@ def read_response(value: Any, name: str = "response") -> Prompt:
         return value or ""
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
-    messages = _messages(name, value)
+    messages = _messages(name, value, is_judged=True)
     if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]
     return messages or ""
@@ -358,11 +358,11 @@ def kind_of(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
-def _messages(name: str, turns: Iterable[Any]) -> tuple[Message, ...]:
+def _messages(name: str, turns: Iterable[Any], *, is_judged: bool) -> tuple[Message, ...]:
     return tuple(
         _message(name, number, turn)
         for number, whole in enumerate(turns, start=1)
-        for turn in turns_of(whole)
+        for turn in turns_of(whole, with_reasoning=is_judged)
     )
 
 

@@ -13,8 +13,11 @@ _OWN_FIELDS = {"function_call", "reasoning_content", "reasoning"}
 _BLOCKS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 
 
-def turns_of(turn: Any) -> tuple[Any, ...]:
-    """The turn itself, or those that it stands for: one may hold what is said, called and answered."""
+def turns_of(turn: Any, *, with_reasoning: bool = True) -> tuple[Any, ...]:
+    """The turn itself, or those that it stands for: one may hold what is said, called and answered.
+
+    Reasoning in a field of its own may be left out, as chat templates do with that of earlier turns.
+    """
     if isinstance(turn, dict) and isinstance(turn.get("content"), str) and _OWN_FIELDS.isdisjoint(turn):
         return (turn,)
     if isinstance(turn, Mapping) and "from" in turn and "value" in turn:
@@ -35,7 +38,7 @@ def turns_of(turn: Any) -> tuple[Any, ...]:
         blocks.get(field_of(part, "type"), []).append(part)
     thoughts = [field_of(block, "thinking") for block in blocks["thinking"]]
     thoughts.append(field_of(turn, "reasoning_content") or field_of(turn, "reasoning"))
-    hidden = "\n".join(thought for thought in thoughts if isinstance(thought, str))
+    hidden = "\n".join(thought for thought in thoughts if isinstance(thought, str) and with_reasoning)
     calls = [
         {"id": field_of(block, "id"), "name": field_of(block, "name"), "arguments": field_of(block, "input")}
         for block in blocks["tool_use"]

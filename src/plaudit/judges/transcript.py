@@ -223,7 +223,8 @@ def _checked(label: str, messages: object) -> list[Mapping[str, Any]]:
     if not isinstance(messages, list | tuple):
         raise ConfigError(f"is {type(messages).__name__}; give text, or a list of messages", setting=label)
     turns = []
-    for message in (turn for whole in messages for turn in turns_of(whole)):
+    is_judged = label == "response"
+    for message in (turn for whole in messages for turn in turns_of(whole, with_reasoning=is_judged)):
         role = message.get("role") if isinstance(message, Mapping) else None
         if not isinstance(role, str) or not ("content" in message or message.get("tool_calls")):
             raise ConfigError("has a message without `role` and `content`", setting=label)
