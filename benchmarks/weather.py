@@ -123,7 +123,13 @@ def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:
     """A lane as a new engine makes it from what was left behind: the same as plaudit._session does."""
     start = None
     if known is not None and known.limit is not None:
-        start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
+        start = LimitConfig(
+            start=known.limit,
+            is_known=True,
+            refuses=known.refuses,
+            is_settled=known.settled,
+            usual=known.seconds,
+        )
     lane = Lane(Endpoint("http://server/v1", model=MODEL), transport, start=start)
     if known is not None and known.rate is not None:
         lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)

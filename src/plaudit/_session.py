@@ -144,7 +144,13 @@ class _EngineWork:
     ) -> Lane:
         start = None
         if known is not None and known.limit is not None:
-            start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
+            start = LimitConfig(
+                start=known.limit,
+                is_known=True,
+                refuses=known.refuses,
+                is_settled=known.settled,
+                usual=known.seconds,
+            )
         lane = Lane(endpoint, transport, start=start, ceiling=ceiling)
         if known is not None and known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)

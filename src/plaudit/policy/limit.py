@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from plaudit.policy.best_load import BestLoad, Move, Search
 from plaudit.policy.level import Level
 
 NEVER = float("inf")
@@ -49,6 +50,10 @@ class LimitConfig:
     """Whether `start` was learned earlier: the next level is held to what it brings."""
     refuses: bool = False
     """Whether the endpoint is known to refuse what is too much; then a known limit is only probed."""
+    is_settled: bool = False
+    """Whether more than a known limit was tried, and brought no more."""
+    usual: float | None = None
+    """Seconds that the quicker calls took then."""
     step_every: float = 0.05
     """Seconds between two steps of growth, until replies and refusals show the server's own pace."""
     gain: float = 1.1
@@ -62,6 +67,8 @@ class _Belief(NamedTuple):
     cause: str
     refuses: bool
     is_learned: bool
+    settled_at: int | None
+    search: Search | None
     level: Level | None
     previous: Level | None
     confirmations: int
@@ -84,15 +91,22 @@ class ConcurrencyLimit:
         """Whether the limit rests on evidence, and is worth remembering."""
         self.refuses = self._config.is_known and self._config.refuses
         """Whether the endpoint refuses what is too much: then replies need not prove a limit."""
+        is_settled = self._config.is_known and self._config.is_settled and not self.refuses
+        self._best = BestLoad(
+            ceiling=self._config.ceiling,
+            settled_at=self.limit if is_settled else None,
+            usual=self._config.usual,
+        )
         self._level: Level | None = None
-        if not self.refuses:
+        if not self.refuses and not is_settled:
             self._level = Level(target=self.limit, base=self.limit, began=0.0, is_blind=True)
+        self._has_gained, self._cautious = is_settled, 0
+        """Whether more calls at once have ever brought more replies; and how many levels are yet to be
+        reached by smaller steps, because the best load should be near."""
         self._previous: Level | None = None
         self._interrupted: Level | None = None
         """The level that was under way when the endpoint let nothing in."""
-        self._factor = 2.0
-        self._step = 1
-        self._step_every = self._config.step_every
+        self._factor, self._step, self._step_every = 2.0, 1, self._config.step_every
         self._step_at: float | None = None
         self._probe_from = float("-inf")
         self.cut_at = float("-inf")
@@ -110,7 +124,6 @@ class ConcurrencyLimit:
         self._confirmations, self._height = 0, -1
         self._anchor: tuple[int, int, float] | None = None
         """Where the last sure refusal was: calls accepted, replies until then, and when."""
-        self._rounds_to_doubt = 4.0
         self._last_refused = NEVER_REFUSED
         self._is_tolerated = False
         self._rise: tuple[int, int, float, int] | None = None
@@ -127,17 +140,32 @@ class ConcurrencyLimit:
     @property
     def believed(self) -> int:
         """The limit to go on from another time, and not where an outage has left it for the moment."""
-        if self._level is None:
-            return self.limit
-        return self._level.target if self._level.is_return else self.limit
+        if self._level is not None and self._level.is_return:
+            return self._level.target
+        return self._best.settled_at or self.limit
 
-    def on_send(self, *, now: float, in_flight: int) -> None:
-        """A call left; `in_flight` counts it."""
+    @property
+    def usual(self) -> float | None:
+        """Seconds that the quicker calls take under a settled limit."""
+        return self._best.usual
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more calls at once than `believed` were tried, and brought no more."""
+        return self._best.settled_at is not None
+
+    def on_send(self, *, now: float, in_flight: int) -> float:
+        """A call left; `in_flight` counts it. The answer is to come back with its reply, as `area`."""
         if self._level is not None:
             self._level.on_send(now=now, in_flight=in_flight)
+        return self._best.on_send(now=now, in_flight=in_flight, limit=self.limit)
 
-    def on_success(self, *, now: float, sent_at: float, in_flight: int, tokens: int = 0) -> None:
+    def on_success(
+        self, *, now: float, sent_at: float, in_flight: int, tokens: int = 0, area: float | None = None
+    ) -> None:
         """A call came back with a reply of so many tokens; `in_flight` still counts it."""
+        if area is not None and not self.refuses and self.rate is None:
+            self._best.on_reply(now=now, sent_at=sent_at, in_flight=in_flight, tokens=tokens, area=area)
         self._replies_since_cut += 1
         self._replies += 1
         self.proven = max(self.proven, in_flight)
@@ -154,14 +182,21 @@ class ConcurrencyLimit:
             self._judge(now)
             if self._level is not None and self._level.is_stale:
                 self._measure_anew(now)
+        elif self._best.search is not None:
+            self._move(self._best.next_move(self.limit), now)
         elif not self.refuses and in_flight >= self.limit:
-            self._doubt(now)
+            self._best.doubt(self.limit, seconds=now - sent_at)
 
-    def _doubt(self, now: float) -> None:
-        """Question a limit that has stood for a while: measure it anew, then a little more than it."""
-        if self._replies_since_cut > self._rounds_to_doubt * self.limit:
-            self._rounds_to_doubt = min(2.0 * self._rounds_to_doubt, 32.0)
-            self._measure_anew(now)
+    def _move(self, move: Move | None, now: float) -> None:
+        if move is None:
+            return
+        if move.to == "settle":
+            self._settle(self._bounded(move.load), "no gain")
+            return
+        self._set(self._bounded(move.load if move.to == "try" else max(move.load, self.limit)), "search")
+        if move.to == "climb":
+            self._cautious = 2
+            self._stand(now)
 
     def _measure_anew(self, now: float) -> None:
         self._level = Level(target=self.limit, base=self.limit, began=now, is_level=True)
@@ -203,7 +238,7 @@ class ConcurrencyLimit:
             self._begin_cut(now, accepted, refuse_time=now - sent_at)
         else:  # the slowest of a burst: a busy machine must not make calls look let in
             self.refuse_time = max(self.refuse_time, now - sent_at)
-        self._level = self._previous = None
+        self._level = self._previous = self._best.search = self._best.settled_at = None
         self.refuses = self.is_learned = True
         self._set(max(1, min(self.limit, accepted)), "rate limited")
         self.is_in_doubt = True
@@ -229,6 +264,8 @@ class ConcurrencyLimit:
             self.cause,
             self.refuses,
             self.is_learned,
+            self._best.settled_at,
+            self._best.search,
             self._level,
             self._previous,
             self._confirmations,
@@ -290,7 +327,7 @@ class ConcurrencyLimit:
             return
         if self.cause != "timeout":
             self._before = self._belief()
-        self._level = None
+        self._level = self._best.search = self._best.settled_at = None
         self._replies_since_cut = 0
         self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
 
@@ -309,6 +346,8 @@ class ConcurrencyLimit:
             self.cause,
             self.refuses,
             self.is_learned,
+            self._best.settled_at,
+            self._best.search,
             self._level,
             self._previous,
             self._confirmations,
@@ -463,7 +502,7 @@ class ConcurrencyLimit:
         if self.refuses:
             return
         if level is None:
-            self._replies_since_cut, self._rounds_to_doubt = 0, 1.0
+            self._replies_since_cut, self._best.rounds_to_doubt = 0, 1.0
         else:
             self._stand(now)
 
@@ -473,28 +512,28 @@ class ConcurrencyLimit:
         if level is None or level.is_return:
             return
         gain = level.gain_over(previous, now=now)
-        if gain is None and level.is_free(previous) and level.target <= 16 * self._replies:
+        is_free = not self._cautious and level.is_free(previous)
+        if gain is None and is_free and level.target <= 16 * self._replies:
             self._factor = 2.0
+            self._has_gained = True
             self._open(now, 2 * level.target, reference=previous)
             return
         if gain is None:
             return
         self.is_learned = True
-        if previous is not None and level.target < previous.target:  # looking for the knee further down
-            if gain >= 1.0:
-                self._open_below(now)
-            else:
-                self._settle(previous.target, "no gain")
-        elif level.is_level and previous is not None:
-            self._settle(level.target if gain >= self._config.gain else previous.target, "doubt")
-        elif gain >= self._config.gain and not self._is_slow(level, previous):
+        if gain >= self._config.gain and previous is not None:
+            self._best.settled_at = None
+            self._has_gained = True
+        if gain >= self._config.gain and not self._is_slow(level, previous):
             self._step_every = min(self._config.step_every, level.pace() / 96.0)
             self._open(now, self._next_target(level, gain), reference=level)
-        elif previous is not None and previous.is_blind and previous.target == level.base:
-            self._level = previous
-            self._open_below(now)
-        else:
+            return
+        self._level = self._previous = None
+        move = self._best.begin_below(level.base, is_proven=self._has_gained)
+        if move is None:
             self._settle(self._knee(level, previous), "no gain")
+        else:
+            self._move(move, now)
 
     def _is_slow(self, level: Level, previous: Level | None) -> bool:
         """Whether calls take so much longer here that the best is below."""
@@ -507,6 +546,9 @@ class ConcurrencyLimit:
         return level.base if slowdown is None else max(level.base, round(level.target / slowdown**0.5))
 
     def _next_target(self, level: Level, gain: float) -> int:
+        if self._cautious:
+            self._cautious -= 1
+            return max(level.target + 1, round(1.5 * level.target))
         if level.is_level:
             return max(level.target + 1, round(1.25 * level.target))
         if self._previous is None:  # nothing is proven yet: where a small step shows enough, take that
@@ -536,21 +578,10 @@ class ConcurrencyLimit:
         self._step = self._level_step
         self._step_at = now
 
-    def _open_below(self, now: float) -> None:
-        """Begin to try half of a level that was never proven."""
-        assert self._level is not None
-        target = self._level.target // 2
-        if target < 1:
-            self._settle(1, "no gain")
-            return
-        self._previous = self._level
-        if self._previous is not None:
-            self._previous.close()
-        self._level = Level(target=target, base=target, began=now, is_level=True)
-        self._set(target, "thrashing")
-
     def _settle(self, limit: int, cause: str) -> None:
         self._level = None
+        self._cautious = 0
+        self._best.settle(max(1, limit))
         self._replies_since_cut = 0
         self._set(max(1, limit), cause)
 

@@ -36,6 +36,7 @@ class Flight:
     """One attempt of one call on one lane."""
 
     __slots__ = (
+        "area",
         "call",
         "has_begun",
         "height",
@@ -55,6 +56,8 @@ class Flight:
         self.lane = lane
         self.sent_at = sent_at
         self.id = id
+        self.area = 0.0
+        """Calls under way, added up over time, when it left."""
         self.order = 0
         self.height = 0
         """Calls under way when it left, itself included; and all refusals until then."""
@@ -166,7 +169,7 @@ class Lane:
             self._watch_weather(flight, now)
         self.breaker.on_send(now=now, in_flight=len(self.flights))
         self.pace.on_send(now=now)
-        self.limit.on_send(now=now, in_flight=len(self.flights))
+        flight.area = self.limit.on_send(now=now, in_flight=len(self.flights))
 
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
@@ -184,6 +187,7 @@ class Lane:
             sent_at=flight.sent_at,
             in_flight=self.in_flight + 1,
             tokens=reply.usage.completion_tokens,
+            area=flight.area,
         )
 
     def need_room(self) -> None:

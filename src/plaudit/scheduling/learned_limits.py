@@ -27,6 +27,10 @@ class Learned(msgspec.Struct, omit_defaults=True):
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     refuses: bool = False
     """Whether it rate limits what is too much (429), rather than queueing it."""
+    settled: bool = False
+    """Whether more calls at once were tried, and brought no more."""
+    seconds: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
+    """How long the quicker calls took then."""
     rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     """Requests a second, where it limits those."""
     burst: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -79,4 +83,11 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
         return Learned(at=now, rate=lane.pace.rate, burst=lane.burst)
     if not lane.limit.is_learned or lane.limit.believed >= lane.ceiling:
         return None  # where the user's ceiling stopped the search, the endpoint may bear more
-    return Learned(at=now, limit=lane.limit.believed, refuses=lane.limit.refuses)
+    limit = lane.limit
+    return Learned(
+        at=now,
+        limit=limit.believed,
+        refuses=limit.refuses,
+        settled=limit.is_settled,
+        seconds=limit.usual,
+    )

@@ -1,0 +1,173 @@
+"""Looks for the number of calls at once that brings the most replies a second, where nothing is refused.
+
+Pure: no clock, no I/O. A few loads are tried, one after another, each for about a round; what all of them
+showed (`LoadCurve`) says where more calls stop to bring more. A load that is settled on is doubted now and
+then, less and less often: at first with a little less and a little more, later only with more, and at once
+when calls take longer there than they did.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from plaudit.policy.load_curve import LoadCurve
+
+NEVER = float("inf")
+LESS, MORE = 0.8, 1.25
+"""Shares of a load that are tried when it is doubted."""
+FEWEST = 8
+"""Replies that a load needs at the least to show what it is like."""
+LIKELY, SURELY = 0.5, 0.9
+CHANGED = 1.5
+"""How many times as long as before calls take where something has changed."""
+ROUNDS, ROUNDS_KNOWN, MOST_ROUNDS = 4.0, 2.0, 32.0
+"""Rounds of replies after which a load is first doubted, one that was remembered too, and at the latest."""
+
+
+@dataclass(slots=True)
+class Search:
+    """Loads that are tried."""
+
+    base: int
+    """The load from which it began."""
+    plan: list[int]
+    """What is yet to be tried."""
+    is_up: bool = False
+    """Whether it only asks whether more calls bring more."""
+    since: float = NEVER
+    """When the load was reached that is tried now."""
+    replies: int = 0
+    """Replies to calls sent since then."""
+
+
+class Move(NamedTuple):
+    """What the limit is to do: try a load, settle on it, or go on from it, since more calls bring more."""
+
+    to: Literal["try", "settle", "climb"]
+    load: int
+
+
+class BestLoad:
+    """The best load of one endpoint. Tell it of sends and replies; it says when to move, and where to."""
+
+    def __init__(self, *, ceiling: int, settled_at: int | None = None, usual: float | None = None) -> None:
+        self._ceiling = ceiling
+        self.settled_at = settled_at
+        """The load past which more calls were tried, and brought no more."""
+        self.usual = usual
+        """Seconds that the quicker calls take there."""
+        self.search: Search | None = None
+        self._curve = LoadCurve()
+        self._area, self._area_at, self._in_flight = 0.0, 0.0, 0
+        self._is_checked = settled_at is not None
+        """Whether less was tried as well."""
+        self.rounds_to_doubt = ROUNDS if settled_at is None else ROUNDS_KNOWN
+        self._replies = 0
+        """Replies since it was settled."""
+        self._round: list[float] = []
+        """Seconds that those of the present round took."""
+
+    def on_send(self, *, now: float, in_flight: int, limit: int) -> float:
+        """A call left; `in_flight` counts it. The answer is to come back with its reply."""
+        search = self.search
+        if search is not None and search.since == NEVER and 0.9 * limit <= in_flight <= limit:
+            search.since = now
+        return self._note_load(now, in_flight)
+
+    def _note_load(self, now: float, in_flight: int) -> float:
+        """Calls under way, added up over time."""
+        self._area += self._in_flight * (now - self._area_at)
+        self._area_at, self._in_flight = now, in_flight
+        return self._area
+
+    def on_reply(self, *, now: float, sent_at: float, in_flight: int, tokens: int, area: float) -> None:
+        """A reply came; `in_flight` still counts its call, and `area` is what its `on_send` said."""
+        self._note_load(now, in_flight)
+        if now > sent_at:
+            load = (self._area - area) / (now - sent_at)
+            self._curve.add(load=load, seconds=now - sent_at, tokens=tokens)
+        if self.search is not None:
+            self.search.replies += sent_at >= self.search.since
+
+    # -- searching ----------------------------------------------------------------------------------------
+
+    def begin_below(self, base: int, *, is_proven: bool) -> Move | None:
+        """More calls brought no more: look for the best load further down, unless it is known by now.
+
+        `is_proven` says that at the base there were more replies than with fewer calls.
+        """
+        self.search = Search(base, [])
+        bend = self._curve.bend()
+        if base > 1 and (bend is None or bend.is_below > 0.3 or not is_proven):
+            return self._try(max(1, base // 2))
+        return None if bend is None or bend.is_above > LIKELY else self._conclude()
+
+    def next_move(self, limit: int) -> Move | None:
+        """Go on once the load that is tried has shown what it is like."""
+        search = self.search
+        assert search is not None
+        if search.replies < max(FEWEST, limit):
+            return None
+        if search.plan:
+            bend = self._curve.bend()
+            if bend is None or bend.is_below < SURELY:
+                return self._try(search.plan.pop(0))
+        return self._conclude()
+
+    def _try(self, load: int) -> Move:
+        assert self.search is not None
+        self.search.since, self.search.replies = NEVER, 0
+        return Move("try", load)
+
+    def _conclude(self) -> Move:
+        """Settle where more calls stop to bring more, or look further."""
+        assert self.search is not None
+        search, bend = self.search, self._curve.bend()
+        if bend is not None and bend.is_above > LIKELY:
+            self.search = None
+            return Move("climb", round(bend.highest))
+        if bend is None or search.is_up:
+            usual = self.usual if search.is_up else None
+            self.settle(search.base)
+            self.usual = usual
+            return Move("settle", search.base)
+        if bend.is_below > LIKELY and bend.lowest > 1.5:
+            search.plan.clear()
+            share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
+            return self._try(max(1, round(share * bend.lowest)))
+        return Move("settle", max(1, round(bend.load)))
+
+    # -- settled ------------------------------------------------------------------------------------------
+
+    def settle(self, load: int) -> None:
+        """Stay at this load for a while."""
+        self.settled_at = load
+        self.search = self.usual = None
+        self._replies = 0
+        self._round.clear()
+
+    def doubt(self, load: int, *, seconds: float) -> None:
+        """A reply took so long under a settled load: is it time to look around?"""
+        self._replies += 1
+        self._round.append(seconds)
+        more, less = min(math.ceil(MORE * load), self._ceiling), max(1, math.floor(LESS * load))
+        if self._replies > self.rounds_to_doubt * load:
+            self.rounds_to_doubt = min(2.0 * self.rounds_to_doubt, MOST_ROUNDS)
+            self._look_around(load, [more] if self._is_checked else [less, more], is_up=self._is_checked)
+            self._is_checked = True
+        elif len(self._round) >= max(16, load):
+            self._round.sort()
+            quick = self._round[len(self._round) // 4]  # all calls slow down, where it is not their kind
+            self._round.clear()
+            if self.usual is None:
+                self.usual = quick
+            elif quick > CHANGED * self.usual:
+                self._look_around(load, [less])
+            elif CHANGED * quick < self.usual:
+                self._look_around(load, [more], is_up=True)
+
+    def _look_around(self, load: int, plan: list[int], *, is_up: bool = False) -> None:
+        self._curve.clear()
+        self.search = Search(load, plan, is_up=is_up)

@@ -1,0 +1,104 @@
+"""The load that brings the most replies a second is looked for, settled on, and doubted now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from plaudit.policy.best_load import BestLoad, Move
+
+
+class Server:
+    """Serves `knee` calls at once at full speed, and gets slower past that; always as busy as it may be."""
+
+    def __init__(self, best: BestLoad, *, knee: float, exponent: float = 1.0) -> None:
+        self.best = best
+        self.knee = knee
+        self.exponent = exponent
+        self.now = 0.0
+
+    def round_at(self, load: int) -> Iterable[Move]:
+        """A round of calls under this load; yields what the search wants."""
+        seconds = 0.2 * max(1.0, load / self.knee) ** (1.0 + self.exponent)
+        for _ in range(max(8, load) + 1):
+            self.best.on_send(now=self.now, in_flight=load, limit=load)
+            area = self.best.on_send(now=self.now, in_flight=load, limit=load)
+            self.now += seconds
+            self.best.on_reply(now=self.now, sent_at=self.now - seconds, in_flight=load, tokens=10, area=area)
+            if self.best.search is None:
+                self.best.doubt(load, seconds=seconds)
+            elif (move := self.best.next_move(load)) is not None:
+                yield move
+                return
+
+    def follow(self, load: int, *, rounds: int) -> tuple[int, list[Move]]:
+        """Do what the search wants for so many rounds; the load at the end, and all moves."""
+        moves: list[Move] = []
+        for _ in range(rounds):
+            for move in self.round_at(load):
+                moves.append(move)
+                load = move.load
+                if move.to == "settle":
+                    self.best.settle(load)
+        return load, moves
+
+
+def thrashing(*, start: int, knee: float) -> tuple[Server, int]:
+    """A server on which more calls than `start` brought no more, and what is tried next."""
+    server = Server(BestLoad(ceiling=4096), knee=knee)
+    for load in (start, round(1.25 * start)):
+        list(server.round_at(load))
+    move = server.best.begin_below(start, is_proven=False)
+    assert move is not None
+    assert move.to == "try"
+    return server, move.load
+
+
+@pytest.mark.parametrize("knee", [6, 12, 24, 40])
+def test_from_too_many_calls_it_comes_down_to_the_best(knee: int) -> None:
+    server, load = thrashing(start=64, knee=knee)
+    load, moves = server.follow(load, rounds=12)
+    assert server.best.settled_at is not None
+    assert 0.75 * knee <= server.best.settled_at <= 1.3 * knee
+    assert min(move.load for move in moves) >= knee / 4
+
+
+def test_a_settled_load_is_doubted_less_and_less_often() -> None:
+    server = Server(BestLoad(ceiling=4096), knee=20)
+    server.best.settle(20)
+    _, moves = server.follow(20, rounds=60)
+    tries = [move for move in moves if move.to == "try"]
+    assert 3 <= len(tries) <= 8
+    assert server.best.settled_at is not None
+    assert 16 <= server.best.settled_at <= 24
+
+
+def test_a_server_that_can_do_more_than_before_is_found_out() -> None:
+    server = Server(BestLoad(ceiling=4096), knee=20)
+    server.best.settle(20)
+    server.follow(20, rounds=3)
+    server.knee = 100
+    _, moves = server.follow(20, rounds=8)
+    assert any(move.to == "climb" for move in moves)
+
+
+def test_a_server_that_can_do_less_than_before_is_found_out_at_once() -> None:
+    server = Server(BestLoad(ceiling=4096, settled_at=64, usual=0.2), knee=64)
+    server.knee = 16
+    load, _ = server.follow(64, rounds=10)
+    assert load <= 24
+
+
+def test_a_remembered_load_is_left_only_for_one_that_brings_more() -> None:
+    server = Server(BestLoad(ceiling=4096, settled_at=30, usual=0.2), knee=30)
+    _, moves = server.follow(30, rounds=12)
+    assert all(move.load >= 30 for move in moves)
+    assert server.best.settled_at == 30
+
+
+def test_nothing_is_tried_past_the_ceiling() -> None:
+    server = Server(BestLoad(ceiling=16), knee=100)
+    server.best.settle(16)
+    _, moves = server.follow(16, rounds=20)
+    assert max((move.load for move in moves), default=16) <= 16
