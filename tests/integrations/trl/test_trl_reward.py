@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import pickle
 import socket
 from pathlib import Path
@@ -496,3 +497,22 @@ def test_a_single_rule_needs_no_list() -> None:
 def test_a_trainer_is_overlapped_before_it_is_made() -> None:
     with pytest.raises(ConfigError, check=about("", "overlap(GRPOTrainer)(")):
         overlap(Trainer())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [None, 1.0, "1", ["1", "many"], [1.0]])
+def test_a_rule_that_gives_no_list_of_numbers_is_named(given: Any) -> None:
+    def accuracy(**_: Any) -> Any:
+        return given
+
+    trainer = Trainer(reward_function(JUDGE, rules=[accuracy], **Wishing().options))
+    with pytest.raises(ConfigError, check=about("", "'accuracy'")):
+        trainer.rewards(worth(1, 2))
+
+
+def test_a_rule_may_give_any_numbers_one_by_one_and_what_is_none_fails_its_row() -> None:
+    def accuracy(completions: list[str], **_: Any) -> Any:
+        return (value for value in [1, math.nan, math.inf, True][: len(completions)])
+
+    trainer = Trainer(reward_function(JUDGE, rules=[accuracy], **Wishing().options), num_generations=4)
+    assert trainer.rewards(worth(1, 2, 3, 4)) == [1.1, None, None, 1.4]
+    assert trainer.extra["judge_status"] == ["ok"] * 4

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -267,7 +268,12 @@ class BatchReward:
         found = {}
         for name, rule in self._rules.items():
             given = rule(**batch)
-            values = await given if inspect.isawaitable(given) else given
+            given = await given if inspect.isawaitable(given) else given
+            if not isinstance(given, Iterable) or isinstance(given, str):
+                raise ConfigError(
+                    f"the rule {name!r} gave {given!r:.80}; it should give a number for each completion"
+                )
+            values = list(given)
             if len(values) != len(batch["completions"]):
                 raise ConfigError(
                     f"the rule {name!r} gave {len(values)} values for {len(batch['completions'])} "
@@ -320,9 +326,14 @@ class BatchReward:
 
 def _verdict(rule: str, value: float | None) -> Verdict:
     """A rule's number, in the form in which rewards are combined."""
-    if value is None:
-        return Verdict(None, Status.FAILED, error=f"the rule {rule!r} gave no number", source=Source.RULE)
-    return Verdict(float(value), Status.OK, source=Source.RULE)
+    try:
+        score = math.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"the rule {rule!r} gave {value!r:.80} for a completion, not a number") from None
+    if not math.isfinite(score):
+        error = f"the rule {rule!r} gave {'no number' if value is None else score}"
+        return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+    return Verdict(score, Status.OK, source=Source.RULE)
 
 
 @dataclass(frozen=True, slots=True)
