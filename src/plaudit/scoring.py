@@ -29,7 +29,7 @@ from plaudit.rows import NO_TASK, SOURCE
 from plaudit.settings import DEFAULT, Settings, endpoints_of, load
 from plaudit.setup.endpoints import judge_endpoints
 from plaudit.setup.judges import judge_of, text_or_file
-from plaudit.setup.preflight import EARLY_SECONDS, check_answers, check_engine, is_listening
+from plaudit.setup.preflight import EARLY_SECONDS, check_answers, check_engine, is_up
 from plaudit.types import Cause, Sample, Source, Status, Verdict
 from plaudit.value_check import check_value
 
@@ -175,7 +175,7 @@ class Scoring:
                 return
             self._is_checked = True
         is_own = self._engine is None
-        if is_own and not any(map(is_listening, endpoints_of(self.settings))):
+        if is_own and not is_up(endpoints_of(self.settings)):
             return
         try:
             check_engine(self._open(), self._given, seconds=EARLY_SECONDS)

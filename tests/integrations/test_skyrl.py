@@ -37,7 +37,7 @@ def test_threads_full_of_environments_share_one_engine(monkeypatch: pytest.Monke
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         answers = [f"Answer {number % 20}." for number in range(60)]
         found = list(pool.map(lambda action: trajectory("judged", action), answers))
-        assert server.stats.answered == 20 + 1  # which asked whether the judge answers at all
+        assert server.stats.answered == 20
     assert all(output["done"] and 0.0 <= output["reward"] <= 1.0 for output, _ in found)
     assert {metrics["judge_valid"] for _, metrics in found} == {1.0}
     assert found[0][0]["reward"] == found[20][0]["reward"] == found[40][0]["reward"]

@@ -51,9 +51,30 @@ def test_an_unknown_model_is_named_whatever_is_asked(judge: Any) -> None:
 
 
 def test_an_engine_that_has_answered_is_not_asked_again() -> None:
-    with loopback(INSTANT) as server, Engine(server.url, model="m", cache=None) as engine:
+    with (
+        loopback(INSTANT) as server,
+        Engine(server.url, model="m", cache=None, headers={"X-Team": "rl"}) as engine,
+    ):
         for _ in range(3):
             check_engine(engine, seconds=30.0)
+        assert server.stats.requests == 1
+
+
+@pytest.mark.parametrize("given", [{"model": "simulated"}, {"model": "an alias"}, {"api_key": "sk-right"}])
+@pytest.mark.parametrize("kind", ["openai", "ollama"])
+def test_a_list_of_models_that_tells_enough_saves_the_call(given: dict[str, str], kind: Any) -> None:
+    scenario = INSTANT.replace(api_key=given.get("api_key") if kind == "openai" else None)
+    with loopback(scenario) as server:
+        options: dict[str, Any] = {"model": "simulated", **(given if kind == "openai" else {})}
+        url = server.url.removesuffix("/v1") if kind == "ollama" else server.url
+        with Engine(endpoints=[Endpoint(url, kind=kind, **options)], cache=None) as engine:
+            check_engine(engine, seconds=30.0)
+        assert server.stats.requests == 0
+
+
+def test_a_list_that_is_open_to_everybody_says_nothing_of_the_key() -> None:
+    with loopback(INSTANT) as server, Engine(server.url, model="m", api_key="any", cache=None) as engine:
+        check_engine(engine, seconds=30.0)
         assert server.stats.requests == 1
 
 

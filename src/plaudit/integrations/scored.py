@@ -72,8 +72,8 @@ class Scored:
     def check(self) -> None:
         """Raise BatchFailed where the judge will never answer: a refused key, no such model or route.
 
-        For the moment before a framework generates. One call of a few tokens for each engine; none where no
-        server is named, or it is not up yet.
+        For the moment before a framework generates. At most one call of a few tokens for each engine; none
+        where the server's list of models tells enough, no server is named, or it is not up yet.
         """
         (self._own or current()).check_judge()
 

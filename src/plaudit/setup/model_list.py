@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
@@ -94,6 +96,61 @@ def other_kind(endpoint: Endpoint) -> Endpoint | None:
 def ask_models(endpoint: Endpoint, *, patience: float = 0.0) -> ModelList:
     """The models an endpoint lists; one that may be starting is waited for, for so many seconds."""
     return asyncio.run(once_ready(endpoint, lambda: _ask_securely(endpoint), patience=patience))
+
+
+class Reach(Enum):
+    """What an endpoint's list of models tells, without a call that costs anything."""
+
+    AWAY = "away"
+    """It is not up yet, or too busy."""
+    PROVEN = "proven"
+    """It takes the key, and has the model."""
+    UNSURE = "unsure"
+    """It does not tell: only a call can."""
+
+
+def reach(endpoints: Sequence[Endpoint], *, seconds: float) -> Reach:
+    """What at least one of these endpoints is, in the order of PROVEN, UNSURE, AWAY."""
+
+    async def ask_all() -> list[Reach]:
+        return await asyncio.gather(*(_reach(endpoint, seconds) for endpoint in endpoints))
+
+    with ThreadPoolExecutor(1) as aside:  # the caller may be on an event loop
+        found = aside.submit(asyncio.run, ask_all()).result()
+    return next((one for one in (Reach.PROVEN, Reach.UNSURE) if one in found), Reach.AWAY)
+
+
+async def _reach(endpoint: Endpoint, seconds: float) -> Reach:
+    try:
+        async with asyncio.timeout(seconds):
+            models = await _ask_models(endpoint)
+            if models.may_pass:
+                return Reach.AWAY
+            if models.error or endpoint.headers:
+                return Reach.UNSURE
+            if endpoint.key is not None:  # a list that is open to everybody says nothing of the key
+                unkeyed = await _ask_models(replace(endpoint, api_key=None))
+                if unkeyed.status not in (401, 403):
+                    return Reach.UNSURE
+            has_model = endpoint.model in models.names or await _has_model(endpoint)
+            return Reach.PROVEN if has_model else Reach.UNSURE
+    except TimeoutError:
+        return Reach.AWAY
+
+
+async def _has_model(endpoint: Endpoint) -> bool:
+    """Whether an endpoint knows a model that it does not list: another name of one, like Ollama's."""
+    is_ollama = endpoint.kind == "ollama"
+    url = endpoint.route("/api/show" if is_ollama else f"/models/{quote(endpoint.model, safe='')}")
+    timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
+    asked = {"method": "POST", "json": {"model": endpoint.model}} if is_ollama else {"method": "GET"}
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        try:
+            options = {**asked, **request_options(endpoint)}
+            async with session.request(url=URL(url, encoded=True), **options) as response:
+                return response.status == 200
+        except (aiohttp.ClientError, OSError):
+            return False
 
 
 def models_url(endpoint: Endpoint) -> str:

@@ -1,4 +1,4 @@
-"""A judge that will never answer: recognised by its verdicts, and found out by one small call beforehand.
+"""A judge that will never answer: recognised by its verdicts, and found out beforehand.
 
 A refused key, an unknown model or a URL without an API fails every call alike until somebody changes a
 setting. A training that went on would spend its GPU time on nothing.
@@ -6,20 +6,16 @@ setting. A training that went on would spend its GPU time on nothing.
 
 from __future__ import annotations
 
-import os
-import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from plaudit.config import Endpoint
 from plaudit.engine import BaseEngine, Engine
 from plaudit.errors import BatchFailed
 from plaudit.judges.base import Judge, Panel, is_panel
-from plaudit.transports.proxy import proxy_for
 from plaudit.types import Cause, ChatRequest, LikelihoodRequest, Reply, Request, Sample, Status, Verdict
 
 NEVER = frozenset({Cause.REFUSED_KEY, Cause.UNKNOWN_MODEL, Cause.ENDPOINT_REFUSED})
@@ -28,15 +24,16 @@ GREETING_SECONDS = 20.0
 """How long the small call may take; one that is not answered by then proves nothing."""
 EARLY_SECONDS = 3.0
 """The same where nothing waits for the judge yet, and a reward is only being made."""
-CONNECT_SECONDS = 1.0
-"""How long a connection may take; a server that is away is not waited for."""
 _answered: WeakSet[BaseEngine] = WeakSet()
 """Engines whose judge is known to answer."""
 
 
-def check_engine(engine: BaseEngine, judge: Judge | Panel | None = None, *, seconds: float) -> None:
-    """Ask an engine's judge for a word, unless it has answered before.
+def check_engine(
+    engine: BaseEngine, judge: Judge | Panel | None = None, *, seconds: float, is_cheap: bool = True
+) -> None:
+    """Find out whether an engine's judge will answer, unless it has.
 
+    By a call of a few tokens; a cheap check does without where the server's list of models tells enough.
     A server that is not up yet, or too busy to answer in time, is let be.
 
     Raises:
@@ -44,8 +41,12 @@ def check_engine(engine: BaseEngine, judge: Judge | Panel | None = None, *, seco
     """
     if engine in _answered:
         return
-    if isinstance(engine, Engine) and not (engine.is_over_http and any(map(is_listening, engine.endpoints))):
-        return
+    if isinstance(engine, Engine):
+        from plaudit.setup.model_list import Reach, reach  # loads an HTTP client
+
+        found = reach(engine.endpoints, seconds=seconds) if engine.is_over_http else Reach.AWAY
+        if found is Reach.AWAY or (is_cheap and found is Reach.PROVEN):
+            return
     asked = Greeting.like(judge)
     (verdict,) = engine.score([greeting(uuid.uuid4().hex)], asked, deadline=seconds, progress=False)
     check_answers([verdict], has_begun=False)
@@ -53,16 +54,11 @@ def check_engine(engine: BaseEngine, judge: Judge | Panel | None = None, *, seco
         _answered.add(engine)
 
 
-def is_listening(endpoint: Endpoint) -> bool:
-    """Whether something takes connections where the endpoint is, or at the proxy on the way there."""
-    proxy = None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
-    first = urlsplit(proxy or endpoint.url)
-    port = first.port or (443 if first.scheme == "https" else 80)
-    try:
-        socket.create_connection((first.hostname or "", port), timeout=CONNECT_SECONDS).close()
-    except (OSError, UnicodeError):  # names that cannot be looked up
-        return False
-    return True
+def is_up(endpoints: Sequence[Endpoint]) -> bool:
+    """Whether one of these servers answers at all."""
+    from plaudit.setup.model_list import Reach, reach  # loads an HTTP client
+
+    return bool(endpoints) and reach(endpoints, seconds=EARLY_SECONDS) is not Reach.AWAY
 
 
 def check_answers(verdicts: Iterable[Verdict], *, has_begun: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import unquote
 
 import msgspec
 
@@ -19,6 +20,8 @@ VERSION = "0.0.0-simulated"
 def control(live: LiveServer, request: HttpRequest) -> Response:
     """Answer a request that no model has to answer."""
     handler = _HANDLERS.get((request.method, request.path))
+    if handler is None and request.method == "GET" and request.path.startswith("/v1/models/"):
+        handler = _model
     if handler is not None:
         return handler(live, request)
     message = f"{request.method} {request.path} is not served here"
@@ -30,6 +33,15 @@ def _models(live: LiveServer, request: HttpRequest) -> Response:
     if scenario.api_key is not None and bearer(request) != scenario.api_key:
         return Response(401, openai_wire.error_reply(401, "the API key is missing or wrong"))
     return Response(200, openai_wire.model_list(scenario.models))
+
+
+def _model(live: LiveServer, request: HttpRequest) -> Response:
+    """One model, by its name: any is served but `missing`."""
+    listed = _models(live, request)
+    name = unquote(request.path.removeprefix("/v1/models/"))
+    if listed.status == 200 and name == "missing":
+        return Response(404, openai_wire.error_reply(404, f"the model '{name}' does not exist"))
+    return listed if listed.status != 200 else Response(200, openai_wire.model_card(name))
 
 
 def _tags(live: LiveServer, _: HttpRequest) -> Response:

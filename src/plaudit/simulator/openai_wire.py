@@ -176,8 +176,15 @@ def error_reply(status: int, message: str, *, code: str | None = None) -> bytes:
 
 
 def model_list(models: tuple[str, ...]) -> bytes:
-    data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "plaudit"} for name in models]
-    return msgspec.json.encode({"object": "list", "data": data})
+    return msgspec.json.encode({"object": "list", "data": [_model(name) for name in models]})
+
+
+def model_card(name: str) -> bytes:
+    return msgspec.json.encode(_model(name))
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "plaudit"}
 
 
 _ERRORS: Mapping[int, tuple[str, str | None]] = {

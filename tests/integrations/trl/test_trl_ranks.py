@@ -20,7 +20,7 @@ from plaudit.simulator import Fault
 pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
 
 SCRIPT = Path(__file__).with_name("rank_training.py")
-THREE_FAIL = INSTANT.replace(faults=(Fault("refusal", requests=(1, 4)),))  # the first is a greeting
+THREE_FAIL = INSTANT.replace(faults=(Fault("refusal", requests=(0, 3)),))
 
 
 @pytest.fixture(scope="module")
@@ -95,5 +95,5 @@ def test_too_many_failures_on_one_rank_end_both(policy: str, tmp_path: Path) -> 
 def test_a_ceiling_on_calls_holds_for_both_ranks_together(policy: str, tmp_path: Path) -> None:
     with loopback(INSTANT.replace(latency=taking(0.2))) as server:
         train_two_ranks(policy, tmp_path, urls=[server.url], max_concurrent=3)
-        assert server.stats.answered == 8 + 2  # each rank has asked for a word first
+        assert server.stats.answered == 8
         assert server.stats.peak_in_flight <= 3

@@ -393,9 +393,8 @@ def test_a_group_judge_compares_the_completions_of_one_prompt() -> None:
         function = reward_function(
             Group("Which is best?"), num_generations=4, url=judge.url, model="m", cache=None
         )
-        asked = judge.stats.requests
         rewards = asyncio.run(function(["q"] * 8, worth(*range(8))))
-        assert judge.stats.requests - asked == 2
+        assert judge.stats.requests == 2
     assert len(rewards) == 8
     assert None not in rewards
 
@@ -430,16 +429,19 @@ def test_a_server_that_was_mended_is_asked_anew() -> None:
         assert asyncio.run(reward_function(JUDGE, **options)(["q"], worth(1))) != [None]
 
 
-def test_a_judge_is_asked_once_for_an_engine_whatever_comes_of_it() -> None:
+@pytest.mark.parametrize(("given", "calls"), [({}, 0), ({"headers": {"X-Team": "rl"}}, 1)])
+def test_a_judge_is_called_once_for_an_engine_where_its_list_of_models_does_not_tell(
+    given: dict[str, Any], calls: int
+) -> None:
     with loopback(INSTANT) as judge:
-        options: Any = {"url": judge.url, "model": "m", "cache": None}
+        options: Any = {"url": judge.url, "model": "m", "cache": None, **given}
         for _ in range(3):
             reward_function(JUDGE, **options)
-        assert judge.stats.requests == 1
+        assert judge.stats.requests == calls
         with Engine(**options) as engine:
             for _ in range(3):
                 reward_function(JUDGE, engine=engine)
-        assert judge.stats.requests == 2
+        assert judge.stats.requests == 2 * calls
 
 
 def test_a_judge_that_refuses_later_is_named_with_the_first_completion() -> None:

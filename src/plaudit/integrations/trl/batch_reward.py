@@ -27,7 +27,7 @@ from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
-from plaudit.setup.preflight import GREETING_SECONDS, check_answers, check_engine
+from plaudit.setup.preflight import EARLY_SECONDS, GREETING_SECONDS, check_answers, check_engine
 from plaudit.types import Sample, Source, Status, Verdict
 from plaudit.value_check import check_number, check_value
 
@@ -203,11 +203,12 @@ class BatchReward:
         self.call_off()
         self._early = self._ask(self._samples(prompts, completions, columns, trainer))
 
-    def check_judge(self, *, seconds: float = GREETING_SECONDS) -> None:
-        """Ask the judge for a word before anything is generated; BatchFailed where it will never answer."""
+    def check_judge(self, *, is_early: bool = False) -> None:
+        """Find out whether the judge will answer before anything is generated; BatchFailed where never."""
+        seconds = EARLY_SECONDS if is_early else GREETING_SECONDS
         seconds = min(seconds, self._batch.deadline or seconds)
         try:
-            check_engine(self._engine, self._judges[JUDGE], seconds=seconds)
+            check_engine(self._engine, self._judges[JUDGE], seconds=seconds, is_cheap=is_early)
         except BatchFailed:
             if self._given is None:
                 forget_engine(self._engine)  # the next one finds the server as it is then

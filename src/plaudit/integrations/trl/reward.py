@@ -30,7 +30,6 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
-from plaudit.setup.preflight import EARLY_SECONDS
 from plaudit.value_check import check_length
 
 JUDGE_FILES = (".toml", ".yaml", ".yml", ".json")
@@ -51,9 +50,9 @@ def reward_function(
 
     reward = weight x the judge's score, from 0 to 1, + rules - penalty
 
-    The judge is asked for a word at once (a call of a few tokens, once for each engine), so that a refused
-    key ends a training before it begins; a server that is not up yet is let be. Everything stops when the
-    process ends.
+    The judge's server is asked at once for its models (and the judge for a word, where that does not tell
+    enough), so that a refused key ends a training before it begins; a server that is not up yet is let be.
+    Everything stops when the process ends.
 
     Args:
         judge: A judge, or a file that describes one.
@@ -110,7 +109,7 @@ def reward_function(
         engine=engine,
         options=options,
     )
-    made.check_judge(seconds=EARLY_SECONDS)
+    made.check_judge(is_early=True)
     return made.judged_reward
 
 
