@@ -206,6 +206,7 @@ def test_a_second_client_of_the_same_stream_gets_it_whole() -> None:
     "stream",
     [
         b"\r\n".join(EVENTS[0].split(b"\n")) + b"data: [DONE]\r\n\r\n",
+        b"data: {}\r\rdata: [DONE]\r\r",
         b": OPENROUTER PROCESSING\n\nevent: message\nid: 1\nretry: 10\n" + EVENTS[0] + DONE,
         b'data: {"choices":\ndata: [{"index":0,\ndata: "delta":{}}]}\n\n' + DONE,
         b'data:{"choices":[]}\n\ndata:[DONE]\n\n',
@@ -220,3 +221,19 @@ def test_events_in_any_form_that_the_standard_allows_are_handed_on_and_kept(stre
         assert len(client.endpoint.requests) == 1
 
     scripted(test, streaming(stream[:7], stream[7:]))
+
+
+def test_a_client_that_waits_for_anothers_stream_asks_itself_when_that_breaks_off() -> None:
+    go_on = asyncio.Event()
+
+    async def test(client: ScriptedClient) -> None:
+        async with opened(client, STREAM) as first:
+            assert await first.content.readany() == EVENTS[0]
+            second = client.asking(STREAM)
+            await client.until_waiting(2)
+            go_on.set()
+            assert b'"error"' in await first.read()
+        assert await second == (200, EVENTS[1] + DONE)
+        assert len(client.endpoint.requests) == 2
+
+    scripted(test, streaming(EVENTS[0], go_on, is_whole=False), streaming(EVENTS[1], DONE))

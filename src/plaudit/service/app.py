@@ -125,6 +125,10 @@ class BadBody(Exception):
         self.code = code
 
 
+class _BrokeOff(Exception):
+    """The stream of another client, for which this one waited, came to a bad end."""
+
+
 class Service:
     """The routes of one server."""
 
@@ -286,36 +290,48 @@ class Service:
         async def pass_on(request: web.Request) -> web.StreamResponse:
             body, fields = await self._fields(request)
             self._check_model(fields.get("model"))
-            is_sampled = relay.is_sampled(route, fields)
-            digest = relay.digest_of(route, fields)
-            if is_sampled:
-                digest += self._shared.name.encode()
-            draw = self._draws.next(_run_of(request), digest) if is_sampled else None
-            is_stream = fields.get("stream") is True
-            chunks = _Chunks() if is_stream and self._shared.can_stream else None
-            raw = relay.raw_request(route, body, fields, digest, draw, on_chunk=chunks)
-            # What a client waits for is the next piece of a stream: no deadline for the whole of it.
-            deadline = _deadline(request)
-            pending = self._shared.engine.submit(
-                [relay.sample_of(raw)],
-                self._relay,
-                deadline=None if chunks else deadline,
-                job=_job_of(request),
-            )
             try:
-                if chunks is not None:
-                    return await self._passed_in_pieces(request, pending, chunks, deadline)
-                (verdict,) = await pending
-            except asyncio.CancelledError:
-                if is_sampled or not self._shared.finishes_abandoned:
-                    pending.cancel(abort=True)
-                raise
-            return _relayed(verdict)
+                return await self._asked(request, route, body, fields)
+            except _BrokeOff:
+                return await self._asked(request, route, body, fields, is_last=True)
 
         return pass_on
 
+    async def _asked(
+        self, request: web.Request, route: str, body: bytes, fields: dict[str, Any], *, is_last: bool = False
+    ) -> web.StreamResponse:
+        """What the engine has to say to a client's request. Raises _BrokeOff, unless it is the last time."""
+        is_sampled = relay.is_sampled(route, fields)
+        digest = relay.digest_of(route, fields)
+        if is_sampled:
+            digest += self._shared.name.encode()
+        draw = self._draws.next(_run_of(request), digest) if is_sampled else None
+        is_stream = fields.get("stream") is True
+        chunks = _Chunks() if is_stream and self._shared.can_stream else None
+        raw = relay.raw_request(route, body, fields, digest, draw, on_chunk=chunks)
+        # What a client waits for is the next piece of a stream: no deadline for the whole of it.
+        deadline = _deadline(request)
+        pending = self._shared.engine.submit(
+            [relay.sample_of(raw)], self._relay, deadline=None if chunks else deadline, job=_job_of(request)
+        )
+        try:
+            if chunks is not None:
+                return await self._passed_in_pieces(request, pending, chunks, deadline, is_last=is_last)
+            (verdict,) = await pending
+        except asyncio.CancelledError:
+            if is_sampled or not self._shared.finishes_abandoned:
+                pending.cancel(abort=True)
+            raise
+        return _relayed(verdict)
+
     async def _passed_in_pieces(
-        self, request: web.Request, pending: Pending, chunks: _Chunks, deadline: float | None
+        self,
+        request: web.Request,
+        pending: Pending,
+        chunks: _Chunks,
+        deadline: float | None,
+        *,
+        is_last: bool,
     ) -> web.StreamResponse:
         """The reply as it comes; whole where it comes from the cache or from another client's call."""
         done = asyncio.ensure_future(pending)
@@ -324,6 +340,8 @@ class Service:
             async with asyncio.timeout(deadline):
                 chunk = await chunks.get()
             if chunk is None:
+                if not is_last and _is_anothers_failure(done.result()[0]):
+                    raise _BrokeOff
                 return _relayed(done.result()[0])
             response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
             async with read_by(request, 0):
@@ -481,6 +499,11 @@ def _job_of(request: web.Request) -> str:
 @functools.lru_cache(maxsize=1024)
 def _client_digest(address: str, authorization: str) -> str:
     return hashlib.sha256(f"{address} {authorization}".encode(errors="surrogateescape")).hexdigest()
+
+
+def _is_anothers_failure(verdict: Verdict) -> bool:
+    """Whether a stream failed in the hands of another client, who had seen some of it: we have not."""
+    return verdict.score is None and verdict.source is Source.SHARED
 
 
 def _relayed(verdict: Verdict) -> web.Response:

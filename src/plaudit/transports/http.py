@@ -154,7 +154,7 @@ class HttpTransport:
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
 
 
-_END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
+_END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
 _ERROR_EVENT = re.compile(rb'^event:\s*error|(?<!\\)"error"\s*:\s*[{"]', re.MULTILINE)
 
 
