@@ -306,7 +306,7 @@ def test_the_version_tells_judges_apart_and_survives_a_pickle() -> None:
 
 def test_over_an_engine_every_sample_has_a_score_or_a_reason_why_not() -> None:
     instant = Latency(seconds_per_token=0.0, first_token=0.0, round_trip=0.0)
-    scenario = Scenario(latency=instant, faults=(Fault("refusal", probability=0.2),))
+    scenario = Scenario(latency=instant, faults=(Fault("refusal", probability=0.3),))
     samples = [
         Sample(f"{n}?", text, group=f"g{n}") for n in range(8) for text in ("one", "two", "three", "one", "")
     ]

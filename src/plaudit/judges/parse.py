@@ -47,7 +47,7 @@ from plaudit.judges.reply_prose import (
 from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
 
-VERSION = 5
+VERSION = 6
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_REPLY = 64_000

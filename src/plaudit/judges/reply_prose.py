@@ -276,11 +276,29 @@ def _is_contrary(sentence: str, rest: str, key: str, value: object) -> bool:
     amounts = [one or two for one, two in _AMOUNT.findall(_BRACED.sub("", _CONFIRMS.sub("", sentence)))]
     if any(abs(float(amount)) <= limit and not is_same(amount, value) for amount in amounts):
         return True
-    if value is not True and value is not False:
-        return False
-    unmet = r"\b(?:not|never|fails?)\b.{0,30}\b(?:met|meets?|criteri\w+)\b|n['’]t\b.{0,30}\bmeet\b"
-    opposite = rf"\b(?:false|not {re.escape(key)})\b|{unmet}" if value else r"\btrue\b"
-    return re.search(opposite, rest, re.IGNORECASE) is not None
+    if isinstance(value, str):
+        better, worse = ("first", "second") if value == "first" else ("second", "first")
+        opposite = rf"\b{worse}\b.{{0,30}}\b(?:{_BETTER})\b|\b{better}\b.{{0,30}}\b(?:worse|weaker|wrong)\b"
+        return value in ("first", "second") and re.search(opposite, rest, re.IGNORECASE) is not None
+    if value is True:
+        opposite = rf"\b(?:false|not {re.escape(key)})\b|{_UNMET}" + rf"|{_UNEQUAL}" * (key == "equivalent")
+        return re.search(opposite, rest, re.IGNORECASE) is not None
+    if value is False:
+        is_equal = key == "equivalent" and not _CONTRAST.search(rest) and _EQUAL.search(rest)
+        return bool(is_equal) or re.search(r"\btrue\b", rest, re.IGNORECASE) is not None
+    return False
+
+
+_BETTER = r"better|best|stronger|superior|preferable|preferred|wins"
+_UNMET = r"\b(?:not|never|fails?)\b.{0,30}\b(?:met|meets?|criteri\w+)\b|n['’]t\b.{0,30}\bmeet\b"
+_UNEQUAL = (
+    r"\b(?:wrong|incorrect|different|differs?|disagrees?|mismatch\w*|contradicts?)\b"
+    r"|\b(?:not|n['’]t) (?:match|agree|correct|right|the same)\b"
+)
+_EQUAL = re.compile(
+    r"\b(?:is|are) (?:\w+ly )?(?:correct|right|equivalent)\b|\bmatch(?:es)?\b|\bagrees?\b|\bsame\b", re.I
+)
+_CONTRAST = re.compile(r"\b(?:not|but|however|though|although|except|only|while|no)\b|n['’]t\b", re.I)
 
 
 def _limit(value: object) -> float:
