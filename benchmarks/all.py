@@ -33,6 +33,7 @@ FULL = (
     ("startup.py",),
     ("kill_resume.py",),
     ("journal.py",),
+    ("page.py",),
     ("two_runs.py",),
     ("simulator.py",),
     ("peers.py",),
@@ -54,6 +55,7 @@ QUICK = (
     ("score_memory.py", "--lines", "5000"),
     ("startup.py", "--quick"),
     ("journal.py", "--quick"),
+    ("page.py", "--quick"),
     ("kill_resume.py", "--kills", "3", "--lines", "600"),
     ("two_runs.py", "--lines", "600"),
 )

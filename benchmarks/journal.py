@@ -22,11 +22,13 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import table
 from clients import JUDGE, MODEL, samples
+from msgspec import structs
 from simulated import simulators
 
 from plaudit import Engine, Reply, Rubric, Sample, Usage
@@ -129,8 +131,10 @@ def write(path: Path, count: int) -> None:
     texts = judged(4096)
     writer = JournalWriter(path, max_mb=1e6)
     for start in range(0, count, len(texts)):
-        for one in texts[: count - start]:
-            writer.add(one)
+        for number, one in enumerate(texts[: count - start], start):
+            extra = {"training_step": number // 512}
+            sample = replace(one.sample, response=f"{one.sample.response} {start}", extra=extra)
+            writer.add(structs.replace(one, sample=sample, batch=1 + number // 512))
         while writer.written < start:
             time.sleep(0.01)
     writer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from chromium import Tab, browser
-from journals import GOOD, JUDGE, judged, write
+from journals import GOOD, JUDGE, engine, judged, write
 from msgspec import structs
 
 from plaudit import Endpoint, Engine, Reply, Rubric, Sample
@@ -269,6 +270,28 @@ def test_hostile_texts_are_shown_as_text(tmp_path: Path, text: str) -> None:
         assert await tab.js("document.documentElement.scrollWidth <= innerWidth")
 
     visit(tmp_path / "j", look)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=["markup", "bidi", "ansi", "long", "templates"])
+def test_hostile_texts_are_text_in_a_notebook_too(tmp_path: Path, text: str) -> None:
+    replies = [Reply(json.dumps({"reason": text, "score": 3})), Reply(text), Reply(text), Reply(text)]
+    with engine(tmp_path / "j", [*replies, OSError(text)]) as one:
+        pending = one.submit([Sample("q", "a"), Sample("q", "b")], JUDGE)
+        verdicts = pending.result()
+    file = tmp_path / "cell.html"
+    shown = f"{pending._repr_html_()}{verdicts._repr_html_()}"  # type: ignore[attr-defined]
+    file.write_text(f"<!doctype html><meta charset=utf-8><title>cell</title>{shown}", encoding="utf-8")
+
+    async def main() -> None:
+        async with browser() as tab:
+            await tab.open(file.as_uri())
+            assert await tab.js("document.title") == "cell"
+            assert await tab.js("document.querySelectorAll('script, img, a, style').length") == 0
+            assert await tab.js("document.querySelectorAll('table').length") == 2
+            assert await tab.js("document.documentElement.outerHTML.length") < 10_000
+            assert tab.complaints == []
+
+    asyncio.run(main())
 
 
 def test_numbers_move_while_a_run_is_under_way(tmp_path: Path) -> None:

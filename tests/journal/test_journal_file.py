@@ -320,3 +320,14 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named_and_what_was_read_stays
         (tmp_path / "elsewhere").rename(path)
         index.refresh()
         assert len(index) == 3 and index.damage == []
+
+
+def test_a_block_that_unpacks_into_more_than_memory_holds_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaudit.journal.blocks.MOST_BYTES", 100_000)
+    write(tmp_path / "j", [judged(response="x" * 500_000)])
+    write(tmp_path / "j", [judged(1)])
+    with JournalIndex(tmp_path / "j") as index:
+        assert [index.text(row).response for row in range(2)] == ["", "answer 1"]
+        assert len(index.damage) == 1

@@ -49,3 +49,9 @@ def test_a_notebook_shows_the_first_ones_as_text() -> None:
     shown = verdicts_html([BAD, None, *[GOOD] * 30])
     assert "no &lt;score&gt;" in shown and "waiting" in shown
     assert shown.count("<tr>") == SHOWN + 1
+
+
+def test_no_verdicts_have_the_columns_of_some() -> None:
+    pytest.importorskip("pandas")
+    assert list(verdicts_to_pandas([])["score"]) == []
+    assert list(verdicts_to_pandas([], [])["record"]) == []

@@ -11,6 +11,7 @@ Nothing here needs numpy, so that a trainer with a journal does not pay for load
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import struct
@@ -35,17 +36,16 @@ from plaudit.types import (
     Verdict,
 )
 
-try:
-    from isal.isal_zlib import compress  # the same format as zlib, in a third of the time
-except ImportError:
-    from zlib import compress
+_packing: Any = zlib
+with contextlib.suppress(ImportError):
+    from isal import isal_zlib as _packing  # the same format, in a third of the time
 
 MARK = b"\xabPJ\x01"
 HEAD = struct.Struct("<4sBIIIII")
 HEAD_CRC = struct.Struct("<I")
 HEAD_SIZE = HEAD.size + HEAD_CRC.size
 MOST_BYTES = 1 << 30
-"""No part of a block is larger; a head that says so is damage."""
+"""No part of a block is larger, packed or unpacked: one that says so, or becomes so, is damage."""
 LEVEL = 1
 """Of zlib: higher ones cost several times the CPU time for a tenth of the space."""
 MANY = 1000
@@ -148,7 +148,7 @@ def read_head(data: bytes) -> BlockHead | None:
 
 
 def block(kind: int, facts: bytes, texts: bytes | bytearray = b"", *, records: int = 0) -> bytes:
-    first, second = compress(facts, LEVEL), compress(texts, LEVEL) if texts else b""
+    first, second = _packing.compress(facts, LEVEL), _packing.compress(texts, LEVEL) if texts else b""
     head = HEAD.pack(MARK, kind, records, len(first), zlib.crc32(first), len(second), zlib.crc32(second))
     return b"".join((head, HEAD_CRC.pack(zlib.crc32(head)), first, second))
 
@@ -157,8 +157,11 @@ def unpacked(part: bytes, crc: int) -> bytes:
     """One part of a block as it was before. Raises JournalError where it is damaged."""
     try:
         if zlib.crc32(part) == crc:
-            return zlib.decompress(part)
-    except zlib.error:
+            unpacking = _packing.decompressobj()
+            found: bytes = unpacking.decompress(part, MOST_BYTES)
+            if unpacking.eof:
+                return found
+    except _packing.error:
         pass
     raise JournalError("a block is damaged")
 

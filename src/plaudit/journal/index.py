@@ -226,7 +226,8 @@ class JournalIndex:
     def questions(self, row: int) -> Iterator[int]:
         """The rows of what a panel asked for this verdict."""
         own, facts = self.facts[row], self.facts
-        asked = np.flatnonzero((facts["panel"] == own["batch"]) & (facts["session"] == own["session"]))
+        is_asked = (facts["panel"] > 0) & (facts["panel"] == own["batch"])
+        asked = np.flatnonzero(is_asked & (facts["session"] == own["session"]))
         return (int(one) for one in asked if int(own["index"]) in self.text(int(one)).serves)
 
     def text(self, row: int) -> StoredText:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
 from plaudit.policy.fingerprint import sample_id
-from plaudit.types import Sample, Verdict
+from plaudit.types import Cause, Sample, Verdict
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +18,10 @@ SHOWN = 20
 CHARS = 120
 LEFT = 'style="text-align:left"'
 """Notebooks align the cells of tables to the right, which suits numbers only."""
+
+
+PLAIN = "tex2jax_ignore mathjax_ignore"
+"""Notebooks set what stands between two dollar signs as a formula, but not in what has these classes."""
 
 
 def verdicts_to_pandas(
@@ -41,6 +45,9 @@ def verdicts_to_pandas(
         import pandas
     except ImportError:
         raise ConfigError(f"a DataFrame needs pandas; run: {install_command('pandas')}") from None
+    if not verdicts and not samples:  # a run of nothing has the columns of one of something
+        nothing = [Sample("", "")] if samples is not None else None
+        return pandas.DataFrame(rows([Verdict.failed(Cause.CODE, "")], nothing)).iloc[:0]
     return pandas.DataFrame(rows(verdicts, samples))
 
 
@@ -106,7 +113,7 @@ def verdicts_html(verdicts: Sequence[Verdict | None]) -> str:
     more = len(verdicts) - SHOWN
     rest = f"<p>and {more:,} more</p>" if more > 0 else ""
     head = f"<tr><th></th><th>score</th><th {LEFT}>status</th><th {LEFT}>reason</th></tr>"
-    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{rest}"
+    return f'<table class="{PLAIN}"><thead>{head}</thead><tbody>{body}</tbody></table>{rest}'
 
 
 def _row(number: int, verdict: Verdict | None) -> str:

@@ -280,11 +280,12 @@ async function reload({ keep = false } = {}) {
     head.setAttribute("aria-sort", head.dataset.sort !== order ? "none" : way === "desc" ? "descending" : "ascending");
   }
   remember();
+  const busy = setTimeout(() => { $("count").textContent = "searching …"; }, 400);
   try {
     await page(Math.floor(list().top / PAGE));
     draw();
     return true;
-  } catch (error) { $("count").textContent = error.message; return false; }
+  } catch (error) { $("count").textContent = error.message; return false; } finally { clearTimeout(busy); }
 }
 
 function page(number) {
