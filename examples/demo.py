@@ -63,7 +63,7 @@ def judge_answers() -> None:
     console.print(
         f"{len(verdicts) - failed} of {len(verdicts)} judged in {seconds:.1f} s "
         f"({len(verdicts) / seconds:.1f} a second). The right answer beat the wrong one "
-        f"{won} times out of {decided}; a coin would do it {decided / 2:g} times."
+        f"{won} times out of {decided}; chance would give {decided / 2:g}."
     )
     console.print(f"{said}\n", style="yellow")
 
@@ -115,7 +115,7 @@ def compare() -> None:
     console.rule(f"2. {SAMPLES:,} samples, two seconds a call")
     console.print(
         f"A simulated API: 64 calls at once, 429 for more (the engine is not told), time compressed "
-        f"{SPEED:g} times. Times below are multiplied by {SPEED:g} again, all of them."
+        f"{SPEED:g} times. All times below are scaled back to real time."
     )
     judge = Rubric("Is the answer correct and brief?", scale=(0, 10))
     samples = [Sample(f"What is {n} + {n}?", f"It is {2 * n}.") for n in range(SAMPLES)]

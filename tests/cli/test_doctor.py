@@ -114,3 +114,8 @@ def test_a_mistake_in_plaudit_toml_is_named(clean_environment: Path) -> None:
     result = doctor()
     assert result.exit_code == 1
     assert "plaudit.toml: modle is not a setting; did you mean model?" in result.stdout
+
+
+def test_a_server_that_may_still_be_starting_is_not_waited_for_and_that_is_said() -> None:
+    shown = " ".join(doctor("--base-url", "http://127.0.0.1:9/v1").stdout.split())
+    assert "(doctor looks once; plaudit score waits a minute for a server that is still starting)" in shown

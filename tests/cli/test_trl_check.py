@@ -101,6 +101,12 @@ def test_a_file_that_is_not_there_is_named_as_it_was_typed() -> None:
     assert "--trl nowhere.py cannot be read: No such file" in result.stdout
 
 
+def test_a_file_of_another_kind_is_not_taken_for_a_configuration() -> None:
+    result = CliRunner().invoke(app, ["doctor", "--trl", "answers.jsonl"])
+    assert result.exit_code == 1
+    assert "--trl answers.jsonl is neither a Python script nor a YAML or JSON file" in result.stdout
+
+
 def test_one_training_at_a_time() -> None:
     result = CliRunner().invoke(app, ["doctor", "--trl", "a.py", "--verl", "b.yaml"])
     assert result.exit_code == 2

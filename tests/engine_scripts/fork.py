@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Callable
 
 from plaudit import Engine, Pending, Rubric, Sample, Verdict
@@ -46,6 +47,7 @@ def in_child(engine: Engine, done: Pending, pending: Pending, *, is_idle: bool) 
         engine.close()
 
 
+warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, Python warns of any fork with threads
 engine = Engine(sys.argv[1], model="m", hedge=False)
 scored(engine, "warm")
 done = engine.submit(batch("warm"), judge)

@@ -260,7 +260,9 @@ def check_endpoint(found: Findings, settings: Settings) -> list[CheckResult]:
 def _reach(found: Findings, settings: Settings) -> CheckResult:
     answer, endpoint = found.models, found.endpoint
     if answer.error:
-        return CheckResult("reach", "wrong", answer.error)
+        hint = " (doctor looks once; plaudit score waits a minute for a server that is still starting)"
+        is_absent = answer.status is None and "refused" in answer.error
+        return CheckResult("reach", "wrong", answer.error + (hint if is_absent else ""))
     if answer.status in (401, 403):
         return CheckResult("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
     connect = "" if answer.connect_s is None else f"connected in {answer.connect_s * 1000:.0f} ms"

@@ -187,6 +187,10 @@ def _endpoints(engine: Mapping[str, Any]) -> tuple[Endpoint, ...]:
 
 
 def _read(path: Path) -> _Training:
+    if path.suffix not in (".py", ".yaml", ".yml", ".json"):
+        raise ConfigError(
+            "is neither a Python script nor a YAML or JSON file", setting="trl", value=str(path)
+        )
     text = read_text(path, setting="trl")
     return _script(path, text) if path.suffix == ".py" else _config(path, text)
 
