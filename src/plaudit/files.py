@@ -55,7 +55,7 @@ def decoded(text: str, path: str | os.PathLike[str], *, setting: str, default: s
     except ImportError:
         why = f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}"
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        hint = "; text stands in quotation marks" if form == "TOML" else ""
+        hint = "; text must be in quotation marks" if form == "TOML" else ""
         why = f"cannot be read as {form}: {error}{hint}"
     raise ConfigError(why, setting=setting, value=str(path))
 

@@ -100,7 +100,7 @@ def test_lines_without_a_reference_are_named_before_the_first_call(
     arguments = [str(part) for part in ("score", source, "-o", out, "--base-url", simulator.url)]
     result = CliRunner().invoke(app, [*arguments, "--judge", "reference"])
     assert result.exit_code == 2
-    assert "line 2: reference=None is no right answer to compare with; give every row one" in result.output
+    assert "line 2: reference=None is not a right answer to compare with; give every row one" in result.output
     assert simulator.server.stats.requests == 0
     result = CliRunner().invoke(app, [*arguments, "--judge", "reference", "--skip-bad"])
     assert result.exit_code == 0, result.output

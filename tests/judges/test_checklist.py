@@ -75,7 +75,7 @@ def test_a_criterion_of_weight_0_is_reported_and_does_not_count() -> None:
         ('{"brief": true}', "no JSON object with 'correct'"),
         ('{"correct": true, "brief": true, "kind": true}', "'kind', which is not a criterion"),
         ('{"correct": true, "Brief": true}', "'Brief', which is not a criterion"),
-        ('{"correct": true, "brief": true, "correct": false}', "stands twice"),
+        ('{"correct": true, "brief": true, "correct": false}', "appears twice"),
         ('{"correct": "mostly", "brief": true}', "'correct' is 'mostly', neither true nor false"),
         ('{"correct": true, "brief": 1}', "'brief' is '1', neither true nor false"),
         ('{"correct": true, "brief": null}', "neither true nor false"),

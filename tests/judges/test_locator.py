@@ -90,7 +90,7 @@ def test_windows_line_ends_change_nothing() -> None:
 
 
 def test_a_key_that_stands_twice_in_yaml_is_named() -> None:
-    with pytest.raises(ValueError, match="line 3: 'scale' stands there twice"):
+    with pytest.raises(ValueError, match="line 3: 'scale' is there twice"):
         yaml_lines("scale: [0, 1]\nkind: yes\nscale: [0, 2]\n")
 
 

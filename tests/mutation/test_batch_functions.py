@@ -256,7 +256,7 @@ def test_an_unknown_model_is_told_once(caplog: pytest.LogCaptureFixture) -> None
     with engine_over(ChatModel(lambda _: ModelNotFound("no model 'm'; run `ollama pull m`"))) as engine:
         answers = batch_query_target_model(QUERIES, engine)
     assert {answer.error for answer in answers} == {"no model 'm'; run `ollama pull m`"}
-    assert "answering failed (8 times), and the default reply stands in: no model 'm'" in caplog.text
+    assert "answering failed (8 times), and the default reply is used instead: no model 'm'" in caplog.text
 
 
 # -- callers with an event loop ---------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
     elif row.keys() >= LLM_BAR:
         fields, labels, task = ("output_1", "output_2"), ("1", "2"), "input"
     else:
-        raise ConfigError(f"fields {', '.join(map(repr, row)) or 'none'} make no pair; expected {SHAPES}")
+        raise ConfigError(f"fields {', '.join(map(repr, row)) or 'none'} are not a pair; expected {SHAPES}")
     first, second = (_text(row, field) for field in fields)
     label = str(row["label"]).replace(" ", "")
     if label not in labels:

@@ -237,6 +237,6 @@ def _number(text: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise ConfigError(
-            f"is none of {', '.join(ON_FAILURE)} or a number like 0.0", setting="on_failure", value=text
+            f"is not one of {', '.join(ON_FAILURE)} or a number like 0.0", setting="on_failure", value=text
         )
     return value

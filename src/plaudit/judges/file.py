@@ -76,7 +76,7 @@ def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
     is_yaml = suffix in (".yaml", ".yml")
     try:
         lines = yaml_lines(text) if is_yaml else {} if suffix == ".json" else toml_lines(text)
-    except ValueError as error:  # a key that stands there twice
+    except ValueError as error:  # a key that is there twice
         raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
     try:
         foreign = translate(table)

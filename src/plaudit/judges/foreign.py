@@ -228,7 +228,7 @@ def _prose(prompt: str) -> str:
     ]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
     if not text:
-        raise ConfigError("the prompt says nothing but the data; add what makes a response good")
+        raise ConfigError("the prompt contains nothing but the data; add what makes a response good")
     return text
 
 

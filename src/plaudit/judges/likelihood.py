@@ -84,7 +84,7 @@ class Likelihood:
             raise UnreadableVerdict("the reply has no log-probabilities of the response")
         logprobs = [token.logprob for token in reply.tokens]
         if not all(-math.inf < logprob < 0.01 for logprob in logprobs):  # NaN too; 0 may be rounded up
-            raise UnreadableVerdict("the reply holds numbers that are no logarithms of probabilities")
+            raise UnreadableVerdict("the reply contains numbers that are not log-probabilities")
         total = math.fsum(logprobs)
         reason = f"log-probability {total:.1f} over {len(logprobs)} tokens"
         return Verdict.of(reply, min(max(total, self.floor), 0.0), reason, {"tokens": float(len(logprobs))})

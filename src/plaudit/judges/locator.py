@@ -64,7 +64,7 @@ def yaml_lines(text: str) -> dict[Key, int]:
         if isinstance(node, yaml.MappingNode):
             for name, value in node.value:
                 if (*key, name.value) in lines:
-                    raise ValueError(f"line {name.start_mark.line + 1}: {name.value!r} stands there twice")
+                    raise ValueError(f"line {name.start_mark.line + 1}: {name.value!r} is there twice")
                 lines[*key, name.value] = name.start_mark.line + 1
                 waiting.append(((*key, name.value), value))
         elif isinstance(node, yaml.SequenceNode):

@@ -74,7 +74,7 @@ class Pairwise(PromptOptions, Panel):
                 )
             if not isinstance(self.opponents, int) or self.opponents < 2 or self.opponents % 2:
                 raise ConfigError(
-                    "makes no ring; use 2, 4 or another even number, or leave it out to compare all with all",
+                    "makes no ring; use an even number, or leave it out to compare all with all",
                     setting="opponents",
                     value=self.opponents,
                 )

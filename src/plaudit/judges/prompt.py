@@ -214,5 +214,5 @@ def nothing_to_judge(score: float, parts: Mapping[str, float] | None = None) -> 
 def checked_text(name: str, value: object, remedy: str) -> str:
     """The words of a setting. Raises ConfigError where they say nothing."""
     if not isinstance(value, str) or not has_words(value):
-        raise ConfigError(f"says nothing; {remedy}", setting=name, value=value)
+        raise ConfigError(f"contains no words; {remedy}", setting=name, value=value)
     return value.strip()

@@ -52,7 +52,7 @@ class Reference(PromptJudge):
         reference: object = sample.reference
         if not isinstance(reference, str) or not has_content(reference):
             raise ConfigError(
-                "is no right answer to compare with; give every row one, or use a judge that needs none, "
+                "is not a right answer to compare with; give every row one, or use a judge that needs none, "
                 "like rubric",
                 setting="reference",
                 value=reference,

@@ -120,7 +120,7 @@ def object_places(
             copies.append(FoundAt(found, *match.span()))
             continue
         if depth > 0 or _is_quoted(gap):
-            raise UnreadableVerdict("the verdict stands inside a quotation or another object")
+            raise UnreadableVerdict("the verdict is inside a quotation or another object")
         if places and repr(found) != repr(places[-1].found):  # unlike ==, it tells 1 from true
             raise UnreadableVerdict("the reply holds two different verdicts")
         start = match.start()
@@ -202,7 +202,7 @@ def verdict_in(found: Found, key: str) -> Found | None:
     """The object itself where it has the key, or the one that it wraps; None where no object in it does."""
     names = [name for name in found if _is_key(name, key)]
     if len(names) > 1:
-        raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} stand in one object")
+        raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} are in one object")
     if not names:
         found = {name: _unpacked(name, value) for name, value in found.items()}
         holders = [name for name, value in found.items() if _holds(value, key)]
@@ -210,7 +210,7 @@ def verdict_in(found: Found, key: str) -> Found | None:
             return None
         inner = found[holders[0]]
         if len(holders) > 1 or not isinstance(inner, dict) or not _WRAPPER.fullmatch(holders[0].strip()):
-            raise UnreadableVerdict("the verdict stands inside another object")
+            raise UnreadableVerdict("the verdict is inside another object")
         return verdict_in(inner, key)
     (name,) = names
     if _holds([value for other, value in found.items() if other != name], key):
@@ -309,7 +309,7 @@ def _unique(value: Any) -> Any:
         for name, inner in value:
             made = _unique(inner)
             if name in found and repr(found[name]) != repr(made):
-                raise UnreadableVerdict(f"the key {name[:20]!r} stands twice, with different values")
+                raise UnreadableVerdict(f"the key {name[:20]!r} appears twice, with different values")
             found[name] = made
         return found
     if isinstance(value, list):

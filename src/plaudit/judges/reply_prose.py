@@ -99,7 +99,7 @@ def check_introduction(before: str) -> None:
     text = _MARKUP_TAG.sub("", _FENCE_OPENED.sub("\n", _without_reason(before))).rstrip(" \t`[{*_")
     line = text.rstrip().rsplit("\n", 1)[-1].strip(" \t*_#")
     if line.startswith(">"):
-        raise UnreadableVerdict("the verdict stands inside a quotation")
+        raise UnreadableVerdict("the verdict is inside a quotation")
     if not line or (text.endswith("\n") and _COMPLETE.search(text.rstrip().rsplit("\n", 1)[-1])):
         return
     sentence = re.split(r"(?<!e\.g)[.!?。](?:\s|$)|\bbut\b", _ASIDE.sub("", line))[-1]

@@ -255,7 +255,7 @@ def tool_list(tools: Iterable[Mapping[str, Any]]) -> str:
     """The tools that an assistant had, one a line. Raises ConfigError where they are none."""
     if isinstance(tools, str) or not all(isinstance(tool, Mapping) for tool in tools):
         raise ConfigError(
-            'are no list of tools; write each like {"type": "function", "function": {"name": "search"}}',
+            'are not a list of tools; write each like {"type": "function", "function": {"name": "search"}}',
             setting="tools",
         )
     return "\n".join(_json("tools", tool) for tool in tools)

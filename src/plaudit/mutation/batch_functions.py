@@ -320,12 +320,12 @@ def _answers(asked: Sequence[Completion], default_reply: str) -> list[TargetAnsw
         )
         for verdict, error in asked
     ]
-    report("answering", [result.error for result in results], "the default reply stands in")
+    report("answering", [result.error for result in results], "the default reply is used instead")
     return results
 
 
 def _reported(encoded: Encoded) -> Encoded:
-    report("encoding", encoded.errors, "a vector of zeros stands in")
+    report("encoding", encoded.errors, "a vector of zeros is used instead")
     return encoded
 
 

@@ -41,7 +41,7 @@ class Operator:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise ConfigError(
-                "is no name; use up to 40 letters, digits, - and _, "
+                "is not a valid name; use up to 40 letters, digits, - and _, "
                 'and begin with a letter, like "ask_for_format"',
                 setting="name",
                 value=self.name,

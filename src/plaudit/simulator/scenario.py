@@ -176,7 +176,7 @@ class Tenant(Struct, frozen=True, forbid_unknown_fields=True):
         check_numbers(self, "load", "off", "start", low=0)
         if self.on is not None and not (self.on > 0 and self.off > 0):
             raise ConfigError(
-                f"and off={self.off} of a tenant make no period; give both, or leave on out",
+                f"and off={self.off} of a tenant do not make a period; give both, or leave on out",
                 setting="on",
                 value=self.on,
             )

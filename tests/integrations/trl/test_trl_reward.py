@@ -348,7 +348,7 @@ def test_a_judge_that_compares_asks_for_the_column() -> None:
 def test_one_row_without_a_reference_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
     trainer = Trainer(reward_function(Reference(), reference="solution", **Wishing().options))
     assert trainer.rewards(worth(9, 9, 9, 1), solution=["56", None, "56", "56"]) == [1.0, None, 1.0, 0.0]
-    assert "row 1: reference=None is no right answer to compare with" in caplog.text
+    assert "row 1: reference=None is not a right answer to compare with" in caplog.text
 
 
 def test_a_rule_that_gives_too_few_is_named() -> None:

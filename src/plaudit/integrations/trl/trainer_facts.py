@@ -40,7 +40,7 @@ def check_version(on_failure: object, version: str | None = None) -> None:
     if number < OLDEST_MASKING and on_failure in ("mask", "raise"):
         raise ConfigError(
             f"TRL {version} counts a row without a reward as 0.0; run: pip install "
-            f"'trl>={_words(OLDEST_MASKING)}', or set on_failure='group_mean', which makes no advantage"
+            f"'trl>={_words(OLDEST_MASKING)}', or set on_failure='group_mean', which gives no advantage"
         )
 
 

@@ -117,7 +117,7 @@ class LengthPenaltyConfig:
             check_known(name, names, "setting of length_penalty_config")
         if table.get("api_key"):
             log.warning(
-                "length_penalty_config.api_key stands in the trainer's configuration, which verl prints and "
+                "length_penalty_config.api_key is in the trainer's configuration, which verl prints and "
                 "saves; leave it out and set OPENAI_API_KEY"
             )
         return cls(**table)
