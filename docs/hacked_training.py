@@ -43,7 +43,7 @@ class GullibleJudge:
 
     async def send(self, request: object) -> Reply:
         text = request.messages[-1]["content"]  # type: ignore[attr-defined]
-        await asyncio.sleep(self._chance.uniform(0.001, 0.004))
+        await asyncio.sleep(self._chance.uniform(0.02, 0.25))
         first, second = map(int, re.search(r"What is (\d+) \+ (\d+)", text).groups())  # type: ignore[union-attr]
         said = int(re.search(r"The sum is (-?\d+)", text)[1])  # type: ignore[index]
         boasts = text.count(BOAST.strip())
