@@ -103,9 +103,9 @@ def serve(options: ServeOptions, given: Given) -> int:
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
     with (
-        _journaled(settings) as settings,
+        _journaled(settings) as shown,
         open_endpoints(settings, ask=asker(options.yes)) as ready,
-        JournalIndex(settings.journal) as index,
+        JournalIndex(shown.journal) as index,
     ):
         models = tuple(sorted({endpoint.model for endpoint in ready.endpoints if endpoint.model}))
         if len(models) > 1:
@@ -115,7 +115,8 @@ def serve(options: ServeOptions, given: Given) -> int:
                 setting="model",
             )
         numbers = Prometheus()
-        with _engine(options, settings, ready, numbers) as engine:
+        # The engine that servers share has one configuration, and so no journal of one of them.
+        with _engine(options, settings if options.ray else shown, ready, numbers) as engine:
             shared = Shared(
                 engine,
                 judge_of(settings, is_embedded=not settings.base_url),

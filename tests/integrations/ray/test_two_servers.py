@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,3 +88,40 @@ def test_a_cluster_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytes
     assert done.returncode == 2
     assert "there is no Ray cluster at RAY_ADDRESS=auto; start one with `ray start --head`" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def started(url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "plaudit", "serve", "--ray", "--port", "0", "--quiet", "--model", "m"]
+    command += ["--base-url", url, "--max-concurrent", "3"]
+    address = ray.get_runtime_context().gcs_address
+    environment = {**os.environ, "RAY_ADDRESS": address, "OPENAI_API_KEY": "x"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def listening(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    said = next(line for line in process.stdout if "listening on " in line)
+    return said.partition("listening on ")[2].strip()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_two_servers_that_are_started_by_command_share_one_engine() -> None:
+    async def main(urls: list[str]) -> list[list[tuple[int, str, bytes]]]:
+        async with aiohttp.ClientSession() as session:
+            return [
+                await asyncio.gather(*(ask(session, url, {**QUESTION, **more}) for url in urls * 4))
+                for more in ({}, {"temperature": 1})
+            ]
+
+    with (
+        loopback(INSTANT.replace(latency=taking(0.2))) as judge,
+        started(judge.url) as one,
+        started(judge.url) as two,
+    ):
+        questions, draws = asyncio.run(main([listening(one), listening(two)]))
+        for process in (one, two):
+            process.terminate()
+        assert (one.wait(30), two.wait(30)) == (0, 0)
+    assert {status for status, _, _ in [*questions, *draws]} == {200}
+    assert judge.stats.requests == 1 + len(draws)
+    assert judge.stats.peak_in_flight <= 3
