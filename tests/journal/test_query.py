@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from msgspec import structs
 
 from plaudit.journal.base import Judged
 from plaudit.journal.index import JournalIndex
-from plaudit.journal.query import Query, overview
+from plaudit.journal.query import Query, overview, words_of
 from plaudit.judges.rubric import Rubric
 from plaudit.types import Cause, Verdict
 
@@ -73,3 +75,19 @@ def test_several_judges_have_a_histogram_each_at_every_step(tmp_path: Path) -> N
     assert [one["x"] for one in first["histograms"]] == [0, 1, 2]
     assert [one["x"] for one in second["histograms"]] == [1, 2]
     assert all(one["counts"][-1] == 1 for one in second["histograms"])
+
+
+def test_plain_words_are_found_where_the_pattern_is(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    letters = "aAbS .\\-$^|()[]*+?"
+    texts = ["".join(chance.choices(letters, k=8)) for _ in range(40)]
+    write(tmp_path / "j", [judged(n, prompt=text, response=text) for n, text in enumerate(texts)])
+    with JournalIndex(tmp_path / "j") as index:
+        for _ in range(300):
+            wanted = re.escape("".join(chance.choices(letters, k=chance.randint(1, 3))))
+            found = {index.text(int(row)).response for row in Query(text=wanted).rows(index)}
+            plain = {text for text in texts if re.search(wanted, text, re.IGNORECASE)}
+            assert found >= plain and all(
+                any(re.search(wanted, said, re.IGNORECASE) for said in words_of(index.text(int(row))))
+                for row in Query(text=wanted).rows(index)
+            )

@@ -234,6 +234,16 @@ class JournalIndex:
         """The texts of one verdict; empty ones where its block is damaged."""
         return self._text(row) or StoredText()
 
+    def texts(self, rows: Array) -> Iterator[StoredText]:
+        """The texts of many verdicts, in order: faster than one by one, where neighbours are together."""
+        blocks = (np.searchsorted(self._starts, rows, side="right") - 1).tolist()
+        known, first, texts = -1, 0, list[StoredText]()
+        for row, number in zip(rows.tolist(), blocks, strict=True):
+            if number != known:
+                with self._lock:
+                    known, first, texts = number, self._places[number].first, self._block_texts(number)
+            yield texts[row - first] if row - first < len(texts) else StoredText()
+
     def is_whole(self, row: int) -> bool:
         """Whether the texts of a verdict can be read."""
         return self._text(row) is not None

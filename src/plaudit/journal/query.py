@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -64,10 +65,8 @@ class Query:
             )
         found = np.flatnonzero(self._mask(index))
         if self.text:
-            matches = matcher(self.text)
-            found = np.array(
-                [row for row in found if any(map(matches, words_of(index.text(int(row)))))], np.int64
-            )
+            has = _finder(self.text)
+            found = found[np.array([any(map(has, words_of(text))) for text in index.texts(found)], bool)]
         keys = index.facts[self.order][found]
         order = np.argsort(
             np.where(np.isnan(keys), np.inf, keys) if keys.dtype.kind == "f" else keys, kind="stable"
@@ -106,9 +105,21 @@ class Query:
 def matcher(pattern: str, *, setting: str = "text") -> Any:
     """Whether a text has the pattern in it, whatever the case. Raises ConfigError where it is none."""
     try:
-        return re.compile(pattern, re.IGNORECASE).search
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # about `[[`, for programmers
+            return re.compile(pattern, re.IGNORECASE).search
     except re.error as error:
         raise ConfigError(f"is not a regular expression: {error}", setting=setting, value=pattern) from None
+
+
+_LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\\W)+", re.ASCII)
+
+
+def _finder(pattern: str) -> Any:
+    """The same where nobody asks for the place: plain words are found in half the time."""
+    if not (pattern.isascii() and _LITERAL.fullmatch(pattern)):
+        return matcher(pattern)
+    plain = re.sub(r"\\(\W)", r"\1", pattern).lower()
+    return lambda text: plain in text.lower()
 
 
 def words_of(text: StoredText) -> Iterator[str]:
