@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from loopback import INSTANT, LOSING_A_TENTH, Loopback, loopback
 from until import until
 from verl_batches import save_tokenizer
+
+from plaudit.simulator import Fault
 
 pytestmark = pytest.mark.trainers
 
@@ -93,12 +95,26 @@ def worker(config: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 
 def trained(worker: Any, groups: int, *, step: int, lost: tuple[int, ...] = ()) -> dict[str, list[float]]:
     """The rewards of a step by prompt, as verl stores them for the trainer."""
+    import transfer_queue as tq
+
+    uids = [f"{step}-{group}" for group in range(groups)]
+    found = generated(worker, uids, step=step, lost=lost)
+    rewards: dict[str, list[float]] = {uid: [] for uid in uids}
+    for key in sorted(found):
+        fields = tq.kv_batch_get(keys=[key], partition_id="train", select_fields=["rm_scores"])
+        rewards[key.split("_")[0]].append(float(fields["rm_scores"][0][-1]))
+    tq.kv_clear(keys=[*uids, *found], partition_id="train")
+    return rewards
+
+
+def generated(worker: Any, uids: list[str], *, step: int, lost: tuple[int, ...] = ()) -> list[str]:
+    """The keys under which verl keeps what was generated for these prompts, and rewarded."""
     import numpy as np
     import ray
     import transfer_queue as tq
     from verl.utils import tensordict_utils as tu
 
-    uids = [f"{step}-{group}" for group in range(groups)]
+    groups = len(uids)
     columns = {
         "raw_prompt": [
             [{"role": "user", "content": f"Question {group} of {step}?"}] for group in range(groups)
@@ -120,13 +136,7 @@ def trained(worker: Any, groups: int, *, step: int, lost: tuple[int, ...] = ()) 
     tags = [{"is_prompt": True, "status": "pending", "global_steps": step}] * groups
     tq.kv_batch_put(keys=uids, partition_id="train", tags=tags)
     ray.get(worker.generate_sequences.remote(batch))
-    found = _settled(uids)
-    rewards: dict[str, list[float]] = {uid: [] for uid in uids}
-    for key in sorted(found):
-        fields = tq.kv_batch_get(keys=[key], partition_id="train", select_fields=["rm_scores"])
-        rewards[key.split("_")[0]].append(float(fields["rm_scores"][0][-1]))
-    tq.kv_clear(keys=[*uids, *found], partition_id="train")
-    return rewards
+    return _settled(uids)
 
 
 def _settled(uids: list[str]) -> list[str]:
@@ -164,3 +174,39 @@ def test_a_lost_rollout_holds_up_nobody(worker: Any) -> None:
     rewards = trained(worker, 4, step=3, lost=(0, 5))
     assert [len(group) for group in rewards.values()] == [N - 2] * 4
     assert time.monotonic() - started < 60  # group_timeout is half an hour
+
+
+def sampled(refill: Callable[[int], None] | None) -> Any:
+    """What verl's synchronous trainer takes for a step of two prompts."""
+    from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+
+    buffer = ReplayBuffer(
+        "sync", {}, None, "drop", {},
+        poll_interval=0.01, refill_fn=refill, train_batch_size=2, gen_batch_size=1,
+        sync_refill_failed_groups=refill is not None,
+    )  # fmt: skip
+    batch, _ = buffer.sample(global_steps=4, partition_id="train", batch_size=2)
+    return batch
+
+
+def test_groups_without_verdicts_are_replaced_by_other_prompts_where_verl_is_told_to(
+    worker: Any, judge: Loopback
+) -> None:
+    """trainer.v1.sampler.sync_refill_failed_groups=True; without it, such a step ends the run."""
+    import transfer_queue as tq
+
+    refilled: list[str] = []
+
+    def refill(count: int) -> None:
+        new = [f"5-{len(refilled) + number}" for number in range(count)]
+        refilled.extend(new)
+        generated(worker, new, step=5)
+
+    judge.server.become(INSTANT.replace(faults=(Fault("refusal"),)), now=0.0)
+    assert generated(worker, ["4-0", "4-1"], step=4) == []
+    judge.server.become(INSTANT, now=0.0)
+    with pytest.raises(RuntimeError, match="sync_refill_failed_groups"):
+        sampled(None)
+    batch = sampled(refill)
+    assert {key.split("_")[0] for key in batch.keys} == set(refilled) == {"5-0", "5-1"}
+    tq.kv_clear(keys=batch.keys, partition_id="train")
