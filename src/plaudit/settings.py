@@ -34,7 +34,7 @@ from plaudit.config import (
     shown_url,
 )
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
-from plaudit.settings_file import DESTINATION, FILE_NAME, announce, find_file, read_file
+from plaudit.settings_file import DESTINATION, FILE_NAME, VARIABLE, announce, find_file, read_file
 from plaudit.value_check import check_known, complaint_about, kinds_of, words_for
 
 T = TypeVar("T")
@@ -358,9 +358,9 @@ def _full_path(setting: str, place: str | os.PathLike[str] | None) -> str | None
     return "memory" if place == "memory" and setting == "cache" else str(Path(place).expanduser().absolute())
 
 
-def load(arguments: Mapping[str, Any], *, folder: Path | None = None) -> Settings:
-    """Resolve with this process's environment and the nearest plaudit.toml."""
-    path = find_file(folder or Path.cwd())
+def load(arguments: Mapping[str, Any], *, folder: Path | None = None, file: str = "") -> Settings:
+    """Resolve with this process's environment and the nearest plaudit.toml, or `file` in its place."""
+    path = find_file(folder or Path.cwd(), {VARIABLE: file} if file else os.environ)
     table = _anchored(read_file(path), path.parent) if path else {}
     settings = resolve(arguments, environment=os.environ, table=table, path=path)
     if path is not None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 from loopback import INSTANT, loopback, taking
@@ -93,6 +94,21 @@ def test_more_clients_than_there_are_file_descriptors_wait_for_their_turn(tmp_pa
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert all(answer.startswith(b"HTTP/1.1 200") and b'"ok"' in answer for answer in answers)
+
+
+def test_a_file_of_settings_is_named_by_an_option(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere.toml"
+    with loopback(INSTANT) as judge:
+        file.write_text(f'model = "from-the-file"\nbase_url = ["{judge.url}"]\n')
+        with started(tmp_path, "--config", str(file), "--quiet") as process:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip().removeprefix("listening on ")
+            with urllib.request.urlopen(f"{url}/v1/models", timeout=20) as reply:
+                assert [model["id"] for model in json.load(reply)["data"]] == ["from-the-file"]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+    with started(tmp_path, "--config", str(tmp_path / "missing.toml")) as process:
+        assert "missing.toml' does not exist" in process.communicate(timeout=20)[1]
 
 
 def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path: object) -> None:

@@ -71,6 +71,13 @@ class ServeOptions(Running):
         text="Port to listen on; 0 for any free one.",
         section="Server",
     )
+    config: str | None = option(
+        default=None,
+        metavar="FILE",
+        type_=click.Path(exists=True, dir_okay=False),
+        text="File of settings to use, in place of the nearest plaudit.toml.",
+        section="Server",
+    )
     trusted_host: tuple[str, ...] = option(
         default=(),
         metavar="NAME",
@@ -97,7 +104,7 @@ class ServeOptions(Running):
 )
 def serve(options: ServeOptions, given: Given) -> int:
     """Resolve the settings, once, and serve until a signal ends it."""
-    settings = load(given)
+    settings = load(given, file=options.config or "")
     check_cache(settings)
     raise_file_limit()
     token = os.environ.get(TOKEN, "").strip()
