@@ -8,8 +8,9 @@ A verdict is a JSON object with the key that was asked for. The evidence is weig
 4. Objects with the key are looked for in what is left; without any, lines that state the value and nothing
    else (`Score: 8/10`). A broken one, or two that differ: no verdict.
 5. The words around the one verdict may not make it somebody else's (a quotation, an example, part of a
-   sentence), take it back, or state another value.
-6. A verdict that repeats a claim of the judged text, value and words, is the author's: a copy.
+   sentence), take it back, contradict it, or state another value.
+6. A verdict that the judged text holds, in whatever form, or whose value and words it claims, is a copy: the
+   author's own.
 """
 
 from __future__ import annotations
