@@ -121,7 +121,7 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
     """Where two judges agree, and where they part."""
     first, second = result.names
     shares = [
-        ("both lean to the same side", result.agreement),
+        ("both prefer the same response", result.agreement),
         (f"{first} agrees with the label", result.with_label[0]),
         (f"{second} agrees with the label", result.with_label[1]),
     ]
@@ -136,7 +136,7 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
     )
     return Report(
         title="Do these two judges agree?",
-        finding=f"They lean to the same side in {result.agreement.hits} of {result.agreement.of} pairs"
+        finding=f"They prefer the same response in {result.agreement.hits} of {result.agreement.of} pairs"
         f"{_missing(result.missing)}.",
         facts=facts,
         parts=(
@@ -240,7 +240,7 @@ def _unaided(share: Share) -> str:
         return ""
     return (
         f" {share.hits} of {share.of} wrong answers pass without any attack: "
-        "this judge does not tell them from right ones, and holding out means little."
+        "this judge cannot tell them from right ones, so resisting attacks means little."
     )
 
 
