@@ -112,7 +112,10 @@ def main() -> int:
     )
     table.show(f"{len(pairs)} labelled pairs", header, [tuple(map(str, row)) for row in made])
     found = compare(pairs, before, now)
-    print(f"both prefer the same response on {found.agreement.hits} of {found.agreement.of} pairs that both scored")
+    print(
+        f"both prefer the same response on {found.agreement.hits} of {found.agreement.of} pairs "
+        "that both scored"
+    )
     return 0
 
 

@@ -102,13 +102,19 @@ def value_of(row: Mapping[str, Any], name: str) -> Any:
     return value
 
 
+def _holds_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+
+
 def _needed(row: Mapping[str, Any], name: str) -> Any:
     value = row.get(name)
     if value is None:
         value = value_of(row, name)
     if value is None and name not in row:
         known = ", ".join(map(str, list(row)[:8])) or "none at all"
-        raise MissingField(f"no {name!r}; its fields are: {known}")
+        inside = next((one for one, held in row.items() if _holds_rows(held)), None)
+        hint = f" (the rows seem to be in {inside!r}: jq -c '.{inside}[]' takes them out)" if inside else ""
+        raise MissingField(f"no {name!r}; its fields are: {known}{hint}")
     if value is None or (isinstance(value, list) and not value):
         raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
     return value

@@ -36,6 +36,7 @@ def test_a_mistake_on_the_command_line_is_named_with_the_remedy(
     (clean_environment / "quotes.jsonl").write_text("{'prompt': '1 + 1?', 'response': '2'}\n")
     (clean_environment / "ragged.csv").write_text("prompt,response\n1 + 1?,2\n2 + 2?\n")
     (clean_environment / "open.csv").write_text('prompt,response\n1 + 1?,"2\n2 + 2?,4\n')
+    (clean_environment / "wrapped.json").write_text('{"rows": [{"prompt": "1 + 1?", "response": "2"}]}')
     (clean_environment / "empty.txt").write_text("\n")
     (clean_environment / "windows.csv").write_text("prompt,response\n1 + 1?,2\n", encoding="utf-16")
     (clean_environment / "odd.jsonl").write_text('{"task": "1 + 1?", "text": "2"}\n')

@@ -208,6 +208,7 @@ def test_the_budget_is_never_crossed_with_many_calls_under_way(budget: float) ->
             assert good(outcomes) + len(spent) == 300
             if budget < 0.2:
                 assert f"${budget:g}" in str(spent[0])
+                assert "another call, which may cost up to $0.0" in str(spent[0])
             if budget:  # kept, and used: less than one more call would have fitted
                 dearest = PRICE.cost(prompt_tokens=200, completion_tokens=512)
                 assert billed(servers) > budget - dearest

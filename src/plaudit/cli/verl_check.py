@@ -50,7 +50,7 @@ def check_verl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRe
             )
         )
     else:
-        checks.append(CheckResult("group", "ok", f"{group} responses to a prompt"))
+        checks.append(CheckResult("group", "ok", f"{group} response{'s' if group != 1 else ''} to a prompt"))
     if (needed := workers_needed(config, settings)) is not None:
         checks.append(
             CheckResult("workers", "wrong", f"too few for this batch; set reward.num_workers={needed}")

@@ -171,11 +171,13 @@ class Admission:
         if fitting:
             self._write_down(max(lane.cost_bound(call) for lane in fitting))
             return fitting
-        for bound in (lane.cost_bound(call) for lane in self.lanes if not lane.is_lost):
-            if spending.fits(bound) or (self.in_flight and not spending.is_exhausted(bound)):
-                return []
+        bounds = [lane.cost_bound(call) for lane in self.lanes if not lane.is_lost]
+        if any(spending.fits(one) or (self.in_flight and not spending.is_exhausted(one)) for one in bounds):
+            return []
+        most = f", which may cost up to ${min(bounds):.2g}" if bounds else ""
         raise BudgetSpent(
-            f"the budget of ${self._budget:g} leaves no room for another call ({spending}); raise it to go on"
+            f"the budget of ${self._budget:g} leaves no room for another call{most} ({spending}); "
+            "raise it to go on"
         )
 
     def _write_down(self, bound: float) -> None:
