@@ -162,14 +162,37 @@ def test_a_new_run_clears_away_what_dead_ones_have_left(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_no_lease_stays_in_the_file_once_its_verdict_is_stored(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["claim", "release", "release of one"])
+def test_no_lease_on_a_stored_verdict_stays_after_the_next_claim_or_release(tmp_path: Path, end: str) -> None:
     path = tmp_path / "c.sqlite"
 
     async def body(cache: SqliteCache) -> None:
-        await cache.claim_many(KEYS, owner=1)
+        await cache.claim_many([*KEYS, digest(9)], owner=1)
         await cache.put_many([(key, b"value") for key in KEYS])
+        assert (await cache.claim_many(KEYS, owner=2)).values.keys() == set(KEYS)  # nobody waits for it
+        if end == "claim":
+            await cache.claim_many([], owner=1)
+        else:
+            await cache.release_many(None if end == "release" else [digest(9)], owner=1)
 
     on(SqliteCache(path), body)
+    connection = sqlite3.connect(path)
+    left = [digest(9)] if end == "claim" else []
+    assert [key for (key,) in connection.execute("SELECT key FROM leases")] == left
+    connection.close()
+
+
+def test_a_verdict_stored_by_one_who_leases_nothing_ends_the_leases_on_it(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+
+    async def claims(cache: SqliteCache) -> None:
+        await cache.claim_many(KEYS, owner=1)
+
+    async def stores(cache: SqliteCache) -> None:
+        await cache.put_many([(key, b"value") for key in KEYS])
+
+    on(SqliteCache(path), claims)
+    on(SqliteCache(path), stores)
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT count(*) FROM leases").fetchone() == (0,)
     connection.close()

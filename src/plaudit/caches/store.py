@@ -91,6 +91,8 @@ class Store:
         self._is_slow_told = False
         self._can_lease = False
         self._owners: set[int] = set()
+        self._stored: list[int] = []
+        """Rows whose leases are to be dropped by the next claim, which writes to the same pages anyway."""
 
     def __str__(self) -> str:
         return f"the cache {self.path}"
@@ -112,12 +114,16 @@ class Store:
                 values = self._read(connection, keys)
                 missing = {_head(key)[0]: key for key in keys if key not in values}
                 claim = Claim(values)
-                if self._can_lease and (missing or not keys):
+                is_leasing = self._can_lease and (bool(missing) or not keys)
+                if is_leasing:
                     now = self._clock()
+                    leases.settle(connection, self._stored)
                     others = leases.claim(connection, missing, owner=owner, is_idle=is_idle, now=now)
                     claim = Claim(values, *others)
                     self._owners.add(owner)
                 connection.execute("COMMIT")
+                if is_leasing:
+                    self._stored.clear()
                 return claim
 
             try:
@@ -137,8 +143,10 @@ class Store:
         def work(connection: sqlite3.Connection) -> None:
             if self._can_lease:
                 connection.execute("BEGIN IMMEDIATE")
+                leases.settle(connection, self._stored)
                 leases.release(connection, ids, owner=owner, now=self._clock())
                 connection.execute("COMMIT")
+                self._stored.clear()
 
         self.run(work)
         if keys is None:
@@ -153,11 +161,13 @@ class Store:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_INSERT, rows)
-            if self._can_lease:
+            if self._can_lease and not self._owners:
                 leases.settle(connection, [row[0] for row in rows])
             connection.execute("COMMIT")
 
         self.run(write)
+        if self._owners:
+            self._stored += [row[0] for row in rows]
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do some work on the connection; once more, on a fresh file, when this one turns out damaged."""
