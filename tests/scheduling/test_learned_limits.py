@@ -13,6 +13,7 @@ from simulation import score_batches, seeded
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import RateLimited, TransportFailed
 from plaudit.policy.limit import LimitConfig
+from plaudit.policy.pace import Pace
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.learned_limits import MAX_AGE, Learned, learned_of, load, save
 from plaudit.simulator import Rate, Reject, Scenario, SimulatedTransport
@@ -158,6 +159,30 @@ def test_a_rate_that_was_measured_is_remembered_in_place_of_a_limit_with_its_bur
 def test_a_rate_that_nobody_measured_is_not_remembered() -> None:
     lane = Lane(Endpoint("http://a/v1", model="m"), FakeServer())
     lane.begin_pace(20.0, now=0.0)
+    assert learned_of(lane, now=NOW) is None
+
+
+def test_a_capacity_far_below_what_was_under_way_at_once_is_not_remembered() -> None:
+    lane = Lane(
+        Endpoint("http://a/v1", model="m"),
+        FakeServer(),
+        start=LimitConfig(start=40, is_known=True, refuses=True),
+    )
+    assert learned_of(lane, now=NOW) is not None
+    lane.limit.proven = 400
+    assert learned_of(lane, now=NOW) is None
+
+
+def test_a_rate_below_what_was_answered_on_average_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = Lane(Endpoint("http://a/v1", model="m"), FakeServer())
+    lane.begin_pace(10.0, now=0.0)
+    monkeypatch.setattr(Pace, "is_proven", True)
+    lane.answered = 300
+    lane._newest_answered = 100.0
+    assert learned_of(lane, now=NOW) == Learned(at=NOW, rate=10.0)
+    lane._newest_answered = 31.0
+    assert learned_of(lane, now=NOW) == Learned(at=NOW, rate=10.0)
+    lane._newest_answered = 20.0
     assert learned_of(lane, now=NOW) is None
 
 

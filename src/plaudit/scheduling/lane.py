@@ -359,6 +359,12 @@ class Lane:
         let_in, seconds = self._first_refusal
         return max(0, int(let_in - self.pace.rate * seconds))
 
+    @property
+    def throughput(self) -> float:
+        """Calls a second that were answered so far, but for the burst."""
+        seconds = self._newest_answered - self._first_sent
+        return (self.answered - self.burst) / seconds if seconds > 1.0 else 0.0
+
     def grow(self, *, now: float) -> float:
         """Grow the limit if it is time to, because calls wait for it; the answer is when to ask again."""
         accepted = self.sent_by(now - 1.25 * self.limit.refuse_time)

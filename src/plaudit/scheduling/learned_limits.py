@@ -17,6 +17,10 @@ MAX_AGE = 7 * 86_400.0
 """Seconds after which what was learned is forgotten."""
 BAD_WEATHER = 0.1
 """Share of the calls refused at any pace, above which a rate found meanwhile is not believed."""
+AVERAGE = 0.9
+"""Share of the calls that were answered a second, on average, below which no rate is believed."""
+FAR_LESS = 0.25
+"""Share of the most calls that were under way at once, below which no capacity is believed."""
 
 
 class Learned(msgspec.Struct, omit_defaults=True):
@@ -80,10 +84,14 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
     if lane.pace.rate is not None:
         if not lane.pace.is_proven or lane.pace.weather > BAD_WEATHER:
             return None  # a guess, or found in weather that says little of the next run
+        if lane.pace.rate < AVERAGE * lane.throughput:
+            return None  # weather has brought it down: on average there was more
         return Learned(at=now, rate=lane.pace.rate, burst=lane.burst)
     if not lane.limit.is_learned or lane.limit.believed >= lane.ceiling:
         return None  # where the user's ceiling stopped the search, the endpoint may bear more
     limit = lane.limit
+    if limit.refuses and limit.believed < FAR_LESS * limit.proven:
+        return None  # weather has brought it down, or capacity comes and goes
     return Learned(
         at=now,
         limit=limit.believed,
