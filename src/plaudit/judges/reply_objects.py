@@ -156,8 +156,11 @@ def with_quotes_escaped(text: str, key: str) -> str:
 
 
 def bare_list(text: str, key: str) -> Found | None:
-    """A text that is a list of objects and nothing else, but for a code fence."""
+    """A text that is a list of objects and nothing else, but for a code fence; or an object a line."""
     body = re.sub(r"^\s*+```\w*\s|```\s*$", "", text).strip()
+    lines = body.splitlines()
+    if len(lines) > 1 and all(line[:1] + line[-1:] == "{}" for line in lines):
+        body = f"[{','.join(lines)}]"
     if not (body.startswith("[") and body.endswith("]")):
         return None
     raw = f'{{"{key}": {body}}}'

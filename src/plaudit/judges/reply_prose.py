@@ -36,7 +36,8 @@ _VERB = (
 _OF_THE_RESPONSE = (
     rf"(?:of|for|on|about|to|its|{_VERB}) (?:(?:the|this|that|each|both|these|two) ){{0,2}}(?:\w{{1,20}} )?"
     r"(?:responses?|answers?|submission|candidate(?:['’]s)?)|my (?:final )?(?:response|answer)"
-    r"|the final answer|the response (?:receives|gets|earns|is assigned|scores)"
+    r"|the final answer|(?:evaluation|assessment|review) of (?:the|this|your) \w{1,20}"
+    r"|the response (?:receives|gets|earns|is assigned|scores)"
     r"|response(?= evaluation| assessment|$)|answer$"
 )
 _OWN = re.compile(
@@ -46,7 +47,7 @@ _OWN = re.compile(
     r"|based|according|per|arrive|at|final|overall|requested|required|asked|structured|official|resulting|provided|let|me|what"
     r"|how|you|go|your|it|each|both|two|only|just|content|scale|instructions|format|form|reason|state|reads"
     r"|summari[sz]e|assistant|judge|voici|hier|ist|aquí|está|tienes|ecco|aqui|вот|mon|ma|meine?|mia?|minha|la|le|l"
-    r"|die|das|el|il|моя|demandée|finale?|다음은)(?!\w)[\W_]*+)++",
+    r"|die|das|el|il|моя|demandée|finale?|lautet|folgt|wie|es|est|siguiente|suivante|seguente|seguinte|como|come|sigue|다음은)(?!\w)[\W_]*+)++",
     re.IGNORECASE,
 )
 """Words in which a judge introduces its verdict: others make it somebody else's, or no verdict."""
@@ -66,7 +67,8 @@ _HYPOTHETICAL = re.compile(
 )
 _COMPLETE = re.compile(
     r"(?<!e\.g)[.!?。！？)\"”`-][*_ ]*$|[:/=][*_ ]*\d+(?:\.\d+)?[*_ ]*$|^\s*(?:[-*•|]|\d+[.)])\s"
-    r"|\b(?:correct|right|wrong|incorrect|accurate|complete|brief|met|missing)$",
+    r"|\b(?:correct|right|wrong|incorrect|accurate|complete|brief|met|missing|good|fair|poor|high|medium|low|adequate"
+    r"|excellent|yes|no|partly|clear|weak|strong|polite|ok)$",
     re.IGNORECASE,
 )
 """A line that leads up to nothing: a sentence, a value, an item of a list or a row of a table."""
@@ -115,7 +117,7 @@ _ABOUT_THE_VERDICT = re.compile(
     r"\b(?:i(?!\.e)|me|my|mine|myself|we|us|our|you|your|scor(?:e|es|ed|ing)|verdicts?|grad(?:e|es|ed|ing)"
     r"|ratings?|json|object|format|above|previous\w*|earlier|premature|edit|correction|corrected|updat\w+"
     r"|revis\w+|actually|in (?:truth|fact|reality)"
-    r"|wait|hm+|oops|hold on|sorry|apolog\w+|please|ignor\w+|disregard\w*|discard\w*|strike"
+    r"|wait|hm+|oops|hold on|sorry|apologies|apologi[sz]e|please|ignor\w+|disregard\w*|discard\w*|strike"
     r"|scratch|withdraw\w*|retract\w*|amend\w*|re-?(?:consider|read|check|evaluat|assess|think|scor)\w*"
     r"|example|sample|hypothetical\w*|otherwise(?=.{0,40}\b(?:would|is a)\b)|quot\w+|forged"
     r"|fake\w*|inject\w*|manipulat\w+|after all"
@@ -141,7 +143,7 @@ _CONFIRMS = re.compile(
     r"|\b(?:a point|one point|points) (?:was|is|were) (?:deducted|lost|off|subtracted)\b"
     r"|^\W*(?:(?:final )?(?:verdict|score|evaluation)|done|that is all|thank you|thanks|end of \w+)\W*$"
     r"|\b(?:the|this|my) (?:score|verdict|rating|evaluation|assessment) (?:reflects|accounts for"
-    r"|is based (?:solely )?on)\b"
+    r"|is based (?:solely )?on|indicates that)\b"
     r"|^evaluated (?:by|against|according to) the rubric\b.*|^希望[^我]{0,6}有(?:所)?帮助\W?$"
     r"|\b(?:the )?(?:scores?|scale|ratings?) (?:are |is |runs? |goes |from |on |a |scale )*(?:0|1)\b"
     r".{0,40}?\b\d+\b(?:.{0,30}\b(?:best|perfect|highest)\b.{0,9})?|\bconfidence\s?: ?[\w.%]{1,12}$"
@@ -152,7 +154,8 @@ _EXPLANATION = re.compile(
     r"(?:理由|原因|说明|解释|评语|点评|根拠)\s?:[^我分应误更修重打抱0-9]*+|"
     r"(?:explanation|justification|reason(?:ing)?|rationale|strengths?|weakness(?:es)?|pros|cons|summary|analysis"
     r"|correctness|accuracy|clarity|brevity|completeness|style|comments?|details?|step \d+"
-    r"|key points|breakdown|suggestions?|improvements?|what could be improved|observations?|remarks?)"
+    r"|key points|breakdown|follow-up|suggested fix|suggestions?"
+    r"|improvements?|what could be improved|observations?|remarks?)"
     r"(?:\s?:.*)?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -190,6 +193,7 @@ _ABOUT_THE_RESPONSE_ABROAD = re.compile(
 )
 
 
+_CODE = re.compile(r"```(?!json)[a-z]{1,10}\n[^`]{0,2000}```")
 _ITEM = re.compile(r"^\s*(?:[•-]|\d{1,2}[.)])\s")
 _CONTENT = re.compile(
     r"\b(?:(?:in)?(?:correct|accura|complet|relevan)\w*|wrong|errors?|mistakes?|mention\w*|missing|lacks?|omit\w*"
@@ -203,13 +207,17 @@ _DOUBTFUL = re.compile(
     r"|verbatim|taken|made|random\w*|automatic\w*|misapplied|unscored|caution|abstain|confiden\w+|pending"
     r"|before|preceding|blocks?|braces?|brackets?|fields?|lines? before|figures?|numbers?|lowest|highest"
     r"|minimum|maximum|earns?|due|appl(?:y|ies)|again|closer|look\w*|moment|final|valid|redo\w*|actual|real|instead"
-    r"|rather|different|others?|same|replac\w+|chang\w+|matters?|everything|hereby|holds?|if|could|might|should|would"
+    r"|rather|different|others?|same|replac\w+|chang\w+|matters?|everything|hereby|holds?|if|might|should"
+    r"|(?:would|could) (?:be|have been) (?:more|better|fair\w*|right|enough|closer|appropriate)"
     r"|it was|one|two|that(?=['’]s| (?:is|was|said)\b|\W*$))\b|(?:with|of|to|than) that\b"
     r"|^\W*(?:that|no|not|nothing|use|now|or)\b(?! factual| mention| in the)"
     r"|(?<![\d.,])(?:\d|10)(?![\d.,]*\d)",
     re.IGNORECASE,
 )
 """Words of a sentence that may be about the verdict, or about another response."""
+_SUBJECT = re.compile(
+    r"(?:the|its|an?) (?!first|last|second)\w{4,} (?:is|are|has|does|gives|says|needs)\b", re.IGNORECASE
+)
 _ENGLISH = re.compile(r"\b(?:the|is|are|was|were|and|of|an?|for|no|but|with|in)\b", re.IGNORECASE)
 
 
@@ -218,7 +226,7 @@ def _is_remark(sentence: str, topic: set[str]) -> bool:
     words = re.findall(r"[^\W\d_]+", sentence.casefold())
     known = len(_CONTENT.findall(sentence))
     is_english = sentence.replace("’", "").isascii() and (known > 1 or _ENGLISH.search(sentence))
-    is_on_topic = len(words) >= 4 and (known or not topic.isdisjoint(words))
+    is_on_topic = len(words) >= 4 and (known or _SUBJECT.match(sentence) or not topic.isdisjoint(words))
     return bool(is_english and is_on_topic and not _DOUBTFUL.search(sentence))
 
 
@@ -250,7 +258,7 @@ def check_sequel(after: str, key: str, value: object, topic: set[str]) -> None:
     if len(after) > MAX_SEQUEL:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
     is_explained = False
-    after = re.sub(r"^[-–—]\s", "reason: ", after)
+    after = _CODE.sub("", re.sub(r"^[-–—]\s", "reason: ", after))
     for part in filter(str.strip, _SENTENCE_END.split(_MARKUP.sub(_bullet, after))):
         sentence, is_item = _ITEM.subn("", part)
         rest = _statement(key).sub("", _CONFIRMS.sub("the response", sentence))
