@@ -39,7 +39,7 @@ class Fingerprinter:
             return self._after((request.route, request.identity)).digest()
         if not isinstance(request, ChatRequest) or not request.messages or len(request.messages[-1]) != 2:
             return self._after(request).digest()
-        *shared, last = request.messages
+        last = request.messages[-1]
         options: tuple[object, ...] = (
             request.max_tokens,
             request.temperature,
@@ -51,7 +51,7 @@ class Fingerprinter:
             options += more
         if request.images:  # by their digests: a frame is compared with the next one
             options += tuple(hashlib.sha256(image.encode()).hexdigest() for image in request.images)
-        frame = (last["role"], options, *shared)
+        frame = (last["role"], options, *request.messages[:-1])
         if frame != self._frame:
             self._hash_of_frame = self._after(frame)
             self._frame = frame
