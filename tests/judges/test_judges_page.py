@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from plaudit.errors import ConfigError
+from plaudit.judges.file import load_judge
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "own_judge.py"
@@ -28,6 +31,24 @@ def test_every_python_example_runs_and_gives_scores(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) >= 14
     assert "None" not in printed, "a simulated judge that knows the format fails nowhere"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'kind = "rubric"\n\ncritera = "Is it right?"\n',
+        'kind = "checklist"\n\n[[criteria]]\nname = "correct"\ntext = "It is right."\n\n'
+        '[[criteria]]\nname = "correct"\ntext = "It is true."\n',
+    ],
+)
+def test_a_faulty_file_gets_the_message_that_the_page_shows(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("judge.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_judge("judge.toml")
+    assert str(caught.value) in "".join(blocks("text")).splitlines()
 
 
 def test_the_judge_of_one_s_own_has_some_twenty_lines_and_is_the_one_in_the_example() -> None:
