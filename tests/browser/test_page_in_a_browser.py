@@ -204,6 +204,7 @@ def test_a_hidden_tab_is_drawn_when_it_is_looked_at(tmp_path: Path) -> None:
         await tab.until(f"{state} === '51 records'")
         await tab.js(hide % "true")
         await tab.js("window.heard = 0; new EventSource('api/events').onmessage = () => heard++; 0")
+        await tab.until("window.heard > 0")
         await asyncio.to_thread(write, path, [judged(n) for n in range(9)])
         await tab.until("window.heard > 1")
         assert await tab.js(state) == "51 records"
