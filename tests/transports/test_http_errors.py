@@ -73,6 +73,9 @@ def test_an_unknown_model_is_named() -> None:
     for error in (
         failed(404, said("The model does not exist", "model_not_found")),
         failed(400, said("judge-1 is not a valid model ID")),
+        failed(400, said("/chat/completions: Invalid model name passed in model=judge-1.", "400")),
+        failed(400, said("Invalid model: judge-1")),
+        failed(400, said("Model Not Exist")),
     ):
         assert type(error) is ModelNotFound
         assert "'judge-1' does not exist" in str(error)

@@ -44,8 +44,10 @@ _MEANS_IN_REPLY = _MEANS | {
     "invalid_request_error": 400,
 }
 """Codes to go by where the status said 200."""
-_SAYS = {"api key not valid": 401, "not a valid model": 404}
-"""The same for two large services that give no telling code."""
+_NO_MODEL = ("not a valid model", "invalid model name", "invalid model:", "unknown model", "model not exist",
+    "model not found")  # fmt: skip
+_SAYS = {"api key not valid": 401, **dict.fromkeys(_NO_MODEL, 404)}
+"""The same for services and gateways that give no telling code."""
 _TRANSIENT_4XX = (408, 409, 425)
 _WRONG_ROUTE = (405, 406, 410, 415, 501)
 
