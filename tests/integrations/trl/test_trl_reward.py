@@ -17,7 +17,7 @@ from complaints import about
 from loopback import HANGING, INSTANT, loopback, taking
 from until import until
 
-from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Price, Reference, Rubric, Sample
+from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Pairwise, Price, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
 from plaudit.integrations.trl.shared_engine import rank_share
@@ -518,3 +518,17 @@ def test_a_rule_may_give_any_numbers_one_by_one_and_what_is_none_fails_its_row()
     trainer = Trainer(reward_function(JUDGE, rules=[accuracy], **Wishing().options), num_generations=4)
     assert trainer.rewards(worth(1, 2, 3, 4)) == [1.1, None, None, 1.4]
     assert trainer.extra["judge_status"] == ["ok"] * 4
+
+
+def test_a_judge_of_groups_judges_lone_completions_by_its_criteria_and_ends_no_evaluation() -> None:
+    """num_generations_eval=1, or a rank that has one completion of a group."""
+    with loopback(INSTANT) as judge:
+        options: Any = {"url": judge.url, "model": "m", "cache": None, "num_generations": 4}
+        function = reward_function(Group("Which is best?"), **options)
+        prompts = ["a"] * 4 + ["b"]
+        assert None not in asyncio.run(function(prompts, worth(1, 2, 3, 4, 5)))
+        assert judge.stats.requests == 2
+        assert None not in asyncio.run(function(["c", "d"], worth(6, 7)))
+        pairs = reward_function(Pairwise("Which is better?", against="group"), **options)
+        assert None not in asyncio.run(pairs(["a"] * 4, worth(1, 2, 3, 4)))
+        assert asyncio.run(pairs(["c", "d"], worth(6, 7))) == [None, None]

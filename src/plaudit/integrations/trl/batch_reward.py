@@ -19,7 +19,7 @@ from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import forget_engine, shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import unfit_rows
+from plaudit.judges.check import judge_of_one, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
@@ -28,7 +28,7 @@ from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.settings import load
 from plaudit.setup.preflight import EARLY_SECONDS, GREETING_SECONDS, check_answers, check_engine
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Status, Verdict
 from plaudit.value_check import check_number, check_value
 
 log = logging.getLogger("plaudit")
@@ -41,6 +41,12 @@ WINDOW = 200
 """Rows over which failures are counted; all of a batch, where it has more."""
 FIRST_ROWS = 8
 """So many failures before the first verdict are a judge that does not work."""
+
+
+ALONE = (
+    "the judge compares the completions of a prompt, and this one is alone; generate two or more "
+    "(num_generations_eval), or choose a judge of single completions"
+)
 
 
 class RewardFunction(Protocol):
@@ -341,11 +347,10 @@ def _verdict(rule: str, value: float | None) -> Verdict:
 class _JudgePart:
     """The questions of one judge."""
 
-    judge: Judge | Panel
     settled: Mapping[int, Verdict]
     """Rows that were not asked about, and why."""
-    rows: Sequence[int]
-    pending: Pending
+    asked: Sequence[tuple[Sequence[int], Pending]]
+    """The rows that were, most of them first; those that are alone in their groups apart."""
 
 
 class SubmittedBatch:
@@ -359,8 +364,20 @@ class SubmittedBatch:
         for name, judge in judges.items():
             settled = unfit_rows(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
-            pending = engine.submit_checked([samples[row] for row in rows], judge, deadline=deadline)
-            self._parts[name] = _JudgePart(judge, settled, rows, pending)
+            lone_judge, lone = judge_of_one(judge), _lone_rows(judge, samples, rows)
+            if lone_judge is None:
+                settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
+            shares = [(judge, [row for row in rows if row not in lone])]
+            if lone and lone_judge is not None:
+                shares.append((lone_judge, lone))
+            shares.sort(key=lambda share: -len(share[1]))
+            self._parts[name] = _JudgePart(
+                settled,
+                [
+                    (share, engine.submit_checked([samples[row] for row in share], by, deadline=deadline))
+                    for by, share in shares
+                ],
+            )
 
     def is_about(self, samples: Sequence[Sample]) -> bool:
         """Whether a judge would be asked the same about these samples."""
@@ -373,20 +390,31 @@ class SubmittedBatch:
     def complaint(self) -> str:
         """Why a judge can judge no row at all; nothing where each can judge some."""
         for part in self._parts.values():
-            if part.settled and not part.rows:
+            if part.settled and not part.asked[0][0]:
                 return str(part.settled[0].error)
         return ""
 
     def summary(self, name: str) -> Summary:
-        return self._parts[name].pending.summary
+        return self._parts[name].asked[0][1].summary
 
     def cancel(self) -> None:
         for part in self._parts.values():
-            part.pending.cancel()
+            for _, pending in part.asked:
+                pending.cancel()
 
     async def _verdicts(self, part: _JudgePart) -> list[Verdict]:
-        verdicts = {**part.settled, **dict(zip(part.rows, await part.pending, strict=True))}
+        verdicts = dict(part.settled)
+        for rows, pending in part.asked:
+            verdicts |= dict(zip(rows, await pending, strict=True))
         return [verdicts[row] for row in range(len(self._samples))]
+
+
+def _lone_rows(judge: Judge | Panel, samples: Sequence[Sample], rows: Sequence[int]) -> list[int]:
+    """Rows that a judge would compare with others of their groups, of which there are none here."""
+    if not compares(judge):
+        return []
+    sizes = Counter(samples[row].group for row in rows)
+    return [row for row in rows if sizes[samples[row].group] == 1]
 
 
 def _shown(sample: Sample) -> tuple[object, ...]:
