@@ -20,7 +20,7 @@ from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, check_samples, unfit_rows
+from plaudit.judges.check import check_judge, check_samples, judge_of_one, lone_rows, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
@@ -227,7 +227,14 @@ class Scoring:
                 by_judge.setdefault(sample.reference is not None, []).append(row)
         asked = []
         for has_reference, rows in by_judge.items():
-            asked.append(self._part(TASK, samples, rows, self._judge(has_reference)))
+            judge = self._judge(has_reference)
+            lone_judge, lone = judge_of_one(judge), lone_rows(judge, samples, rows)
+            if lone and lone_judge is not None:
+                _warn_of_lone_rows(type(judge).__name__)
+                asked.append(self._part(TASK, samples, lone, lone_judge))
+                rows = [row for row in rows if row not in lone]  # noqa: PLW2901
+            if rows:
+                asked.append(self._part(TASK, samples, rows, judge))
         if self.settings.train_with_monitor:
             asked.append(self._part(MONITOR, samples, range(len(samples)), self._monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
@@ -454,6 +461,15 @@ def current() -> Scoring:
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
+
+
+@functools.cache  # once is enough
+def _warn_of_lone_rows(judge: str) -> None:
+    log.warning(
+        "%s compares the responses to a prompt, and one came alone: it is judged by the same criteria, but "
+        "compared with none",
+        judge,
+    )
 
 
 @functools.cache  # once is enough

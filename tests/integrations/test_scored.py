@@ -297,3 +297,14 @@ def test_a_judge_of_groups_is_refused_where_rows_come_one_at_a_time() -> None:
 def test_a_misspelt_url_is_recognised() -> None:
     with pytest.raises(ConfigError, check=about("ulr", "did you mean url?")):
         Scored(JUDGE, ulr="http://localhost:8000/v1")
+
+
+def test_a_judge_of_groups_judges_a_lone_row_by_its_criteria(caplog: pytest.LogCaptureFixture) -> None:
+    """The only trajectory of a group whose rollout did not break, or a process's part of a group."""
+    with loopback(INSTANT) as server:
+        one = Scored(Group("Which is best?"), url=server.url, model="m", cache=None)
+        rows = [sample_of(prompt, f"Answer {place}.") for place, prompt in enumerate("aab")]
+        assert all(score.valid for score in one.rewards(rows))
+        assert all(score.valid for score in one.rewards(rows[2:]))
+        assert server.stats.requests == 3
+    assert "Group compares" in caplog.text

@@ -7,6 +7,7 @@ Any judge may have a method `check(sample)`, which raises ConfigError where the 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -89,6 +90,14 @@ def judge_of_one(judge: Judge | Panel) -> Judge | Panel | None:
         return judge
     alone: Callable[[], Judge | Panel] | None = getattr(judge, "alone", None)
     return alone() if alone is not None else None
+
+
+def lone_rows(judge: Judge | Panel, samples: Sequence[Sample], rows: Sequence[int]) -> list[int]:
+    """Those of these rows that a judge would compare with others of their groups, of which there are none."""
+    if not compares(judge):
+        return []
+    sizes = Counter(samples[row].group for row in rows)
+    return [row for row in rows if sizes[samples[row].group] == 1]
 
 
 def could_give(judge: object) -> CouldGive | None:

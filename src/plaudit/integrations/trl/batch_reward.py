@@ -19,7 +19,7 @@ from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import forget_engine, shared_engine
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import judge_of_one, unfit_rows
+from plaudit.judges.check import judge_of_one, lone_rows, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
@@ -364,7 +364,7 @@ class SubmittedBatch:
         for name, judge in judges.items():
             settled = unfit_rows(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
-            lone_judge, lone = judge_of_one(judge), _lone_rows(judge, samples, rows)
+            lone_judge, lone = judge_of_one(judge), lone_rows(judge, samples, rows)
             if lone_judge is None:
                 settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
             shares = [(judge, [row for row in rows if row not in lone])]
@@ -407,14 +407,6 @@ class SubmittedBatch:
         for rows, pending in part.asked:
             verdicts |= dict(zip(rows, await pending, strict=True))
         return [verdicts[row] for row in range(len(self._samples))]
-
-
-def _lone_rows(judge: Judge | Panel, samples: Sequence[Sample], rows: Sequence[int]) -> list[int]:
-    """Rows that a judge would compare with others of their groups, of which there are none here."""
-    if not compares(judge):
-        return []
-    sizes = Counter(samples[row].group for row in rows)
-    return [row for row in rows if sizes[samples[row].group] == 1]
 
 
 def _shown(sample: Sample) -> tuple[object, ...]:
