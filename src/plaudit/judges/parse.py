@@ -48,7 +48,7 @@ from plaudit.judges.reply_prose import (
 from plaudit.reasoning import BOUND, CLOSE, OPEN
 from plaudit.types import Reply
 
-VERSION = 6
+VERSION = 7
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_REPLY = 64_000
