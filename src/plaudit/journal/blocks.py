@@ -50,6 +50,7 @@ LEVEL = 1
 """Of zlib: higher ones cost several times the CPU time for a tenth of the space."""
 MANY = 1000
 """Elements of an array, or characters of an object's repr, that are kept of what has no form of its own."""
+_NAN = math.nan
 SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 
@@ -205,6 +206,8 @@ class VerdictBlock:
         self._units: dict[tuple[int, float], tuple[int, float]] = {}
         self._words: dict[tuple[Any, ...], bytes] = {}
         self._instructions: dict[str, int] = {}
+        self._prompts: dict[str, bytes] = {}
+        """Digests: many samples have the same prompt."""
         self._rows = bytearray()
         self._texts = bytearray(_TEXTS_HEAD)
 
@@ -241,12 +244,16 @@ class VerdictBlock:
         verdict, sample, exchanges = one.verdict, one.sample, one.exchanges
         response = sample.response if isinstance(sample.response, str) else sample.text
         usage, last, failure = verdict.usage, exchanges[-1] if exchanges else None, verdict.failure
-        step, gold, canary, extra = -1, math.nan, math.nan, sample.extra
+        step, gold, canary, extra = -1, _NAN, _NAN, sample.extra
         if extra:
             step, gold = _step(extra.get(STEP_KEY)), _number(extra.get(GOLD_KEY))
             canary = _number(extra.get(CANARY_KEY))
-        prompt = prompt_digest(sample.prompt)
-        score = math.nan if verdict.score is None else verdict.score
+        asked = sample.prompt
+        if not isinstance(asked, str):
+            prompt = prompt_digest(asked)
+        elif not (prompt := self._prompts.get(asked, b"")):
+            prompt = self._prompts[asked] = response_digest(b"", asked)
+        score = _NAN if verdict.score is None else verdict.score
         key = id(one.judge), score
         judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
         row = (
@@ -265,7 +272,7 @@ class VerdictBlock:
             canary,
             verdict.latency_s,
             one.queued_s,
-            math.nan if usage.cost is None else usage.cost,
+            _NAN if usage.cost is None else usage.cost,
             usage.prompt_tokens,
             usage.completion_tokens,
             len(response),

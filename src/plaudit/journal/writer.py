@@ -106,15 +106,15 @@ class JournalWriter:
         if self._waiting_bytes > MOST_WAITING:
             self._lose(len(self._taken), "the disk is too slow")
             self._taken.clear()
-        filling = self._filling
-        while self._taken:
-            judged = self._taken.popleft()
+        filling, taken, packed = self._filling, self._taken, self._packed
+        while taken:
             try:
-                filling.add(judged, self._packed)
+                filling.add(taken.popleft(), packed)
             except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
                 self._lose(1, f"a sample or its judge cannot be written ({error!r})")
             else:
-                self._packed += 1
+                packed += 1
+        self._packed = packed
         if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
             self._set_aside()
             self._has_news.set()

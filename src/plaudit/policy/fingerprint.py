@@ -5,7 +5,6 @@ Samples have a shorter name, by which journals and trainers' tables call them.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -88,17 +87,7 @@ def sample_id(sample: Sample) -> str:
 
 def prompt_digest(prompt: str | Sequence[Message]) -> bytes:
     """64 bits for a prompt."""
-    text = prompt if isinstance(prompt, str) else "\n".join(map(_turn_text, prompt))
-    return _text_digest(text) if len(text) < KEPT else response_digest(b"", text)
-
-
-KEPT = 10_000
-"""Characters of a prompt whose digest is remembered: a thousand longer ones would take a lot of memory."""
-
-
-@functools.lru_cache(maxsize=1024)
-def _text_digest(text: str) -> bytes:
-    return response_digest(b"", text)
+    return response_digest(b"", prompt if isinstance(prompt, str) else "\n".join(map(_turn_text, prompt)))
 
 
 def _turn_text(turn: Message) -> str:
