@@ -22,8 +22,10 @@ from plaudit.value_check import check_fields
 
 Kind = Literal["openai", "ollama"]
 OLLAMA_PORT = 11434
-ROUTES = ("/chat/completions", "/completions", "/api/chat", "/api/generate")
-"""How no base URL ends."""
+_ROUTE = re.compile(
+    r"/(chat/)?completions$|(?<=/v1)/(models|embeddings|responses)$|/api/(chat|generate|tags)$"
+)
+"""How no base URL ends. Some do end in /models."""
 _PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
 """Greedy: a password may hold any character but a blank."""
 _SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
@@ -235,9 +237,12 @@ class Endpoint:
                 value=without_password(self.url.strip()),
             )
         route = parts.path.rstrip("/")
-        if route.endswith(ROUTES):
-            base = urlunsplit((*parts[:2], route.removesuffix("/completions").removesuffix("/chat"), "", ""))
+        if found := _ROUTE.search(route):
+            base = urlunsplit((*parts[:2], route[: found.start()], "", ""))
             raise _bad_url(self.url, f"is a single route; give the base URL, {base}")
+        if route.endswith("/v1/v1"):
+            base = urlunsplit((*parts[:2], route.removesuffix("/v1"), "", ""))
+            raise _bad_url(self.url, f"contains /v1 twice; write {base}")
         _check_headers(self.headers)
         kind = self.kind or _kind_of(port, parts.path)
         path = parts.path.rstrip("/")
