@@ -53,7 +53,7 @@ def test_a_batch_in_flight_shows_how_far_it_is() -> None:
         "print(pending)",
     )
     with notebook(INSTANT, *cells) as (shown, printed):
-        assert html_of(shown).startswith("<p>12 of 12 verdicts</p><table>")
+        assert html_of(shown).startswith("<p>12 of 12 verdicts</p><table")
         assert printed.outputs[0].text == "<Pending: 12 of 12 verdicts>\n"
 
 
