@@ -24,7 +24,7 @@ LAG = 1.25
 """How many times as long as refusals take it may be until the fate of a call is known."""
 CREEP, LEAP = 0.03, 1.0
 """How much a pace grows at first, and at the most: twice as much each time that it meets few refusals."""
-TOLERATED = 0.03
+TOLERATED = 0.04
 """Share of refusals that does not matter."""
 SPREAD = 1.3
 """Standard deviations by which there may be more of them by chance."""
@@ -33,9 +33,9 @@ MOST_WEATHER, MOST_REFUSED = 0.5, 0.65
 MOST_TO_DOUBT = 0.4
 """The highest share of refusals at which a pace that was only guessed is doubled to see what that brings, and
 likewise one that has fallen far below what was let in lately."""
-LESS = 0.85
+LESS = 0.9
 """Share of a pace below which fewer refusals are to be expected, if they are for the rate."""
-SURE, SUREST = 4.0, 16.0
+SURE, SUREST = 3.0, 16.0
 """Evidence (log of how much likelier) from which on refusals are not put down to the pace; it doubles each
 time that turned out wrong."""
 RARE = 0.02
@@ -51,8 +51,8 @@ LEAST_OF_BEST = 0.25
 MOST_CAUTION = 4
 FIRST = 64
 """Calls with which a pace is tried of which nothing is known."""
-TRIALS = 6
-"""How many of the last paces are remembered."""
+TRIALS, POOLED = 6, 12
+"""How many of the last paces that were too fast are remembered, and of all."""
 FAR = 64.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate."""
 LATE = 0.01
@@ -121,6 +121,8 @@ class Pace:
         """How many times a pace is to hold before it grows, and how many times are left."""
         self._trials: list[PaceTrial] = []
         """Paces that were too fast."""
+        self._latest: list[PaceTrial] = []
+        """The last paces, one after another, too fast or not."""
         self._in_doubt: PaceTrial | None = None
         """The slower pace at which as many were refused, until a faster one has brought more in."""
         self._sure = SURE
@@ -255,6 +257,7 @@ class Pace:
     def _grow(self, now: float, trial: PaceTrial) -> None:
         """Go faster, since this pace met few refusals; later each time that this was too fast."""
         assert self.rate is not None
+        self._note(trial)
         self.weather += 0.3 * min(0.0, trial.share - self.weather)
         is_clean = trial.share <= self.weather + 0.5 * TOLERATED
         if is_clean:
@@ -285,14 +288,16 @@ class Pace:
         if is_guess and trial.share <= MOST_TO_DOUBT:  # it may be far too slow: does more bring more in?
             self._suspend(now, trial, trial.share, 2.0 * self.rate)
             return
+        self._note(trial)
         faster = [other for other in self._trials if LESS * other.rate > trial.rate]
-        best = max(faster, key=lambda other: evidence(trial, other), default=None)
-        if best is not None and evidence(trial, best) > self._sure and trial.share < MOST_REFUSED:
-            if trial.rate > LESS * best.let_in:  # a bucket of a single call refuses half of all just above it
+        best = max(faster, key=lambda other: evidence(self._since(other), other), default=None)
+        pool = trial if best is None else self._since(best)
+        if best is not None and evidence(pool, best) > self._sure and pool.share < MOST_REFUSED:
+            if pool.rate > LESS * best.let_in:  # a bucket of a single call refuses half of all just above it
                 self._remember(trial)
                 self._set(now, SLOWER * best.let_in)
                 return
-            self._suspend(now, trial, min(trial.share, best.share, MOST_WEATHER), best.rate)
+            self._suspend(now, pool, min(pool.share, best.share, MOST_WEATHER), best.rate)
             return
         self._remember(trial)
         # Not below a pace that held just now: where a bucket holds a single call, the slightest haste has
@@ -305,11 +310,24 @@ class Pace:
         let_in = max(trial.let_in / (1.0 - self.weather), 0.5 * self.rate, 0.5 * self._typical, held)
         self._set(now, min(self.rate, let_in))
 
+    def _note(self, trial: PaceTrial) -> None:
+        self._latest = [*self._latest[1 - POOLED :], trial]
+
+    def _since(self, other: PaceTrial) -> PaceTrial:
+        """The slower paces since another one, taken together: each by itself says too little."""
+        index = next((i for i, trial in enumerate(self._latest) if trial is other), -1)
+        slower = [t for t in self._latest[index + 1 :] if LESS * other.rate > t.rate]
+        sent, seconds = sum(t.sent for t in slower), sum(t.seconds for t in slower)
+        return PaceTrial(
+            sum(t.rate * t.seconds for t in slower) / seconds, sent, sum(t.refused for t in slower), seconds
+        )
+
     def _suspend(self, now: float, trial: PaceTrial, weather: float, rate: float) -> None:
         """Put these refusals down to the weather for now, and see whether a faster pace brings more in."""
         self._in_doubt = trial
         self.weather = weather
         self._trials.clear()
+        self._latest.clear()
         self._held = 0.0
         self._since_retrial = 0
         self._set(now, rate)
