@@ -164,13 +164,14 @@ class ConcurrencyLimit:
         self, *, now: float, sent_at: float, in_flight: int, tokens: int = 0, area: float | None = None
     ) -> None:
         """A call came back with a reply of so many tokens; `in_flight` still counts it."""
-        if area is not None and not self.refuses and self.rate is None:
+        is_measured = self._level is not None or self._best.search is not None
+        if area is not None and is_measured and not self.refuses:
             self._best.on_reply(now=now, sent_at=sent_at, in_flight=in_flight, tokens=tokens, area=area)
         self._replies_since_cut += 1
         self._replies += 1
         self.proven = max(self.proven, in_flight)
         level, previous = self._level, self._previous
-        if self._is_stray:  # what a stray refusal interrupted may go on, and needs its replies then
+        if self._is_weak and self._is_stray:  # what it interrupted may go on, and needs its replies then
             level, previous = self._before.level, self._before.previous
         if previous is not None:
             previous.on_success(now=now, sent_at=sent_at, tokens=tokens)

@@ -66,7 +66,8 @@ class Weather:
             self._more = LoadTally()
             self._peak = load
         self._tally(load).sent += 1.0
-        self._excuses = min(self._excuses + LENIENCY * self.share, MOST_EXCUSES)
+        if self.share:
+            self._excuses = min(self._excuses + LENIENCY * self.share, MOST_EXCUSES)
 
     def on_refusal(self, *, load: float, is_run: bool = False) -> bool:
         """A call sent under so much load was refused; True: put it down to the weather.

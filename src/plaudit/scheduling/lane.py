@@ -168,14 +168,16 @@ class Lane:
         if self.breaker.state is BreakerState.CLOSED and self.pace.rate is None:
             self._watch_weather(flight, now)
         self.breaker.on_send(now=now, in_flight=len(self.flights))
-        self.pace.on_send(now=now)
+        if self.pace.rate is not None:
+            self.pace.on_send(now=now)
         flight.area = self.limit.on_send(now=now, in_flight=len(self.flights))
 
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
         self.on_answer(flight, now=now)
         self._note_latency(now - flight.sent_at)
-        self._check_room(reply, flight)
+        if flight.call.has_more_room:
+            self._check_room(reply, flight)
         self._newest_answered = max(self._newest_answered, flight.sent_at)
         if reply.rate is not None:
             self.rate_hint = rate_hint(reply.rate) or self.rate_hint
@@ -185,7 +187,7 @@ class Lane:
         self.limit.on_success(
             now=now,
             sent_at=flight.sent_at,
-            in_flight=self.in_flight + 1,
+            in_flight=len(self.flights) + 1,
             tokens=reply.usage.completion_tokens,
             area=flight.area,
         )
@@ -263,7 +265,7 @@ class Lane:
         return flight.order == order + 1 and flight.sent_at - sent_at < 0.005
 
     def _watch_weather(self, flight: Flight, now: float) -> None:
-        had_weather = bool(self.weather.share)
+        had_weather = self.weather.share
         self.weather.on_send(load=flight.height)
         if self.weather.share and not had_weather:
             self.limit.forgive(now=now)
@@ -379,7 +381,7 @@ class Lane:
         """Remember how long a call took."""
         self.latencies.add(seconds)
         self._typical = seconds if self._typical is None else self._typical + (seconds - self._typical) / 32.0
-        count = len(self.latencies)
+        count = self.latencies.size
         if count % 16 == 0 or count in (1, 2, 4, 8, MIN_CALLS):
             self._slow = self.latencies.quantile(0.9)
             if self._calm is None or count <= MIN_CALLS or (self._slow or 0.0) < self._calm:
@@ -395,7 +397,9 @@ class Lane:
             self._reopen(now)
         if len(self.flights) >= self.limit.limit:
             return NEVER
-        if self.pace.rate is not None and len(self.flights) >= self._room_under_pace:
+        if self.pace.rate is None:
+            return now if self.quota is None else self._quota_ready_at(call, now)
+        if len(self.flights) >= self._room_under_pace:
             return NEVER
         ready = self.pace.ready_at(now=now)
         if self.pace.is_none:
