@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from plaudit.policy.breaker import Breaker, BreakerConfig, BreakerState
+from plaudit.policy.breaker import BadCall, Breaker, BreakerConfig, BreakerState
 
 CONFIG = BreakerConfig()
 NOTHING = float("-inf")
@@ -32,16 +32,8 @@ def fail(
     is_unreachable: bool = False,
 ) -> bool:
     """A call comes back bad, a round trip after it was sent."""
-    return breaker.on_bad(
-        now=sent_at + TRIP,
-        sent_at=sent_at,
-        passed=passed,
-        accepted=accepted,
-        who=who,
-        retry_after=retry_after,
-        is_refusal=is_refusal,
-        is_unreachable=is_unreachable,
-    )
+    call = BadCall(sent_at, who, retry_after, is_refusal, is_unreachable)
+    return breaker.on_bad(call, now=sent_at + TRIP, passed=passed, accepted=accepted)
 
 
 def shut(*, at: float = 0.0, has_worked: bool = True, retry_after: float | None = None) -> Breaker:
@@ -414,16 +406,8 @@ class BreakerMachine(RuleBasedStateMachine):
     ) -> None:
         sent_at = self.flights.pop(which % len(self.flights))
         was_closed, was_lost = self.breaker.is_closed, self.is_lost
-        is_shut = self.breaker.on_bad(
-            now=self.now,
-            sent_at=sent_at,
-            passed=self.passed,
-            accepted=len(self.flights),
-            who=which,
-            retry_after=retry_after,
-            is_refusal=is_refusal,
-            is_unreachable=is_unreachable,
-        )
+        call = BadCall(sent_at, which, retry_after, is_refusal, is_unreachable)
+        is_shut = self.breaker.on_bad(call, now=self.now, passed=self.passed, accepted=len(self.flights))
         assert is_shut == (was_closed and not self.breaker.is_closed)
         self.is_lost = self.breaker.state is BreakerState.LOST
         assert self.is_lost or not was_lost

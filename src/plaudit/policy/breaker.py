@@ -55,6 +55,19 @@ class BreakerConfig:
     """The same where none is at hand: until then new work fails at once, with the message of the last."""
 
 
+@dataclass(frozen=True, slots=True)
+class BadCall:
+    """A call that was refused or broke."""
+
+    sent_at: float
+    who: object = None
+    """What was asked: the same again is no news."""
+    retry_after: float | None = None
+    is_refusal: bool = False
+    is_unreachable: bool = False
+    """Whether nobody could connect."""
+
+
 class Breaker:
     """Closed: calls flow. Open: none. Half-open: one probe decides. Lost: none, until revived."""
 
@@ -141,20 +154,8 @@ class Breaker:
         if self.state is not BreakerState.CLOSED and is_news:
             self._close()
 
-    def on_bad(
-        self,
-        *,
-        now: float,
-        sent_at: float,
-        passed: float,
-        accepted: int,
-        who: object = None,
-        rounds: int = 2,
-        retry_after: float | None = None,
-        is_refusal: bool = False,
-        is_unreachable: bool = False,
-    ) -> bool:
-        """Count a call that was refused or broke; True where that shuts the door.
+    def on_bad(self, call: BadCall, *, now: float, passed: float, accepted: int, rounds: int = 2) -> bool:
+        """Count a bad call; True where that shuts the door.
 
         `passed` is when the newest call left that is known to have been let in; `accepted` calls are under
         way; `rounds` bad calls, each sent in the knowledge of the one before, shut the door. A refusal counts
@@ -165,32 +166,32 @@ class Breaker:
         if self._let_in is not None:
             self._let_in -= 1
         usual = self.failing
-        if not is_refusal and self.state is BreakerState.CLOSED:
+        if not call.is_refusal and self.state is BreakerState.CLOSED:
             self._failed += 1.0
         if self._bad_since is None:
             self._bad_since = now
         if self.state is not BreakerState.CLOSED:
-            self._callers.add(who)
-            if self.state is BreakerState.HALF_OPEN and sent_at >= self._probe_sent:
-                self.bad_time = now - sent_at
-                patience = self.patience(is_refusal=is_refusal, is_unreachable=is_unreachable)
-                self._shut_again(now, retry_after, patience)
+            self._callers.add(call.who)
+            if self.state is BreakerState.HALF_OPEN and call.sent_at >= self._probe_sent:
+                self.bad_time = now - call.sent_at
+                patience = self.patience(is_refusal=call.is_refusal, is_unreachable=call.is_unreachable)
+                self._shut_again(now, call.retry_after, patience)
             return False
-        if sent_at <= passed:
+        if call.sent_at <= passed:
             return False
-        self.bad_time = now - sent_at
+        self.bad_time = now - call.sent_at
         if not self._rounds or self.streak_from <= passed:
-            self._rounds, self.streak_from, self._known_at, self._callers = 1, sent_at, now, set()
+            self._rounds, self.streak_from, self._known_at, self._callers = 1, call.sent_at, now, set()
             self.streak, self._height = 0, accepted
             self._usual_failing = min(usual, MOST_USUAL)
-        elif sent_at > self._known_at and (accepted < self._height or not is_refusal):
+        elif call.sent_at > self._known_at and (accepted < self._height or not call.is_refusal):
             self._rounds += 1
             self._known_at = now
         self.streak += 1
-        self._callers.add(who)
-        if accepted and (self._rounds < rounds or not (is_refusal or self._is_improbable)):
+        self._callers.add(call.who)
+        if accepted and (self._rounds < rounds or not (call.is_refusal or self._is_improbable)):
             return False
-        self._shut(now, retry_after)
+        self._shut(now, call.retry_after)
         return True
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import replace
 from plaudit.config import Endpoint, Price
 from plaudit.errors import RateLimited
 from plaudit.policy.balance import Load
-from plaudit.policy.breaker import MOMENT, OUTLIVED, Breaker, BreakerConfig, BreakerState
+from plaudit.policy.breaker import MOMENT, OUTLIVED, BadCall, Breaker, BreakerConfig, BreakerState
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
 from plaudit.policy.limit import FAR_MORE, ConcurrencyLimit, LimitConfig
@@ -297,16 +297,13 @@ class Lane:
         is_refusal: bool = False,
         is_unreachable: bool = False,
     ) -> bool:
+        bad = BadCall(flight.sent_at, flight.call.key, retry_after, is_refusal, is_unreachable)
         is_shut = self.breaker.on_bad(
+            bad,
             now=now,
-            sent_at=flight.sent_at,
             passed=self._passed(now, now - flight.sent_at),
             accepted=self.in_flight,
-            who=flight.call.key,
             rounds=2 if self.pace.rate is None else 4,
-            retry_after=retry_after,
-            is_refusal=is_refusal,
-            is_unreachable=is_unreachable,
         )
         if is_shut:
             if is_refusal:
