@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from plaudit.engine import Engine
 from plaudit.errors import RateLimited, RequestRefused
 from plaudit.judges.jury import Jury
 from plaudit.testing import ScriptedTransport
-from plaudit.types import Message, Reply, Sample, Usage
+from plaudit.types import Cause, Message, Reply, Sample, Usage
 
 
 def test_a_verdict_is_kept_with_its_sample_request_and_raw_reply(tmp_path: Path) -> None:
@@ -142,3 +143,26 @@ def test_the_turns_of_a_trajectory_are_kept(tmp_path: Path) -> None:
     (record,) = read(path)
     assert record["turns"] == turns
     assert "[tool]" in str(record["response"])
+
+
+class Silent:
+    """Never answers."""
+
+    async def send(self, _: object) -> Reply:
+        await asyncio.Event().wait()
+        raise AssertionError("never comes here")
+
+    async def close(self) -> None:
+        """Nothing to free."""
+
+
+def test_samples_that_were_not_judged_when_the_engine_closed_are_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    engine_ = Engine(
+        endpoints=[Endpoint("http://host/v1", "m")], cache=None, transport=lambda _: Silent(), journal=path
+    )
+    pending = engine_.submit([Sample("q", "a"), Sample("q", " ")], JUDGE)
+    next(iter(pending.as_completed()))  # the empty one, settled by rule
+    engine_.close()
+    assert pending.result()[0].cause is Cause.CLOSED
+    assert [record["status"] for record in read(path)] == ["empty"]

@@ -75,7 +75,14 @@ def rejudge(options: RejudgeOptions, given: Given) -> int:
         rows = _chosen(index, options)
         run = settings.run or _free_name(index)
         check_journal(settings)
-        missing = _judge(index, rows, replace(settings, run=run), options)
+        try:
+            missing = _judge(index, rows, replace(settings, run=run), options)
+        except KeyboardInterrupt:
+            Console().print(
+                f"stopped; what was judged is run {run} of {settings.journal}, and cached unless --cache "
+                "is off: the same command goes on from there"
+            )
+            raise
         lost = f", {missing:,} of them without a score," if missing else ""
         Console().print(f"judged {len(rows):,} samples{lost} as run {run} in {settings.journal}")
         _compare(index, rows, settings, run, is_json=options.as_json)

@@ -407,8 +407,8 @@ class Scorer:
             return
         for index, verdict in items:
             is_late = batch.verdicts[index] is not None
-            if is_late and (asked is None or verdict.cause is Cause.CLOSED):
-                continue  # nothing more is known of the sample than what its caller was told
+            if verdict.cause is Cause.CLOSED or (is_late and asked is None):
+                continue  # it was not judged, or no more is known of it than what its caller was told
             self._journal.add(
                 Judged(
                     batch.samples[index],
