@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,19 +103,3 @@ def test_what_is_not_installed_is_said(make: Any, package: str, monkeypatch: pyt
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, check=about("", f"pip install {package}")):
         make()
-
-
-@pytest.mark.trainers
-def test_tensorboard_reads_them_back(tmp_path: Path) -> None:
-    pytest.importorskip("torch.utils.tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    observer = tensorboard_scalars(tmp_path)
-    observer(ready(0.5, 4.0, 6.0))
-    observer(finished(1.0, 5.0))
-    observer(finished(2.0, 6.0))
-    events = EventAccumulator(str(tmp_path))
-    events.Reload()
-    assert [(event.step, event.value) for event in events.Scalars("judge/score_mean")] == [(1, 5.0), (2, 6.0)]
-    (histogram,) = events.Histograms("judge/scores")
-    assert (histogram.step, histogram.histogram_value.num, histogram.histogram_value.sum) == (1, 2, 10.0)
