@@ -64,6 +64,18 @@ def test_from_too_many_calls_it_comes_down_to_the_best(knee: int) -> None:
     assert min(move.load for move in moves) >= knee / 4
 
 
+@pytest.mark.parametrize("slots", [14, 28, 44])
+def test_where_calls_only_queue_it_stays_above_the_slots(slots: int) -> None:
+    server = Server(BestLoad(ceiling=4096), knee=slots, exponent=0.0)
+    for load in (64, 80):
+        list(server.round_at(load))
+    move = server.best.begin_below(64, is_proven=False)
+    assert move is not None
+    server.follow(move.load, rounds=12)
+    assert server.best.settled_at is not None
+    assert server.best.settled_at >= slots
+
+
 def test_a_settled_load_is_doubted_less_and_less_often() -> None:
     server = Server(BestLoad(ceiling=4096), knee=20)
     server.best.settle(20)

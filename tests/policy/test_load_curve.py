@@ -54,6 +54,12 @@ def test_it_lies_above_loads_that_all_cost_nothing_and_below_loads_that_all_cost
     assert thrashing.is_below > 0.9
 
 
+def test_the_slope_tells_a_queue_from_a_server_that_thrashes() -> None:
+    queue, thrashing = (measured([16, 24, 48, 64, 96], knee=32, exponent=e).bend() for e in (0.0, 1.0))
+    assert queue is not None and thrashing is not None
+    assert queue.slope < 1.15 < 1.7 < thrashing.slope
+
+
 def test_one_load_says_nothing() -> None:
     assert measured([16], knee=8, exponent=1.0).bend() is None
     assert LoadCurve().bend() is None

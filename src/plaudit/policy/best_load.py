@@ -22,6 +22,10 @@ FEWEST = 8
 LIKELY, SURELY = 0.5, 0.9
 CHANGED = 1.5
 """How many times as long as before calls take where something has changed."""
+FLAT = 1.15
+"""Slope of latency over load up to which more calls bring no less: they queue, and cost nothing."""
+SPARE = 1.25
+"""How many times the best load is settled on where more costs nothing: with less there are fewer replies."""
 ROUNDS, ROUNDS_KNOWN, MOST_ROUNDS = 4.0, 2.0, 32.0
 """Rounds of replies after which a load is first doubted, one that was remembered too, and at the latest."""
 
@@ -133,11 +137,12 @@ class BestLoad:
             self.settle(search.base)
             self.usual = usual
             return Move("settle", search.base)
-        if bend.is_below > LIKELY and bend.lowest > 1.5:
+        if bend.is_below > LIKELY and bend.lowest > 1.5 and bend.slope > FLAT:
             search.plan.clear()
             share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
             return self._try(max(1, round(share * bend.lowest)))
-        return Move("settle", max(1, round(bend.load)))
+        spare = SPARE if bend.slope <= FLAT else 1.0
+        return Move("settle", max(1, math.ceil(spare * bend.load - 0.5)))
 
     # -- settled ------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class Level:
         if previous is None or self.filled_at is None:
             return False
         count, expected, taken = self.early
-        return count >= FEWEST and expected >= 0.25 * previous.pace() and taken <= 1.08 * expected
+        return count >= FEWEST and expected >= 0.5 * previous.pace() and taken <= 1.08 * expected
 
     def close(self) -> None:
         """Keep what was learned: replies that come from now on met another load."""

@@ -49,6 +49,8 @@ class Bend:
     """... and below all of them."""
     lowest: float
     highest: float
+    slope: float
+    """How latency grows past it, both as logarithms: with 1, more calls bring no less."""
 
 
 class LoadCurve:
@@ -80,9 +82,9 @@ class LoadCurve:
             return None  # no load does that: calls of quite different kinds came back
         steps = max(1, math.ceil((highest - lowest) / GRID))
         at = [lowest + (highest - lowest) * i / steps for i in range(steps + 1)]
-        misfits = [_misfit(points, x) for x in at]
-        least = min(misfits)
-        weights = [math.exp(0.5 * (least - misfit)) for misfit in misfits]
+        fits = [_fit(points, x) for x in at]
+        least = min(misfit for misfit, _ in fits)
+        weights = [math.exp(0.5 * (least - misfit)) for misfit, _ in fits]
         total = sum(weights)
         mean = sum(x * weight for x, weight in zip(at, weights, strict=True)) / total
         return Bend(
@@ -91,6 +93,7 @@ class LoadCurve:
             is_below=sum(w for x, w in zip(at, weights, strict=True) if x < lowest + EDGE) / total,
             lowest=math.exp(lowest),
             highest=math.exp(highest),
+            slope=sum(slope * weight for (_, slope), weight in zip(fits, weights, strict=True)) / total,
         )
 
     def _known(self) -> list[deque[_Call]]:
@@ -144,8 +147,11 @@ def _spread(known: list[deque[_Call]], slope: float) -> float:
     return total / sum(map(len, known)) / 0.674
 
 
-def _misfit(points: list[tuple[float, float, float]], bend: float) -> float:
-    """How badly a line fits that is flat up to the bend and then rises as queues and thrashing servers do."""
+def _fit(points: list[tuple[float, float, float]], bend: float) -> tuple[float, float]:
+    """The line that is flat up to the bend and then rises as queues and thrashing servers do.
+
+    How badly it fits, and its slope.
+    """
     w = wh = whh = wy = why = 0.0
     for x, y, precision in points:
         h = max(0.0, x - bend)
@@ -161,4 +167,4 @@ def _misfit(points: list[tuple[float, float, float]], bend: float) -> float:
     misfit = prior * (slope - LIKELY_SLOPE) ** 2
     for x, y, precision in points:
         misfit += precision * (y - flat - slope * max(0.0, x - bend)) ** 2
-    return misfit
+    return misfit, slope
