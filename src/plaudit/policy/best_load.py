@@ -19,7 +19,7 @@ LESS, MORE = 0.8, 1.25
 """Shares of a load that are tried when it is doubted."""
 FEWEST = 8
 """Replies that a load needs at the least to show what it is like."""
-LIKELY, SURELY = 0.5, 0.9
+HELD_UP, LIKELY, SURELY = 0.3, 0.5, 0.9
 CHANGED = 1.5
 """How many times as long as before calls take where something has changed."""
 FLAT = 1.15
@@ -98,15 +98,17 @@ class BestLoad:
     # -- searching ----------------------------------------------------------------------------------------
 
     def begin_below(self, base: int, *, is_proven: bool) -> Move | None:
-        """More calls brought no more: look for the best load further down, unless it is known by now.
+        """More calls than these brought no more: look for the best load further down.
 
-        `is_proven` says that at the base there were more replies than with fewer calls.
+        Not where there were more replies at the base than with fewer calls (`is_proven`), unless all calls
+        that came back since were held up: then the best is near by.
         """
-        self.search = Search(base, [])
         bend = self._curve.bend()
-        if base > 1 and (bend is None or bend.is_below > 0.3 or not is_proven):
-            return self._try(max(1, base // 2))
-        return None if bend is None or bend.is_above > LIKELY else self._conclude()
+        if base == 1 or (is_proven and (bend is None or bend.is_below <= HELD_UP)):
+            self._is_checked = True
+            return None
+        self.search = Search(base, [])
+        return self._try(base // 2)
 
     def next_move(self, limit: int) -> Move | None:
         """Go on once the load that is tried has shown what it is like."""
