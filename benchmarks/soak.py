@@ -139,7 +139,7 @@ class Soak:
         held = {"tasks": len(asyncio.all_tasks()), "timers": timers}
         containers = {"items the engine holds": sum(held_by(self.scorer).values())}
         figures = memory() | held | containers
-        late = len(self.scorer._dispatcher._listening._late)  # a call that listens for a frozen server
+        late = len(self.scorer._dispatcher._listening.late)  # a call that listens for a frozen server
         if (batches := sum(isinstance(thing, Batch) for thing in gc.get_objects())) > late:
             self.watch.wrong(f"{batches} batches in memory that are over")
         return Reading(self.watch.calls, figures)
