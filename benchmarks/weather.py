@@ -36,7 +36,6 @@ from simulated import Simulator, simulators
 from workload import JUDGE, MODEL, SAMPLES, requests_of, samples
 
 from plaudit import Endpoint, Engine, Sample, Verdict
-from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
@@ -121,15 +120,7 @@ def stored_by(lane: Lane) -> Learned | None:
 
 def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:
     """A lane as a new engine makes it from what was left behind: the same as plaudit._session does."""
-    start = None
-    if known is not None and known.limit is not None:
-        start = LimitConfig(
-            start=known.limit,
-            is_known=True,
-            refuses=known.refuses,
-            is_settled=known.settled,
-            usual=known.seconds,
-        )
+    start = known.start if known is not None else None
     lane = Lane(Endpoint("http://server/v1", model=MODEL), transport, start=start)
     if known is not None and known.rate is not None:
         lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)

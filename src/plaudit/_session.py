@@ -20,7 +20,6 @@ from plaudit.events import CacheTrouble, Event, Observer
 from plaudit.files import make_private_folder
 from plaudit.journal.activity import Activity, EndpointActivity
 from plaudit.policy.budget import Spending
-from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
@@ -142,16 +141,7 @@ class _EngineWork:
         known: learned_limits.Learned | None,
         ceiling: int | None,
     ) -> Lane:
-        start = None
-        if known is not None and known.limit is not None:
-            start = LimitConfig(
-                start=known.limit,
-                is_known=True,
-                refuses=known.refuses,
-                is_settled=known.settled,
-                usual=known.seconds,
-            )
-        lane = Lane(endpoint, transport, start=start, ceiling=ceiling)
+        lane = Lane(endpoint, transport, start=known.start if known is not None else None, ceiling=ceiling)
         if known is not None and known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
         if known is not None and known.needs_room:

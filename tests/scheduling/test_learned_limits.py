@@ -211,8 +211,7 @@ def test_the_next_process_starts_where_this_one_ended(path: Path) -> None:
     save(path, {"s": Learned(at=NOW, limit=cold.limits[0], refuses=True)}, now=NOW)
     known = load(path, now=NOW + 3600.0)["s"]
     assert known.limit is not None
-    start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
-    warm = score_batches([server], start=start)[0]
+    warm = score_batches([server], start=known.start)[0]
     assert warm.over_ideal <= min(cold.over_ideal, 1.1)
     first_second = [event for event in warm.events if event.at == 0.0]
     assert len(first_second) >= 190  # all of them at once, with no search

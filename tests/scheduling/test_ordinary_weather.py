@@ -10,7 +10,6 @@ from dispatching import Bench, good, numbered
 from simulation import score_batches
 
 from plaudit.events import CallFinished
-from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.learned_limits import Learned, learned_of, load, save
 from plaudit.simulator import (
     Fault,
@@ -163,9 +162,7 @@ def scored(server: Scenario, known: Learned | None, *, samples: int = 1024) -> t
     """One run of a process of its own: its time over the ideal, and what it leaves behind."""
 
     async def main() -> tuple[float, Learned | None]:
-        start = None
-        if known is not None and known.limit is not None:
-            start = LimitConfig(start=known.limit, is_known=True, refuses=known.refuses)
+        start = known.start if known is not None else None
         async with Bench(SimulatedTransport(server), start=start) as bench:
             if known is not None and known.rate is not None:
                 bench.lanes[0].begin_pace(known.rate, now=0.0, burst=known.burst)

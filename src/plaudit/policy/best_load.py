@@ -135,9 +135,6 @@ class BestLoad:
             self.search = None
             return Move("climb", round(bend.highest))
         if bend is None or search.is_up:
-            usual = self.usual if search.is_up else None
-            self.settle(search.base)
-            self.usual = usual
             return Move("settle", search.base)
         if bend.is_below > LIKELY and bend.lowest > 1.5 and bend.slope > FLAT:
             search.plan.clear()

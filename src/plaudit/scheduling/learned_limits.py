@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.lane import Lane
 
 MAX_AGE = 7 * 86_400.0
@@ -41,6 +42,19 @@ class Learned(msgspec.Struct, omit_defaults=True):
     """Requests that it takes at once before that."""
     needs_room: bool = False
     """Whether its replies were cut off at the tokens that judges ask for: it gets more from the start."""
+
+    @property
+    def start(self) -> LimitConfig | None:
+        """Where the search for the limit begins another time; None where no limit is known."""
+        if self.limit is None:
+            return None
+        return LimitConfig(
+            start=self.limit,
+            is_known=True,
+            refuses=self.refuses,
+            is_settled=self.settled,
+            usual=self.seconds,
+        )
 
 
 def load(path: Path, *, now: float) -> dict[str, Learned]:
