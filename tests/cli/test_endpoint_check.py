@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from plaudit.cli.endpoint_check import CheckResult, Findings, HttpAnswer, check_endpoint, check_key, masked
+from plaudit.cli.endpoint_check import CheckResult, Findings, check_endpoint, check_key, masked
 from plaudit.config import Endpoint, Secret
 from plaudit.settings import Settings, resolve
+from plaudit.setup.model_list import HttpAnswer
 
 LOCAL = Endpoint("http://127.0.0.1:8000/v1", model="m")
 DISTANT = Endpoint("https://api.example.com/v1", model="m", api_key="sk-abcdefghijklmnopqrst")
-LISTED = HttpAnswer(status=200, connect_s=0.002, body={"data": [{"id": "m"}, {"id": "n"}]})
+LISTED = HttpAnswer(status=200, seconds=0.002, body={"data": [{"id": "m"}, {"id": "n"}]})
 
 
 def settings(**environment: str) -> Settings:
@@ -72,7 +73,7 @@ def test_an_endpoint_where_all_is_well() -> None:
         )
     )
     assert {check.state for check in checks.values()} == {"ok"}
-    assert checks["reach"].text == "http://127.0.0.1:8000/v1: connected in 2 ms, HTTP 200"
+    assert checks["reach"].text == "http://127.0.0.1:8000/v1 answers in 2 ms (HTTP 200)"
     assert checks["model"].text == "m answers in 0.50 s"
     assert checks["limits"].text == "x-ratelimit-limit-requests 500"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -14,6 +15,7 @@ from typing import Any, TextIO, cast
 
 import click
 
+from plaudit.errors import ConfigError
 from plaudit.observers.message_stream import UNWRITABLE, MessageStream, messages
 from plaudit.types import Cause
 
@@ -89,6 +91,21 @@ class ConsoleHandler(logging.Handler):
             self._console.print(f"{record.levelname.lower()}: {text}")
         except Exception:  # noqa: BLE001 - as handlers do: the code that logs must go on
             self.handleError(record)
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+    """The error of a server whose port is taken, or whose address is none of this machine's."""
+    why = os.strerror(error.errno) if error.errno else error
+    remedy = "choose another with --port, or --port 0 for any free one"
+    return ConfigError(f"cannot listen on {host} port {port}: {why}; {remedy}")
+
+
+def stopped_by_signal() -> asyncio.Event:
+    """What Ctrl-C and SIGTERM set, for a server on the running loop."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return stopped
 
 
 class Stop:

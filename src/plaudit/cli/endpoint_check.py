@@ -6,29 +6,16 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import aiohttp
-from yarl import URL
-
 from plaudit.cli.options import as_flag
-from plaudit.config import OLLAMA_PORT, Endpoint, Secret, without_password
+from plaudit.config import OLLAMA_PORT, Endpoint, Secret
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import is_local, missing_key, needs_key, refused_key
-from plaudit.setup.model_list import (
-    ASK_LIMIT,
-    decoded,
-    model_names,
-    models_url,
-    read_up_to,
-    request_options,
-    unreachable,
-)
-from plaudit.transports.complaint import complaint_of
+from plaudit.setup.model_list import HttpAnswer, ask, model_names, models_url
 
 PATIENCE = 60.0
 """Seconds one answer may take: a server may have to load its model first."""
@@ -43,26 +30,6 @@ SCHEMA = {
     "required": ["ok"],
     "additionalProperties": False,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """One answer, or why there was none."""
-
-    status: int | None = None
-    seconds: float = 0.0
-    connect_s: float | None = None
-    """Seconds until the connection stood, TLS included; None where one was there already."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-    complaint: str = ""
-    """What the server said of an error, in short."""
-    error: str | None = None
-    """Why nothing came back."""
-
-    @property
-    def is_ok(self) -> bool:
-        return self.status == 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +49,37 @@ class Findings:
 
 async def examine(endpoint: Endpoint) -> Findings:
     """Ask what there is to ask, stopping at the first thing that makes the rest pointless."""
-    timeout = aiohttp.ClientTimeout(total=PATIENCE, sock_connect=10.0)
-    async with aiohttp.ClientSession(timeout=timeout, trace_configs=[_connect_timer()]) as session:
-        ask = _Asker(endpoint, session)
-        models = await ask.models()
-        names = model_names(models.body)
-        if not endpoint.model and len(names) == 1:
-            endpoint = replace(endpoint, model=names[0])
-            ask = _Asker(endpoint, session)
-        if models.error or models.status in (401, 403) or not endpoint.model:
-            return Findings(endpoint, models)
-        test = await ask.chat()
-        if not test.is_ok:
-            return Findings(endpoint, models, test)
-        version = await ask.ollama_version()
-        alone, together = await ask.parallel() if version else (None, None)
-        return Findings(
-            endpoint,
-            models,
-            test,
-            schema=await ask.chat(schema=True),
-            logprobs=await ask.chat(logprobs=True) if endpoint.kind == "openai" else None,
-            ollama_version=version,
-            alone_s=alone,
-            together_s=together,
-        )
+    models = await ask(endpoint, "GET", models_url(endpoint), within=PATIENCE)
+    names = model_names(models.body)
+    if not endpoint.model and len(names) == 1:
+        endpoint = replace(endpoint, model=names[0])
+    if models.error or models.status in (401, 403) or not endpoint.model:
+        return Findings(endpoint, models)
+    asker = _Asker(endpoint)
+    test = await asker.chat()
+    if not test.is_ok:
+        return Findings(endpoint, models, test)
+    version = await asker.ollama_version()
+    alone, together = await asker.parallel() if version else (None, None)
+    return Findings(
+        endpoint,
+        models,
+        test,
+        schema=await asker.chat(schema=True),
+        logprobs=await asker.chat(logprobs=True) if endpoint.kind == "openai" else None,
+        ollama_version=version,
+        alone_s=alone,
+        together_s=together,
+    )
 
 
 class _Asker:
     """The requests themselves, in the words of each kind of endpoint."""
 
-    def __init__(self, endpoint: Endpoint, session: aiohttp.ClientSession) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._session = session
         self._is_native = endpoint.kind == "ollama"
         self._limit_name = "max_tokens"
-
-    async def models(self) -> HttpAnswer:
-        return await self._send("GET", models_url(self._endpoint))
 
     async def chat(
         self, *, tokens: int = 1, schema: bool = False, logprobs: bool = False, text: str = "Say ok."
@@ -135,7 +95,9 @@ class _Asker:
         parts = urlsplit(self._endpoint.url)
         if not (self._is_native or parts.port == OLLAMA_PORT):
             return None
-        answer = await self._send("GET", f"{parts.scheme}://{parts.netloc}/api/version")
+        answer = await ask(
+            self._endpoint, "GET", f"{parts.scheme}://{parts.netloc}/api/version", within=PATIENCE
+        )
         version = answer.body.get("version") if isinstance(answer.body, dict) else None
         return str(version) if answer.is_ok and version else None
 
@@ -160,52 +122,15 @@ class _Asker:
             body["options"] = {"num_predict": tokens}
             if schema:
                 body["format"] = SCHEMA
-            return await self._send("POST", self._endpoint.route("/api/chat"), body)
+            return await ask(self._endpoint, "POST", self._endpoint.route("/api/chat"), body, within=PATIENCE)
         body[self._limit_name] = tokens
         if schema:
             shape = {"name": "ok", "strict": True, "schema": SCHEMA}
             body["response_format"] = {"type": "json_schema", "json_schema": shape}
         if logprobs:
             body |= {"logprobs": True, "top_logprobs": 1}
-        return await self._send("POST", self._endpoint.route("/chat/completions"), body)
-
-    async def _send(self, method: str, url: str, body: Any = None) -> HttpAnswer:
-        times = SimpleNamespace(connect_s=None)
-        started = time.monotonic()
-        try:
-            async with self._session.request(
-                method,
-                URL(url, encoded=True),
-                json=body,
-                trace_request_ctx=times,
-                **request_options(self._endpoint),
-            ) as response:
-                raw = await read_up_to(ASK_LIMIT, response)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return HttpAnswer(error=unreachable(self._endpoint, error))
-        if raw is None:
-            return HttpAnswer(error=f"{without_password(url)} answered with more than {ASK_LIMIT >> 20} MiB")
-        return HttpAnswer(
-            status=response.status,
-            seconds=time.monotonic() - started,
-            connect_s=times.connect_s,
-            headers=dict(response.headers),
-            body=decoded(raw),
-            complaint="" if response.status == 200 else complaint_of(raw).excerpt(self._endpoint.key),
-        )
-
-
-def _connect_timer() -> aiohttp.TraceConfig:
-    async def start(_: Any, context: Any, __: Any) -> None:
-        context.started = time.monotonic()
-
-    async def end(_: Any, context: Any, __: Any) -> None:
-        context.trace_request_ctx.connect_s = time.monotonic() - context.started
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_start.append(start)
-    trace.on_connection_create_end.append(end)
-    return trace
+        url = self._endpoint.route("/chat/completions")
+        return await ask(self._endpoint, "POST", url, body, within=PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +190,9 @@ def _reach(found: Findings, settings: Settings) -> CheckResult:
         return CheckResult("reach", "wrong", answer.error + (hint if is_absent else ""))
     if answer.status in (401, 403):
         return CheckResult("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
-    connect = "" if answer.connect_s is None else f"connected in {answer.connect_s * 1000:.0f} ms"
-    secure = ", TLS" if endpoint.url.startswith("https") else ""
-    return CheckResult("reach", "ok", f"{endpoint.url}: {connect}{secure}, HTTP {answer.status}")
+    secure = " over TLS" if endpoint.url.startswith("https") else ""
+    answered = f"answers in {answer.seconds * 1000:.0f} ms{secure} (HTTP {answer.status})"
+    return CheckResult("reach", "ok", f"{endpoint.url} {answered}")
 
 
 def _model(found: Findings, settings: Settings) -> CheckResult:

@@ -17,7 +17,7 @@ import stat
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -38,6 +38,8 @@ SHOWN = 10
 """Bad lines that are named; the others are counted."""
 MAX_GROUP = 8192
 """Lines of one group beyond which it is not held back any longer."""
+Taken = tuple[int, bytes] | Line | BadLine
+"""What a source gives: a line by its number, or one that was read already."""
 
 
 class LineSource:
@@ -107,9 +109,9 @@ class LineSource:
 
 
 class RowSource:
-    """The rows of a table as JSON lines."""
+    """The rows of a table as JSON lines; or lines as they were parsed when their file was checked."""
 
-    def __init__(self, rows: Iterator[tuple[int, bytes] | BadLine]) -> None:
+    def __init__(self, rows: Iterator[Taken]) -> None:
         self._rows = rows
         self._next = next(rows, None)
 
@@ -117,9 +119,9 @@ class RowSource:
     def exhausted(self) -> bool:
         return self._next is None
 
-    def take(self, *, lines: int, size: int, wait: float) -> list[tuple[int, bytes] | BadLine]:  # noqa: ARG002
+    def take(self, *, lines: int, size: int, wait: float) -> list[Taken]:  # noqa: ARG002 - as a LineSource
         """Up to so many rows and bytes, one row at least."""
-        taken: list[tuple[int, bytes] | BadLine] = []
+        taken: list[Taken] = []
         while self._next is not None and len(taken) < lines and size > 0:
             taken.append(self._next)
             size -= 0 if isinstance(self._next, BadLine) else len(self._next[1])
@@ -158,7 +160,7 @@ def can_be_read_twice(place: str) -> bool:
     return place != "-" and (path.is_file() or path.is_dir())
 
 
-def every_line(source: LineSource | RowSource) -> Iterator[tuple[int, bytes] | BadLine]:
+def every_line(source: LineSource | RowSource) -> Iterator[Taken]:
     """All lines, however long they take to come."""
     while not source.exhausted:
         yield from source.take(lines=256, size=BLOCK, wait=1.0)
@@ -174,7 +176,7 @@ def rows_in(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
         for one in every_line(source):
             if isinstance(one, BadLine):
                 raise ConfigError(f"{place}: {one}")
-            number, raw = one
+            number, raw = one[:2]
             try:
                 row = json.loads(raw)
             except ValueError as error:
@@ -246,28 +248,6 @@ class BadLines:
         return "\n".join(shown)
 
 
-class KeptLines:
-    """The lines of a small file, as they were parsed when it was checked."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._lines = deque(lines)
-
-    @property
-    def exhausted(self) -> bool:
-        return not self._lines
-
-    def take(self, *, lines: int, size: int, wait: float) -> list[Line]:  # noqa: ARG002 - as a LineSource
-        """Up to so many lines and bytes, one line at least."""
-        taken: list[Line] = []
-        while self._lines and len(taken) < lines and size > 0:
-            taken.append(self._lines.popleft())
-            size -= len(taken[-1].raw)
-        return taken
-
-    def close(self) -> None:
-        self._lines.clear()
-
-
 @dataclass(frozen=True, slots=True)
 class CheckedInput:
     """A file whose every line was looked at."""
@@ -275,7 +255,7 @@ class CheckedInput:
     total: int
     """Lines that can be scored."""
     bad: BadLines
-    kept: KeptLines | None
+    kept: RowSource | None
     """The lines that can be scored; None where they are too many to be kept in memory."""
 
 
@@ -297,7 +277,7 @@ def check_input(place: str, judge: Judge | Panel, read: RowReader | None = None)
     kept, size = list[Line](), 0
     with contextlib.closing(open_source(place)) as source:
         for one in every_line(source):
-            line = one if isinstance(one, BadLine) else parse(*one, check, read=read)
+            line = one if isinstance(one, Line | BadLine) else parse(*one, check, read=read)
             if isinstance(line, BadLine):
                 bad.add(line)
                 continue
@@ -314,7 +294,7 @@ def check_input(place: str, judge: Judge | Panel, read: RowReader | None = None)
                     chunk = []
     if panel is not None:
         _check_groups(panel, groups.add(chunk, is_end=True), place)
-    return CheckedInput(total, bad, KeptLines(kept) if size <= KEPT_BYTES else None)
+    return CheckedInput(total, bad, RowSource(iter(kept)) if size <= KEPT_BYTES else None)
 
 
 def _check_groups(panel: Panel, lines: list[Line], place: str) -> None:

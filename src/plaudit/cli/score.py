@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
-from plaudit.cli.input import BadLines, KeptLines, WholeGroups, can_be_read_twice, check_input, open_source
+from plaudit.cli.input import BadLines, RowSource, WholeGroups, can_be_read_twice, check_input, open_source
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary, Saved
@@ -212,7 +212,7 @@ class ScoreRun:
         self._on_failure = OnFailure(settings.on_failure)
         self._bad = BadLines()
         self._read = RowReader(options.fields)
-        self._kept: KeptLines | None = None
+        self._kept: RowSource | None = None
         self._tally = Tally()
         self._cut = 0
         self._digest = ScoreDigest()

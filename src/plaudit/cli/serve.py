@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plaudit.cli.console import Console, asker
+from plaudit.cli.console import Console, asker, cannot_listen
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
@@ -189,11 +189,7 @@ async def _serve(
             say("stopping; finishing the requests in flight ...")
             await asyncio.sleep(LAST_CALL)
     except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {options.host} port {options.port}: "
-            f"{os.strerror(error.errno) if error.errno else error}; choose another with --port, or "
-            "--port 0 for any free one"
-        ) from error
+        raise cannot_listen(options.host, options.port, error) from error
 
 
 def _engine(

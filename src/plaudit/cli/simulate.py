@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
 
-from plaudit.cli.console import Console
+from plaudit._loop_thread import new_event_loop
+from plaudit.cli.console import Console, cannot_listen, stopped_by_signal
 from plaudit.cli.options import command, option
 from plaudit.errors import ConfigError
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
@@ -76,7 +75,7 @@ def simulate(options: SimulateOptions) -> None:
             "would stop time; use a number above 0, like 20", setting="speed", value=options.speed
         )
     label = f"scenario {options.scenario}, seed {chosen.seed}, speed {options.speed:g}"
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(chosen, host=options.host, port=options.port, speed=options.speed, label=label))
 
 
@@ -84,19 +83,14 @@ COMMAND = simulate
 
 
 async def _serve(scenario: Scenario, *, host: str, port: int, speed: float, label: str) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = stopped_by_signal()
     server = SimulatedServer(scenario)
     try:
         async with serving(server, host=host, port=port, speed=speed) as url:
             print(f"listening on {url} ({label})", flush=True)
             await stopped.wait()
     except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {host} port {port}: {os.strerror(error.errno) if error.errno else error}; "
-            "choose another with --port, or --port 0 for any free one"
-        ) from error
+        raise cannot_listen(host, port, error) from error
     stats = server.stats
     Console().print(
         f"served {stats.requests:,} requests: {stats.answered:,} answered, "
@@ -111,12 +105,3 @@ def _key_in(variable: str) -> str:
             f"{variable} is not set; set it, or leave out --api-key-env to accept requests without a key"
         )
     return key
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None  # Windows has none: slower, and otherwise the same
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

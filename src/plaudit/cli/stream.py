@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
-from plaudit.cli.input import CHUNK_LINES, KeptLines, LineSource, RowSource, WholeGroups
+from plaudit.cli.input import CHUNK_LINES, LineSource, RowSource, Taken, WholeGroups
 from plaudit.cli.output import Sink
 from plaudit.errors import ConfigError
 from plaudit.rows import RowReader
@@ -62,7 +62,7 @@ class _Chunk:
 class Stream:
     """One run over one input. Drive it with `run`, once."""
 
-    source: LineSource | RowSource | KeptLines
+    source: LineSource | RowSource
     sink: Sink
     submit: Submit
     settle: Settle
@@ -131,7 +131,7 @@ class Stream:
                 size += self._chunks[-1].size
         return did_something
 
-    def _good_lines(self, taken: Sequence[Line | BadLine | tuple[int, bytes]]) -> list[Line]:
+    def _good_lines(self, taken: Sequence[Taken]) -> list[Line]:
         good = []
         for one in taken:
             line = one if isinstance(one, Line | BadLine) else parse(*one, self.check, read=self.read)

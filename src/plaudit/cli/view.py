@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import webbrowser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 import click
 from aiohttp import web
 
+from plaudit.cli.console import cannot_listen, stopped_by_signal
 from plaudit.cli.journal import opened
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
@@ -73,20 +72,14 @@ def page_app(index: JournalIndex) -> web.Application:
 
 
 async def _serve(index: JournalIndex, options: ViewOptions) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = stopped_by_signal()
     runner = web.AppRunner(page_app(index), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
     await runner.setup()
     try:
         try:
             await web.TCPSite(runner, "127.0.0.1", options.port).start()
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-            raise ConfigError(
-                f"cannot listen on port {options.port}: {why}; choose another with --port, or --port 0 for "
-                "any free one"
-            ) from error
+            raise cannot_listen("127.0.0.1", options.port, error) from error
         url = f"http://127.0.0.1:{runner.addresses[0][1]}{ROOT}"
         print(f"listening on {url}", flush=True)
         if options.open_browser:

@@ -1,13 +1,14 @@
-"""What an endpoint says of itself: the models it lists, asked for over HTTP."""
+"""Questions of our own to an endpoint, over HTTP: which models it lists, above all."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -22,6 +23,7 @@ from plaudit.policy.breaker import BreakerConfig
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import refused_key
 from plaudit.transports import http_errors
+from plaudit.transports.complaint import complaint_of
 from plaudit.transports.connector import TELL_AFTER
 from plaudit.transports.proxy import proxy_for
 
@@ -39,6 +41,67 @@ LEAST_PATIENCE = 1.0
 ASK_LIMIT = 4 << 20
 """Bytes of an answer to a question of our own that are read: a list of models, a reply to a test."""
 MODELS_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """One answer, or why there was none."""
+
+    status: int | None = None
+    seconds: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    """Decoded; None where it is no JSON."""
+    complaint: str = ""
+    """What the server said of an error, in short."""
+    error: str | None = None
+    """Why nothing came back, or nothing that was read."""
+    may_pass: bool = False
+    """Whether no connection came about, for no fault of its certificate, or no answer in time."""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == 200
+
+
+async def ask(
+    endpoint: Endpoint, method: str, url: str, body: Any = None, *, within: float = ASK_TIMEOUT
+) -> HttpAnswer:
+    """Put one question to an endpoint, with its key and by its proxy; redirects are not followed."""
+    # Headers for the request, not for the session: aiohttp sends those to the proxy too. And no `trust_env`,
+    # which would read passwords from .netrc.
+    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    proxy = None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
+    timeout = aiohttp.ClientTimeout(total=within, sock_connect=ASK_TIMEOUT)
+    started = time.monotonic()
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.request(
+                method,
+                URL(url, encoded=True),
+                json=body,
+                headers={**headers, "Accept-Encoding": "identity"},
+                proxy=proxy,
+                allow_redirects=False,
+            ) as response,
+        ):
+            raw = await _read_up_to(ASK_LIMIT, response)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        is_certificate = isinstance(error, aiohttp.ClientSSLError)
+        may_pass = isinstance(error, aiohttp.ClientConnectorError | TimeoutError) and not is_certificate
+        return HttpAnswer(error=_unreachable(endpoint, error), may_pass=may_pass)
+    status = response.status
+    if raw is None:
+        asked = f"{method} {without_password(url)}"
+        return HttpAnswer(status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
+    return HttpAnswer(
+        status,
+        seconds=time.monotonic() - started,
+        headers=dict(response.headers),
+        body=_decoded(raw),
+        complaint="" if status == 200 else complaint_of(raw).excerpt(endpoint.key),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +203,9 @@ async def _reach(endpoint: Endpoint, seconds: float) -> Reach:
 
 async def _has_model(endpoint: Endpoint) -> bool:
     """Whether an endpoint knows a model that it does not list: another name of one, like Ollama's."""
-    is_ollama = endpoint.kind == "ollama"
-    url = endpoint.route("/api/show" if is_ollama else f"/models/{quote(endpoint.model, safe='')}")
-    timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
-    asked = {"method": "POST", "json": {"model": endpoint.model}} if is_ollama else {"method": "GET"}
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        try:
-            options = {**asked, **request_options(endpoint)}
-            async with session.request(url=URL(url, encoded=True), **options) as response:
-                return response.status == 200
-        except (aiohttp.ClientError, OSError):
-            return False
+    if endpoint.kind == "ollama":
+        return (await ask(endpoint, "POST", endpoint.route("/api/show"), {"model": endpoint.model})).is_ok
+    return (await ask(endpoint, "GET", endpoint.route(f"/models/{quote(endpoint.model, safe='')}"))).is_ok
 
 
 def models_url(endpoint: Endpoint) -> str:
@@ -158,22 +213,8 @@ def models_url(endpoint: Endpoint) -> str:
     return endpoint.route("/api/tags" if endpoint.kind == "ollama" else "/models")
 
 
-def request_options(endpoint: Endpoint) -> dict[str, Any]:
-    """How a request of our own to this endpoint is sent: its key, its proxy, no redirects, no compression.
-
-    For each request, not for the session: aiohttp sends a session's headers to the proxy too. And not by
-    `trust_env`, which would read passwords from .netrc.
-    """
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    return {
-        "headers": {**headers, "Accept-Encoding": "identity"},
-        "proxy": None if endpoint.is_direct else proxy_for(endpoint.url, os.environ),
-        "allow_redirects": False,
-    }
-
-
 async def once_ready(
-    endpoint: Endpoint, ask: Callable[[], Awaitable[ModelList]], *, patience: float
+    endpoint: Endpoint, look: Callable[[], Awaitable[ModelList]], *, patience: float
 ) -> ModelList:
     """What an endpoint answers once it is ready, or its last answer after so many seconds."""
     loop = asyncio.get_running_loop()
@@ -189,9 +230,9 @@ async def once_ready(
     async def once(seconds: float) -> ModelList:
         try:
             async with asyncio.timeout(seconds):
-                return await ask()
+                return await look()
         except TimeoutError as error:
-            return ModelList(error=unreachable(endpoint, error), may_pass=True)
+            return ModelList(error=_unreachable(endpoint, error), may_pass=True)
 
     silent = http_errors.unreachable(endpoint, f"there was no answer within {TELL_AFTER:g} s")
     timer = loop.call_later(TELL_AFTER, tell, str(silent))
@@ -205,23 +246,14 @@ async def once_ready(
 
 
 async def _ask_models(endpoint: Endpoint) -> ModelList:
-    timeout = aiohttp.ClientTimeout(total=ASK_TIMEOUT)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        try:
-            url = URL(models_url(endpoint), encoded=True)
-            async with session.get(url, **request_options(endpoint)) as response:
-                body = await read_up_to(ASK_LIMIT, response)
-                status = response.status
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return ModelList(error=unreachable(endpoint, error), may_pass=_may_pass(error))
-    asked = f"GET {without_password(models_url(endpoint))}"
-    if status != 200:
-        may_pass = status in NOT_READY
-        return ModelList(status=status, error=f"{asked} answered {status}", may_pass=may_pass)
-    if body is None:
-        return ModelList(status=status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
-    names = model_names(decoded(body))
-    return ModelList(names=names, status=status, error=None if names else f"{asked} lists no model")
+    url = models_url(endpoint)
+    answer = await ask(endpoint, "GET", url)
+    names = model_names(answer.body) if answer.is_ok else ()
+    error, may_pass = answer.error, answer.may_pass
+    if not error and not names:
+        what = "lists no model" if answer.is_ok else f"answered {answer.status}"
+        error, may_pass = f"GET {without_password(url)} {what}", answer.status in NOT_READY
+    return ModelList(names, answer.status, error, may_pass)
 
 
 async def _ask_securely(endpoint: Endpoint) -> ModelList:
@@ -237,17 +269,14 @@ async def _ask_securely(endpoint: Endpoint) -> ModelList:
 
 async def _speaks_http(endpoint: Endpoint) -> bool:
     """Whether the server answers without encryption. No key is sent to find out."""
+    stranger = replace(endpoint, api_key=None, is_direct=True)
     url = endpoint.url.replace("https://", "http://", 1)
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PLAIN_TIMEOUT)) as session:
-        try:
-            async with session.get(URL(url, encoded=True), allow_redirects=False) as response:
-                # a redirect leads to https; with 400, servers complain of http where they want https
-                return not 300 <= response.status <= 400
-        except (aiohttp.ClientError, TimeoutError, OSError):
-            return False
+    status = (await ask(stranger, "GET", url, within=PLAIN_TIMEOUT)).status
+    # a redirect leads to https; with 400, servers complain of http where they want https
+    return status is not None and not 300 <= status <= 400
 
 
-async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
+async def _read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | None:
     """A body, unpacked; None where it is larger than that, and the rest of it is not read."""
     body = bytearray()
     async for chunk in response.content.iter_any():
@@ -258,14 +287,7 @@ async def read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | No
     return bytes(body)
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether no connection came about, for no fault of its certificate, or no answer in time."""
-    if isinstance(error, aiohttp.ClientSSLError):
-        return False
-    return isinstance(error, aiohttp.ClientConnectorError | TimeoutError)
-
-
-def unreachable(endpoint: Endpoint, error: Exception) -> str:
+def _unreachable(endpoint: Endpoint, error: Exception) -> str:
     """Which URL did not answer, why, and what to do about it."""
     cause = str(error) or type(error).__name__
     if isinstance(error, TimeoutError):
@@ -283,7 +305,7 @@ def model_names(body: Any) -> tuple[str, ...]:
     return tuple(name for name in found if isinstance(name, str))
 
 
-def decoded(body: bytes) -> Any:
+def _decoded(body: bytes) -> Any:
     """A JSON body, or None where it is none."""
     try:
         return msgspec.json.decode(body)
