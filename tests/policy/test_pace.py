@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plaudit.policy.pace import Pace, PaceTrial, evidence, rate_hint
-from plaudit.simulator.bucket import Bucket
+from plaudit.simulator.capacity import Bucket
 from plaudit.types import RateHeaders
 
 thorough = settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -44,10 +44,6 @@ def _model(live: LiveServer, request: HttpRequest) -> Response:
     return listed if listed.status != 200 else Response(200, openai_wire.model_card(name))
 
 
-def _tags(live: LiveServer, _: HttpRequest) -> Response:
-    return Response(200, ollama_wire.tag_list(live.server.scenario.models))
-
-
 def _show(_: LiveServer, request: HttpRequest) -> Response:
     try:
         body = msgspec.json.decode(request.body, type=dict[str, object])
@@ -57,14 +53,6 @@ def _show(_: LiveServer, request: HttpRequest) -> Response:
     if model in ("", "missing"):
         return Response(404, ollama_wire.error_reply(404, f"model '{model}' not found"))
     return Response(200, ollama_wire.model_card(model))
-
-
-def _version(_: LiveServer, __: HttpRequest) -> Response:
-    return Response(200, msgspec.json.encode({"version": VERSION}))
-
-
-def _root(_: LiveServer, __: HttpRequest) -> Response:
-    return Response(200, b"Ollama is running", content_type="text/plain")
 
 
 def _stats(live: LiveServer, _: HttpRequest) -> Response:
@@ -92,11 +80,11 @@ def _change(live: LiveServer, request: HttpRequest) -> Response:
 
 
 _HANDLERS: dict[tuple[str, str], Callable[[LiveServer, HttpRequest], Response]] = {
-    ("GET", "/"): _root,
+    ("GET", "/"): lambda *_: Response(200, b"Ollama is running", content_type="text/plain"),
     ("GET", "/v1/models"): _models,
-    ("GET", "/api/tags"): _tags,
+    ("GET", "/api/tags"): lambda live, _: Response(200, ollama_wire.tag_list(live.server.scenario.models)),
     ("POST", "/api/show"): _show,
-    ("GET", "/api/version"): _version,
+    ("GET", "/api/version"): lambda *_: Response(200, msgspec.json.encode({"version": VERSION})),
     ("GET", "/stats"): _stats,
     ("POST", "/stats/reset"): _reset,
     ("GET", "/scenario"): _scenario,

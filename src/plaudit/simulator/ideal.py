@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from plaudit.simulator.ask import Ask, ask_of
-from plaudit.simulator.bucket import Bucket, Window
-from plaudit.simulator.capacity_level import LevelWalk
+from plaudit.simulator.capacity import LevelWalk, allowance
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.scenario import Fault, Queue, Rate, Reject, Scenario
 from plaudit.types import Request
@@ -170,12 +169,7 @@ class _Metered:
         self._level = LevelWalk(scenario)
         self._outages = _Outages(scenario)
         self._now = 0.0
-        rate = self._level.now.free
-        self._allowance: Bucket | Window = (
-            Bucket(rate=rate, burst=capacity.burst)
-            if capacity.window is None
-            else Window(rate=rate, seconds=capacity.window)
-        )
+        self._allowance = allowance(capacity, self._level.now)
 
     def next_start(self, cost: Cost) -> float:
         """When the last try may leave: its failed ones go before it, as soon as there is a token for each."""

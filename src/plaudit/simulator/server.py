@@ -14,8 +14,7 @@ from heapq import heappop, heappush
 
 from plaudit.simulator.answer import answer
 from plaudit.simulator.ask import Ask
-from plaudit.simulator.capacity_level import LevelWalk
-from plaudit.simulator.capacity_limit import CapacityLimit, limit_for
+from plaudit.simulator.capacity import CapacityLimit, LevelWalk, limit_for
 from plaudit.simulator.chance import fault_of, output_tokens
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Fault, Knee, Scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from plaudit.simulator.ask import Ask
@@ -53,20 +53,10 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: plain names, plain numbers."""
-        return {
-            "requests": self.requests,
-            "answered": self.answered,
-            "rejected": sum(self.rejects.values()),
-            "rejects": {str(status): count for status, count in sorted(self.rejects.items())},
-            "over_capacity": self.over_capacity,
-            "faults": dict(sorted(self.faults.items())),
-            "withdrawn": self.withdrawn,
-            "in_flight": self.in_flight,
-            "peak_in_flight": self.peak_in_flight,
-            "peak_running": self.peak_running,
-            "unique": self.unique,
-            "duplicates": self.duplicates,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "arrivals": {str(second): count for second, count in sorted(self.arrivals.items())},
+        counts = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "_seen"}
+        by_key = {
+            name: {str(key): count for key, count in sorted(value.items())}
+            for name, value in counts.items()
+            if isinstance(value, Counter)
         }
+        return {**counts, "rejected": self.rejects.total(), **by_key}

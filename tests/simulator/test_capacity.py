@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaudit.simulator.bucket import Bucket, Window
+from plaudit.simulator.capacity import Bucket, Window
 from simulator.asking import QUICK
 
 
