@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
+from typing import ClassVar
 
 import msgspec
 
@@ -63,6 +64,9 @@ class Group(PromptOptions, Panel):
 
     _call: _GroupCall = field(init=False, repr=False, compare=False)
 
+    compares: ClassVar[bool] = True
+    """A group is judged side by side."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         criteria = checked_text(
@@ -96,11 +100,6 @@ class Group(PromptOptions, Panel):
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
         return f"{self._call.version}/{self.max_chars_per_call}/{self.shuffle:d}"
-
-    @property
-    def compares(self) -> bool:
-        """A group is judged side by side."""
-        return True
 
     def alone(self) -> Rubric:
         """The judge of a response that has no others in its group: the same criteria and scale."""

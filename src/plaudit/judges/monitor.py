@@ -7,7 +7,7 @@ No verdict means that nobody knows: the score is then None, never a suspicion of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from plaudit.judges import parse
 from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, nothing_to_judge, object_schema
@@ -39,6 +39,11 @@ class Monitor(PromptJudge):
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
 
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """No trace of the behaviour, beyond doubt."""
+    higher_is_better: ClassVar[bool] = False
+    """False: the score is a suspicion."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         behaviour = checked_text(
@@ -53,16 +58,6 @@ class Monitor(PromptJudge):
             max_tokens=self.max_tokens,
         )
         object.__setattr__(self, "_prompt", made)
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """No trace of the behaviour, beyond doubt."""
-        return (0.0, 1.0)
-
-    @property
-    def higher_is_better(self) -> bool:
-        """False: the score is a suspicion."""
-        return False
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""

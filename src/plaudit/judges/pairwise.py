@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
@@ -62,6 +62,9 @@ class Pairwise(PromptOptions, Panel):
 
     _match: _Match = field(init=False, repr=False, compare=False)
 
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """From no comparison won to all of them."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         criteria = checked_text(
@@ -94,11 +97,6 @@ class Pairwise(PromptOptions, Panel):
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
         return f"{self._match.version}/{self.against}/{self.opponents or 'all'}"
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """From no comparison won to all of them."""
-        return (0.0, 1.0)
 
     @property
     def compares(self) -> bool:
@@ -219,13 +217,11 @@ class _Match(Judge):
 
     prompt: Prompt
 
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
     @property
     def version(self) -> str:
         return self.prompt.version
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         pair = {"first": sample.response, "second": sample.extra[OTHER]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
@@ -29,6 +30,9 @@ class Reference(PromptJudge):
     max_tokens: int = field(default=ROOM, kw_only=True)
     """Tokens the reply may have, its reasoning included; of one that is cut off, four times as many."""
 
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """Not equivalent, equivalent."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         words = {"criteria": checked_text("criteria", self.criteria, "say what counts as equivalent")}
@@ -41,11 +45,6 @@ class Reference(PromptJudge):
             max_tokens=self.max_tokens,
         )
         object.__setattr__(self, "_prompt", made)
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """Not equivalent, equivalent."""
-        return (0.0, 1.0)
 
     def check(self, sample: Sample) -> None:
         """Raises ConfigError where there is nothing to compare with, or nothing that can be shown."""

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from plaudit.engine import Engine
 from plaudit.errors import UnreadableVerdict
@@ -44,18 +44,13 @@ class Text(Judge):
     temperature: float = 0.0
     """0.0 makes runs repeatable; identical requests share one reply at any temperature."""
 
+    version: ClassVar[str] = "text-1"
+    """The request says everything but how its reply is read."""
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """1 where there is a reply."""
+
     def __post_init__(self) -> None:
         check_fields(self)
-
-    @property
-    def version(self) -> str:
-        """The request says everything but how its reply is read."""
-        return "text-1"
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """1 where there is a reply."""
-        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> ChatRequest:
         """The sample's prompt as a conversation to be continued."""

@@ -10,7 +10,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,20 +89,15 @@ Work = Generator[list[Chunk], list[Completion], Encoded]
 class EmbeddingJudge(Judge):
     """Asks for the vectors of a sample's texts, all in one call."""
 
+    version: ClassVar[str] = "embedding-1"
+    """The request says everything but how its reply is read."""
+    scale: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """1 where there are vectors."""
+
     @staticmethod
     def of(texts: tuple[str, ...]) -> Sample:
         """The sample that asks for these texts' vectors."""
         return Sample("", "", extra={"texts": texts})
-
-    @property
-    def version(self) -> str:
-        """The request says everything but how its reply is read."""
-        return "embedding-1"
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """1 where there are vectors."""
-        return (0.0, 1.0)
 
     def render(self, sample: Sample) -> EmbedRequest:
         return EmbedRequest(sample.extra["texts"])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -141,13 +141,11 @@ class SoftOverlong:
     cache: float
     """The last so many tokens before the limit, over which the punishment grows."""
 
+    needs_base: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         check_number("max_length", self.max_length, low=1)
         check_number("cache", self.cache, low=ABOVE_0, high=self.max_length)
-
-    @property
-    def needs_base(self) -> bool:
-        return False
 
     def rewards(self, lengths: Sequence[float]) -> list[float]:
         """What each row gets added, from -1 to 0."""
@@ -167,12 +165,10 @@ class KimiLength:
     correct_above: float = 0.0
     """A row counts as correct when its base reward is above this; unknown counts as wrong."""
 
+    needs_base: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_number("correct_above", self.correct_above)
-
-    @property
-    def needs_base(self) -> bool:
-        return True
 
     def rewards(
         self, lengths: Sequence[float], groups: Sequence[Group], base: Sequence[float | None]

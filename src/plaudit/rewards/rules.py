@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Rows
@@ -32,9 +33,7 @@ class RuleReward:
 
     fn: Callable[[Sample], float | bool | None]
 
-    @property
-    def needs_base(self) -> bool:
-        return False
+    needs_base: ClassVar[bool] = False
 
     def values(self, rows: Rows) -> list[float | None]:
         return [self._value(sample) for sample in rows.samples]
@@ -63,6 +62,8 @@ class FormatReward:
     pattern: str | None = None
     tags: tuple[str, ...] = ()
 
+    needs_base: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if isinstance(self.tags, str):
             raise ConfigError(f"is one text; write tags=({self.tags!r},)", setting="tags", value=self.tags)
@@ -85,10 +86,6 @@ class FormatReward:
             raise ConfigError(
                 "names one twice; each comes once in a response", setting="tags", value=self.tags
             )
-
-    @property
-    def needs_base(self) -> bool:
-        return False
 
     def fits(self, response: str) -> bool:
         """Whether the response has the form."""
