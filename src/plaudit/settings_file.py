@@ -72,20 +72,11 @@ def read_file(path: Path) -> dict[str, Any]:
         if len(text) > LARGEST:
             raise OSError(f"it is larger than {LARGEST >> 10} KiB")
         return tomllib.loads(text.decode())
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(
-            f"cannot be read ({error}); make it readable or move it away",
-            setting="config",
-            value=str(path),
-            spelled=str(path),
-        ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f'is not TOML: {error}; text needs quotes, like model = "m"',
-            setting="config",
-            value=str(path),
-            spelled=str(path),
-        ) from error
+        why = f'is not TOML: {error}; text needs quotes, like model = "m"'
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        why = f"cannot be read ({error}); make it readable or move it away"
+    raise ConfigError(why, setting="config", value=str(path), spelled=str(path))
 
 
 def announce(path: Path, destination: Mapping[str, str]) -> None:

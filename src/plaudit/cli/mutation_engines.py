@@ -12,7 +12,7 @@ from plaudit.errors import ConfigError
 from plaudit.events import Observer
 from plaudit.judges.base import Judge, Panel
 from plaudit.settings import Settings, endpoints_of
-from plaudit.setup.endpoints import refused_key, require_keys, with_models
+from plaudit.setup.endpoints import require_keys, with_models
 from plaudit.setup.engines import Ask, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.setup.model_list import ask_models
@@ -153,10 +153,7 @@ def _listed(settings: Settings) -> tuple[Endpoint, ...]:
         return with_models(endpoints, settings)
     for endpoint in endpoints:
         models = ask_models(endpoint, patience=min(PATIENCE, settings.timeout))
-        if models.status in (401, 403):
-            raise refused_key(endpoint, models.status or 0, settings)
-        if models.error and models.status is None:
-            raise ConfigError(models.error)
+        models.check(endpoint, settings)
         if models.names and not {endpoint.model, f"{endpoint.model}:latest"} & set(models.names):
             shown = ", ".join(models.names[:SHOWN])
             raise ConfigError(f"{endpoint.url} has no model {endpoint.model!r}; it has {shown}")

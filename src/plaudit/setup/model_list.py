@@ -115,6 +115,13 @@ class ModelList:
     may_pass: bool = False
     """Whether it may not be started yet: no connection, no answer in time, or one that says as much."""
 
+    def check(self, endpoint: Endpoint, settings: Settings) -> None:
+        """Raise ConfigError where the endpoint refuses the key, or cannot be reached."""
+        if self.status in (401, 403):
+            raise refused_key(endpoint, self.status, settings)
+        if self.error and self.status is None:
+            raise ConfigError(self.error)
+
 
 def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     """The endpoint with the one model that it has. ConfigError where there are none, or several.
@@ -128,10 +135,7 @@ def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     other = other_kind(endpoint) if models.status in (404, 405) else None
     if other is not None and not (found := ask_models(other)).error:
         endpoint, models = other, found
-    if models.status in (401, 403):
-        raise refused_key(endpoint, models.status or 0, settings)
-    if models.error and models.status is None:
-        raise ConfigError(models.error)
+    models.check(endpoint, settings)
     if models.error:
         url = "correct the URL, which usually ends in /v1, or " if models.status == 404 else ""
         raise ConfigError(f"is not given, and {models.error}; {url}name the model", setting="model")
