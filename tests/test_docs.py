@@ -110,6 +110,8 @@ FOREIGN = {
     "--strict",
     "--against",
     "--rm",
+    "--build-arg",
+    "--stop-timeout",
     "--base",
     "--real",
     "--steps",

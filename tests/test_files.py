@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,17 @@ from complaints import about
 
 from plaudit.caches import SqliteCache, default_path
 from plaudit.config import home
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, PlauditError
 from plaudit.files import (
+    close_to_others,
     create_beside,
     decoded,
-    make_private_file,
     make_private_folder,
     read_text,
     write_whole,
 )
+from plaudit.settings import Settings, load
+from plaudit.setup.engines import check_cache, check_journal
 
 
 def mode(path: Path) -> int:
@@ -106,8 +109,23 @@ def test_a_verdict_file_elsewhere_is_private_unless_a_group_may_write_it(tmp_pat
     shared = tmp_path / "shared.sqlite"
     shared.touch()
     shared.chmod(0o666)
-    make_private_file(shared)
+    close_to_others(shared)
     assert mode(shared) == 0o660
+
+
+@pytest.mark.parametrize(("setting", "check"), [("cache", check_cache), ("journal", check_journal)])
+def test_a_file_or_a_device_that_is_not_ours_keeps_its_mode(
+    tmp_path: Path, setting: str, check: Callable[[Settings], None]
+) -> None:
+    notes, device = tmp_path / "notes.txt", Path("/dev/null")
+    notes.write_text("not ours\n")
+    notes.chmod(0o644)
+    for path in (notes, device):
+        before = mode(path)
+        with pytest.raises(PlauditError, match="not a"):
+            check(load({setting: str(path)}))
+        assert mode(path) == before
+    assert notes.read_text() == "not ours\n"
 
 
 def test_a_file_that_a_setting_names_is_read_or_the_setting_is_named(tmp_path: Path) -> None:

@@ -42,3 +42,9 @@ def test_an_environment_of_uv_has_no_pip(tmp_path: Path, python: str) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.13.8\n")
     said = install_command("plaudit[data]", prefix=str(tmp_path), python=python)
     assert said == f'uv pip install --python {python} "plaudit[data]"'
+
+
+def test_an_image_is_built_again_with_the_extra(tmp_path: Path, python: str) -> None:
+    (tmp_path / "image").touch()
+    said = install_command("plaudit[data]", prefix=str(tmp_path), python=python)
+    assert said == "docker build --build-arg 'EXTRAS=[data]' -t plaudit ."

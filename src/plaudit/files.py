@@ -100,13 +100,17 @@ def make_private_folder(folder: Path) -> None:
         folder.chmod(PRIVATE_FOLDER)
 
 
-def make_private_file(path: Path, *companions: Path) -> None:
-    """Make sure that nobody else can read or write a file, and those beside it that belong to it.
+def create_private_file(path: Path) -> None:
+    """Make an empty file that nobody else can read or write, unless there is one of that name."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, _NEW, PRIVATE_FILE))
+
+
+def close_to_others(path: Path, *companions: Path) -> None:
+    """Make sure that nobody else can read or write a file of ours, and those beside it that belong to it.
 
     Outside of plaudit's home a file that the user has opened to a group stays open to it.
     """
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, _NEW, PRIVATE_FILE))
     for file in (path, *companions):
         with contextlib.suppress(FileNotFoundError):
             found = file.stat()

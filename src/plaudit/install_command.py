@@ -1,4 +1,4 @@
-"""The command that installs a package beside plaudit, whether that came by pip, pipx or uv."""
+"""The command that installs a package beside plaudit, however that was installed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def install_command(requirement: str, *, prefix: str = sys.prefix, python: str =
     quoted = f'"{requirement}"' if "[" in requirement else requirement
     if (Path(prefix) / "pipx_metadata.json").is_file():
         return f"pipx runpip plaudit install {quoted}"
+    if (Path(prefix) / "image").is_file() and "[" in requirement:  # of the Dockerfile: read-only, without pip
+        return f"docker build --build-arg 'EXTRAS={requirement[requirement.index('[') :]}' -t plaudit ."
     if _is_from_uv(Path(prefix) / "pyvenv.cfg"):  # has no pip
         return f"uv pip install --python {shlex.quote(python)} {quoted}"
     pip = shutil.which("pip")

@@ -158,6 +158,15 @@ def test_stdout_on_a_full_disk_or_closed_is_an_error_of_its_own(
     assert "--output - cannot be stdout, which is closed" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["--version", "--help", "simulate --list", "doctor --json"])
+def test_words_for_a_full_disk_are_an_error_in_one_line(command: str, full: IO[bytes]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "plaudit", *command.split()], stdout=full, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == "plaudit: stdout cannot be written: No space left on device\n"
+
+
 def test_a_progress_line_that_cannot_be_written_ends_no_run() -> None:
     tried = threading.Event()
 

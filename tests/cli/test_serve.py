@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -51,6 +52,30 @@ def test_it_says_its_url_answers_and_ends_well_on_sigterm(tmp_path: object) -> N
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0
     assert f"OPENAI_BASE_URL={url}/v1" in said
+
+
+def test_what_it_says_to_type_reaches_a_server_for_other_machines(tmp_path: object) -> None:
+    with (
+        loopback(INSTANT) as judge,
+        started(
+            tmp_path,
+            *("--base-url", judge.url, "--model", "m", "--host", "0.0.0.0", "--trusted-host", "localhost"),
+            PLAUDIT_TOKEN="a token for this test",
+        ) as process,
+    ):
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        line = next(line for line in process.stderr if "curl" in line)
+        url, bearer = re.findall(r'curl (\S+) -H "Authorization: (Bearer .*?)"', line)[0]
+        body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": bearer.replace("$PLAUDIT_TOKEN", "a token for this test"),
+        }
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20) as reply:
+            assert json.load(reply)["verdicts"][0]["status"] == "ok"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
 
 
 @pytest.mark.parametrize(

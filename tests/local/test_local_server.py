@@ -216,6 +216,15 @@ def test_a_model_that_llama_cpp_cannot_load_is_reported_in_its_words(tiny: Path,
         LocalServer(half).__enter__()
 
 
+def test_a_library_that_llama_cpp_misses_is_named_and_not_the_model_blamed(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ConfigError, check=about("local_model", "apt-get install libgomp1", "libgomp.so.1")):
+        LocalServer(tiny).__enter__()
+
+
 def test_a_start_that_takes_too_long_is_given_up(tiny: Path) -> None:
     with pytest.raises(ConfigError, check=about("local_model")):
         LocalServer(tiny, start_timeout=0.001).__enter__()

@@ -37,7 +37,7 @@ from plaudit.caches.sqlite_file import (
 )
 from plaudit.config import home
 from plaudit.errors import CacheError
-from plaudit.files import make_private_file, make_private_folder
+from plaudit.files import close_to_others, create_private_file, make_private_folder
 
 T = TypeVar("T")
 
@@ -216,15 +216,18 @@ class Store:
     def _open(self) -> sqlite3.Connection:
         if self.path.is_dir():
             raise CacheError(f"{self} is a folder; name a file in it, like {self.path}/verdicts.sqlite")
+        if self.path.exists() and not self.path.is_file():
+            raise CacheError(f"{self} is not a file; name one, or do without a cache: off")
         if self.path.parent == home().absolute():
             make_private_folder(self.path.parent)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        make_private_file(self.path, *(Path(f"{self.path}{suffix}") for suffix in COMPANIONS))
+        create_private_file(self.path)
         self._file = file_id(self.path)  # before it is opened: the other order might name a newer file
         connection = self._connect(self.path)
         try:
             self._file = self._file or file_id(self.path)
             adopt(connection, self.path)
+            close_to_others(self.path, *(Path(f"{self.path}{suffix}") for suffix in COMPANIONS))
             network = network_kind(self.path)
             if not choose_journal(connection, is_shared_memory_safe=network is None):
                 self._tell_slow(network)

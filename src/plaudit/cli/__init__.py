@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -32,6 +31,8 @@ COMMANDS = {
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 USAGE = 2
 """Exit status for bad usage or input."""
+CLOSED = 141
+"""Exit status where the reader of stdout has had enough (`| head`), as a shell gives it."""
 
 
 class Commands(click.Group):
@@ -72,14 +73,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or flushing stdout fails again at exit
-            raise click.exceptions.Exit(141) from None
-        except OSError as error:
-            if error.errno not in FULL or error.filename is not None:
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            Console().print(f"plaudit: stdout cannot be written: {error.strerror}")
-            raise click.exceptions.Exit(USAGE) from None
+            raise click.exceptions.Exit(CLOSED) from None
 
 
 @click.group(
@@ -105,9 +99,19 @@ def main() -> None:
         for name in COMMANDS.keys() & set(sys.argv[1:2]):
             _load(name)
         gc.freeze()  # what was imported stays: looking through it for garbage takes a twentieth of a run
-        sys.exit(app(prog_name="plaudit", standalone_mode=False))
+        status = app(prog_name="plaudit", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        sys.exit(status)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(CLOSED)
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        Console().print(f"plaudit: stdout cannot be written: {error.strerror}")
+        sys.exit(USAGE)
     except click.ClickException as error:
         error.show(file=sys.stderr)  # by itself click writes past our stderr, and fails where that is full
         sys.exit(error.exit_code)

@@ -60,13 +60,13 @@ def open_standard_streams() -> None:
 
 
 def close_standard_streams() -> None:
-    """Give up what stderr could not take: the interpreter would end with status 120 over it."""
-    stream = sys.__stderr__
-    if stream is not None:
+    """Give up what the streams could not take: the interpreter would end with status 120 over it."""
+    for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except UNWRITABLE:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 class ConsoleHandler(logging.Handler):

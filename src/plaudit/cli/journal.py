@@ -265,7 +265,8 @@ def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
         import pyarrow.parquet as pq
     except ImportError:
         raise ConfigError(
-            f"Parquet needs pyarrow; run: {install_command('pyarrow')}, or name a file that ends with .jsonl"
+            f"Parquet needs pyarrow; run: {install_command('plaudit[data]')}, "
+            "or name a file that ends with .jsonl"
         ) from None
     with pq.ParquetWriter(_Stream(sink), _schema(pa)) as writer:
         while part := [flat(record) for record in islice(records, PARQUET_ROWS)]:

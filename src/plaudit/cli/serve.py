@@ -219,10 +219,13 @@ def _forced(on_failure: str) -> str | float:
 
 def _told(url: str, shared: Shared, ready: ReadyEndpoints, access: Access) -> str:
     servers = ", ".join(endpoint.url for endpoint in ready.endpoints)
+    if access.host not in LOOPBACK:  # 0.0.0.0 is where it listens, and no name that a client may use
+        url = f"http://{access.trusted_hosts[0]}:{url.rpartition(':')[2]}"
+    bearer = f' -H "Authorization: Bearer ${TOKEN}"' if access.token is not None else ""
     lines = [
         f"shares {', '.join(shared.models) or 'every model'} at {servers}: one limit, one budget, one cache",
         f"for clients of the OpenAI API:  export OPENAI_BASE_URL={url}/v1",
-        f"to score samples:               curl {url}/score -H 'Content-Type: application/json' -d "
+        f"to score samples:               curl {url}/score{bearer} -H 'Content-Type: application/json' -d "
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
     ]
     lines.append(

