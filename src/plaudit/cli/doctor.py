@@ -142,18 +142,17 @@ def check_cache(settings: Settings) -> CheckResult:
     path = Path(settings.cache).expanduser() if settings.cache else default_path()
     if path.is_dir():
         return CheckResult("cache", "wrong", f"{path} is a folder; name a file")
-    if path.exists():
-        size = f"{path.stat().st_size / 1e6:,.1f} MB"
-        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            return CheckResult("cache", "ok", f"{path}, {size}, writable")
-        return CheckResult(
-            "cache", "wrong", f"{path}, {size}, cannot be written; change its permissions, or use --cache"
-        )
-    nearest = next(place for place in path.absolute().parents if place.exists())
-    if os.access(nearest, os.W_OK):
-        return CheckResult("cache", "ok", f"{path}, does not exist yet")
+    if not path.exists():
+        nearest = next(place for place in path.absolute().parents if place.exists())
+        if os.access(nearest, os.W_OK):
+            return CheckResult("cache", "ok", f"{path}, does not exist yet")
+        why = f"{path} cannot be made: {nearest} is not writable; use --cache PATH"
+        return CheckResult("cache", "wrong", why)
+    found = f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return CheckResult("cache", "ok", f"{found}, writable")
     return CheckResult(
-        "cache", "wrong", f"{path} cannot be made: {nearest} is not writable; use --cache PATH"
+        "cache", "wrong", f"{found}, cannot be written; change its permissions, or use --cache"
     )
 
 

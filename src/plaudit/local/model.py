@@ -59,23 +59,19 @@ def check_model(path: Path) -> None:
     try:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-    except FileNotFoundError:
-        raise ConfigError("does not exist; check the path", setting="local_model", value=str(path)) from None
-    except IsADirectoryError:
-        raise ConfigError(
-            "is a folder; name the .gguf file inside it", setting="local_model", value=str(path)
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"cannot be read: {error.strerror}", setting="local_model", value=str(path)
-        ) from None
-    if magic != MAGIC:
-        raise ConfigError(
+        if magic == MAGIC:
+            return
+        why = (
             f"is not a GGUF model (it begins with {magic!r}, not {MAGIC!r}); "
-            "download or convert the model in GGUF format, the one llama.cpp reads",
-            setting="local_model",
-            value=str(path),
+            "download or convert the model in GGUF format, the one llama.cpp reads"
         )
+    except FileNotFoundError:
+        why = "does not exist; check the path"
+    except IsADirectoryError:
+        why = "is a folder; name the .gguf file inside it"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+    raise ConfigError(why, setting="local_model", value=str(path))
 
 
 def model_name(path: Path) -> str:

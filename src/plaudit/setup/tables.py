@@ -435,15 +435,10 @@ def _column(arrow: Any, values: list[Any]) -> Any:
 
 
 def _our_columns(arrow: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    judges = [json.dumps(row["judge"]) for row in rows]
-    texts = {name: [row.get(name) for row in rows] for name in ("status", "reason", "error")}
-    return {
-        "score": arrow.array([row["score"] for row in rows], arrow.float64()),
-        "status": arrow.array(texts["status"], arrow.string()),
-        "reason": arrow.array(texts["reason"], arrow.string()),
-        "judge": arrow.array(judges, arrow.string()),
-        "error": arrow.array(texts["error"], arrow.string()),
-    }
+    columns = {name: [row.get(name) for row in rows] for name in OURS}
+    columns["judge"] = [json.dumps(judge) for judge in columns["judge"]]
+    kinds = {"score": arrow.float64()}
+    return {name: arrow.array(values, kinds.get(name, arrow.string())) for name, values in columns.items()}
 
 
 # -- files ---------------------------------------------------------------------------------------------------

@@ -61,19 +61,6 @@ class GenerateBody(Struct):
         return Ask("generate", self.model, (self.prompt,), max_tokens=_limit(self.options), schema=schema)
 
 
-class EmbedBody(Struct):
-    """POST /api/embed."""
-
-    model: str
-    input: str | list[str]
-    dimensions: int | None = None
-    stream: bool = False
-
-    def ask(self) -> Ask:
-        texts = (self.input,) if isinstance(self.input, str) else tuple(self.input)
-        return Ask("embed", self.model, texts, dimensions=self.dimensions)
-
-
 def chat_reply(reply: Reply) -> bytes:
     fields: dict[str, Any] = {"message": _message(_text(reply), reply.reasoning)}
     if reply.tokens:

@@ -90,7 +90,7 @@ class ResponsesBody(Struct):
 
 
 class EmbeddingBody(Struct):
-    """POST /v1/embeddings."""
+    """POST /v1/embeddings, and Ollama's /api/embed."""
 
     model: str
     input: str | list[str]

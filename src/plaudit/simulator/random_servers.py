@@ -206,8 +206,8 @@ def _told(hints: str, retry_after: float | None) -> str:
     }[hints]
 
 
-def _with_fault(scenario: Scenario, fault: Fault) -> Scenario:
-    return scenario.replace(faults=(*scenario.faults, fault))
+def _with_faults(scenario: Scenario, *faults: Fault) -> Scenario:
+    return scenario.replace(faults=(*scenario.faults, *faults))
 
 
 def _away(chance: Random) -> Fault:
@@ -232,7 +232,7 @@ def _outages(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scena
     start = round(chance.uniform(0.0, every - length), 2)
     fault = replace(_away(chance), during=(start, start + length), every=every)
     return (
-        _with_fault(scenario, fault),
+        _with_faults(scenario, fault),
         f"{_manner(fault)} for {length:g} s in every {every:g} s, from {start:g} s",
     )
 
@@ -240,7 +240,7 @@ def _outages(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scena
 def _long_outage(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
     start, length = round(place.last_start * chance.uniform(0.0, 0.7), 2), _between(chance, 5, 60)
     fault = replace(_away(chance), during=(start, start + length))
-    return _with_fault(scenario, fault), f"{_manner(fault)} for {length:g} s from {start:g} s"
+    return _with_faults(scenario, fault), f"{_manner(fault)} for {length:g} s from {start:g} s"
 
 
 def _rolling_restart(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:
@@ -250,7 +250,7 @@ def _rolling_restart(chance: Random, scenario: Scenario, place: _ServerFacts) ->
     every = length + _between(chance, 2, 20)
     fault = replace(_away(chance), probability=1 / backends, during=(0.0, length), every=every)
     gone = Tenant(place.size / backends, on=length, off=every - length)
-    changed = _with_fault(scenario, fault).replace(tenants=(*scenario.tenants, gone))
+    changed = _with_faults(scenario, fault).replace(tenants=(*scenario.tenants, gone))
     return (
         changed,
         f"one of {backends} backends away ({_manner(fault)}) for {length:g} s in every {every:.3g} s",
@@ -265,7 +265,7 @@ def _random_429(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Sc
         retry_after=chance.choice((None, None, 0.0, 1.0, 3600.0)),
         before_limits=True,
     )
-    return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
+    return _with_faults(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
 
 
 def _random_5xx(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
@@ -276,18 +276,18 @@ def _random_5xx(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Sc
         retry_after=chance.choice((None, None, 2.0)),
         before_limits=chance.random() < 0.5,
     )
-    return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
+    return _with_faults(scenario, fault), f"{100 * fault.probability:.3g}% {_manner(fault)} at random"
 
 
 def _hangs(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault("hang", _between(chance, 0.001, 0.01))
-    return _with_fault(scenario, fault), f"{100 * fault.probability:.3g}% hang"
+    return _with_faults(scenario, fault), f"{100 * fault.probability:.3g}% hang"
 
 
 def _slow_calls(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     fault = Fault("slow", _between(chance, 0.002, 0.02), factor=_between(chance, 4, 25))
     return (
-        _with_fault(scenario, fault),
+        _with_faults(scenario, fault),
         f"{100 * fault.probability:.3g}% take {fault.factor:g} times as long",
     )
 
@@ -295,8 +295,9 @@ def _slow_calls(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Sc
 def _broken_replies(chance: Random, scenario: Scenario, _: _ServerFacts) -> tuple[Scenario, str]:
     kinds: tuple[FaultKind, ...] = ("reset", "cut", "bad_json", "html", "babble")
     faults = [Fault(kind, _between(chance, 0.002, 0.02)) for kind in chance.sample(kinds, 2)]
-    changed = scenario.replace(faults=(*scenario.faults, *faults))
-    return changed, " and ".join(f"{100 * fault.probability:.3g}% {fault.kind}" for fault in faults)
+    return _with_faults(scenario, *faults), " and ".join(
+        f"{100 * fault.probability:.3g}% {fault.kind}" for fault in faults
+    )
 
 
 def _changes(chance: Random, scenario: Scenario, place: _ServerFacts) -> tuple[Scenario, str]:

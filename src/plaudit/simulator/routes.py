@@ -50,7 +50,7 @@ ROUTES = {
     "/api/generate": _ollama(
         ollama_wire.GenerateBody, ollama_wire.generate_reply, ollama_wire.generate_stream
     ),
-    "/api/embed": _ollama(ollama_wire.EmbedBody, ollama_wire.embed_reply),
+    "/api/embed": _ollama(openai_wire.EmbeddingBody, ollama_wire.embed_reply),
 }
 
 
