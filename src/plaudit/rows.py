@@ -61,11 +61,7 @@ class Fields:
     """A column with more of the task, which follows the prompt."""
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
-        """A row as judges take it; columns that are not named here become `extra`.
-
-        Raises:
-            ConfigError: A column is missing, or holds something else than it should.
-        """
+        """A row as judges take it; other columns become `extra`. ConfigError where it lacks something."""
         prompt, response = self._task(row)
         used = {self.prompt, self.response, self.reference, self.group, self.context}
         extra = {name: value for name, value in row.items() if name not in used}
@@ -121,14 +117,9 @@ def _needed(row: Mapping[str, Any], name: str) -> Any:
 
 
 def find_fields(names: Collection[str], given: Mapping[str, str | None] | None = None) -> Fields:
-    """Recognise the columns of a data set by their names.
+    """Recognise the columns of a data set by their names, whatever their capitals; some may be `given`.
 
-    Args:
-        names: The columns of a row; capitals and spaces around a name make no difference.
-        given: Columns that the user has named, for `prompt`, `response`, `reference` and `group`.
-
-    Returns:
-        The columns that hold what; plaudit's own names where nothing is recognised.
+    Where nothing is recognised, they have plaudit's own names.
     """
     found = {name: column for name, column in (given or {}).items() if column}
     prompt = found.get("prompt") or _first(PROMPTS, names)
@@ -166,13 +157,9 @@ class RowReader:
 
 
 def as_samples(rows: Rows) -> list[Sample]:
-    """Samples as they are, and rows of data as samples; one of either makes a list of one.
+    """Samples as they are; rows of data, or of a data frame or data set, as samples; one makes a list of one.
 
-    Args:
-        rows: Samples, mappings, or a data frame or data set, whose rows are mappings.
-
-    Raises:
-        ConfigError: One of them is neither, or lacks a column.
+    ConfigError where one of them is neither, or lacks a column.
     """
     if isinstance(rows, list) and all(isinstance(one, Sample) for one in rows):
         return rows[:]  # the rule, and many a batch has but one
@@ -219,17 +206,9 @@ def read_sample(
     group: Any = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Sample:
-    """A row as judges take it.
+    """A row as judges take it: a prompt and a response that are text or turns, a reference in whatever form.
 
-    Args:
-        prompt: Text, or the turns of a conversation; nothing where the task was not recorded.
-        response: Text, or the turns of a conversation.
-        reference: The ground truth, in whatever a data set keeps it.
-        group: What the responses to one prompt have in common; nothing for a row of its own.
-        extra: The other columns of the row.
-
-    Raises:
-        ConfigError: The prompt or the response is neither text nor a conversation.
+    ConfigError where the prompt or the response is neither text nor a conversation.
     """
     return made_sample(read_prompt(prompt), read_response(response), reference, group=group, extra=extra)
 
@@ -280,11 +259,7 @@ def _with_pictures(prompt: Prompt, columns: Mapping[str, Any]) -> Prompt:
 
 
 def read_prompt(value: Any, name: str = "prompt") -> Prompt:
-    """What was asked: text, or turns of text; NO_TASK where nothing is there.
-
-    Raises:
-        ConfigError: It is neither; the message calls it by `name`.
-    """
+    """What was asked: text, or turns of text; NO_TASK where nothing is there. Errors call it by `name`."""
     if value is None or isinstance(value, str):
         return value if value and value.strip() else NO_TASK
     if isinstance(value, Mapping) or not isinstance(value, Iterable):

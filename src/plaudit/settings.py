@@ -282,15 +282,10 @@ _SHARED = (
 def engine_config(
     settings: Settings, url: str | None = None, **options: Unpack[ConfigOptions]
 ) -> EngineConfig:
-    """What an engine is opened with: the options that were given, and for the others the settings.
+    """What an engine is opened with: the options given, as `plaudit.Engine` takes them, else the settings.
 
-    Args:
-        settings: Resolved settings; nothing else is read.
-        url: The endpoint, in place of those of the settings.
-        options: As `plaudit.Engine` takes them. UNSET is the same as left out.
-
-    Raises:
-        ConfigError: there is no endpoint, or a value makes no sense.
+    Nothing else is read; UNSET is the same as left out. ConfigError where there is no endpoint, or a value
+    makes no sense.
     """
     for name in options:
         check_known(name, ["url", *ConfigOptions.__annotations__], "option of an engine")

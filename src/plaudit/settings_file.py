@@ -36,10 +36,9 @@ _said: set[str] = set()
 
 
 def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The file that PLAUDIT_CONFIG names, else the nearest that counts; what does not count is said once.
+    """The file that PLAUDIT_CONFIG names (ConfigError where it does not exist), else the nearest that counts.
 
-    Raises:
-        ConfigError: PLAUDIT_CONFIG names no file.
+    What does not count is said once.
     """
     if named := environment.get(VARIABLE, "").strip():
         path = Path(named).expanduser()

@@ -44,11 +44,7 @@ _BOUNDS: dict[str, Bounds] = {
 
 
 def check_fields(thing: Any) -> None:
-    """Check every field of a dataclass; tuples are left to the class itself.
-
-    Raises:
-        ConfigError: a field has another type than it is annotated with, or a value that makes no sense.
-    """
+    """Check type and value of each field of a dataclass; tuples are left to the class itself."""
     of: type = type(thing)
     for name, kind in _kinds(of).items():
         check_value(name, getattr(thing, name), kind)
@@ -104,12 +100,8 @@ def check_length(name: str, values: Sized, count: int, of: str = "rows") -> None
 def check_known(name: str, known: Collection[str], what: str, *, place: str = "", prefix: str = "") -> None:
     """Raise ConfigError where a name is none of those known; it names the closest one.
 
-    Args:
-        name: As the user wrote it.
-        known: The names there are.
-        what: What it should be, like `option of an engine`.
-        place: What stands before the name in the setting, like `penalty.`.
-        prefix: What stands before it where users write it.
+    `what` is what it should be, like `option of an engine`; `place` stands before the name in the setting,
+    like `penalty.`, and `prefix` where users write it.
     """
     if name not in known:
         near = difflib.get_close_matches(str(name).replace("-", "_"), known, n=1)

@@ -50,11 +50,7 @@ def is_pair(row: Any) -> bool:
 
 
 def pairs_from(rows: Iterable[tuple[int, Any]], place: str) -> list[Pair]:
-    """All pairs among numbered rows.
-
-    Raises:
-        ConfigError: A row is no pair, or there is none.
-    """
+    """All pairs among numbered rows. ConfigError where a row is no pair, or there is none."""
     pairs: list[Pair] = []
     for number, row in rows:
         try:

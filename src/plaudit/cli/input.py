@@ -167,11 +167,7 @@ def every_line(source: LineSource | RowSource) -> Iterator[Taken]:
 
 
 def rows_in(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of an input of any format, with their line numbers.
-
-    Raises:
-        ConfigError: It cannot be read, or a line is no object.
-    """
+    """The rows of an input of any format, with their line numbers. ConfigError where it cannot be read."""
     with contextlib.closing(open_source(place)) as source:
         for one in every_line(source):
             if isinstance(one, BadLine):
@@ -260,15 +256,9 @@ class CheckedInput:
 
 
 def check_input(place: str, judge: Judge | Panel, read: RowReader | None = None) -> CheckedInput:
-    """Parse every line of a file, before the first call is paid for.
+    """Parse every line of a file for a judge, before the first call is paid for.
 
-    Args:
-        place: The file or the folder.
-        judge: The judge that its lines are for.
-        read: Knows which fields hold what, or finds out by the first line.
-
-    Raises:
-        ConfigError: It cannot be read, or a judge that compares responses cannot compare these.
+    ConfigError where it cannot be read, or a judge that compares responses cannot compare these.
     """
     check = judge.check if isinstance(judge, Demanding) else None
     panel = judge if is_panel(judge) else None

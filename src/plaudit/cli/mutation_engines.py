@@ -61,11 +61,7 @@ def open_engines(
     ask: Ask | None = None,
     observer: Callable[[], Observer] | None = None,
 ) -> Iterator[MutationEngines]:
-    """Engines for one training, each with its own observer.
-
-    Raises:
-        ConfigError: A server is not there, or has no such model.
-    """
+    """Engines for one training, each with its own observer. ConfigError where a server is missing."""
 
     def observers() -> tuple[Observer, ...]:
         return () if observer is None else (observer(),)

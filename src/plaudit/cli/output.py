@@ -207,11 +207,7 @@ def open_sink(
 
 @contextlib.contextmanager
 def written(place: str, *inputs: str) -> Iterator[Sink]:
-    """An output that is complete when the block ends, and thrown away if the block fails.
-
-    Raises:
-        ConfigError: It cannot be written, or is one of the inputs.
-    """
+    """An output that is complete when the block ends, and thrown away if the block fails; never an input."""
     if place != "-" and Path(place).expanduser().resolve() in {
         Path(one).expanduser().resolve() for one in inputs
     }:

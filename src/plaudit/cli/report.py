@@ -94,11 +94,7 @@ class ScoredFile:
 
 
 def read_scored(place: str) -> ScoredFile:
-    """Read a scored file of any format.
-
-    Raises:
-        ConfigError: It cannot be read, or has not been scored.
-    """
+    """Read a scored file of any format. ConfigError where it cannot be read, or has not been scored."""
     found, fields = ScoredFile(), None
     for number, row in rows_in(place):
         if "score" not in row or "status" not in row:

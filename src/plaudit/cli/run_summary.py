@@ -114,12 +114,7 @@ class RunSummary:
         }
 
     def as_text(self, *, already_shown: Collection[Cause] = (), width: int | None = None) -> list[str]:
-        """A few lines for people.
-
-        Args:
-            already_shown: Causes that warnings have named while it ran: they are not repeated.
-            width: Columns that examples may take; None: as many as they need.
-        """
+        """A few lines for people; causes that warnings have named are left out, examples cut to the width."""
         summary = self.summary
         where = f" -> {'stdout' if self.output == '-' else self.output}" if self.output else ""
         lines = [

@@ -59,13 +59,9 @@ class _Training:
 
 
 def check_trl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckResult]]:
-    """What a training says of the judge: settings, endpoints as yet unasked, and what is wrong with it.
+    """What a script, or a file for `trl grpo --config`, says of the judge, and what is wrong with it.
 
-    Args:
-        path: A Python script, or a YAML or JSON file for `trl grpo --config`.
-
-    Raises:
-        ConfigError: It cannot be read, has no reward function of plaudit, or one with a wrong option.
+    ConfigError where it cannot be read, or has no reward function of plaudit, or one with a wrong option.
     """
     training = _read(path)
     if training.reward is None:

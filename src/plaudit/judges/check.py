@@ -29,14 +29,9 @@ class Demanding(Protocol):
 
 
 def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
-    """Check what a judge says about itself.
+    """Check what a judge says about itself; `for_rewards`: its scores become rewards, and need a lowest one.
 
-    Args:
-        judge: A judge or a panel, perhaps of the user's own.
-        for_rewards: Whether its scores become rewards from 0 to 1, which needs a lowest score.
-
-    Raises:
-        ConfigError: It is no judge, or its `version` or `scale` is missing or makes no sense.
+    ConfigError where it is no judge, or its `version` or `scale` is missing or makes no sense.
     """
     name = type(judge).__name__
     has_methods = is_panel(judge) or (hasattr(judge, "render") and hasattr(judge, "parse"))

@@ -134,16 +134,10 @@ def summed(criteria: Sequence[Criterion], values: Mapping[str, float], *, total:
 
 
 def read_criteria(rubric: object, *, levels: int, total: Total, setting: str) -> tuple[Criterion, ...]:
-    """The criteria of a rubric that came with a row.
+    """The criteria of a rubric that came with a row, in any of the shapes above, as JSON text or as they are.
 
-    Args:
-        rubric: Any of the shapes above, JSON text of one, or criteria as they are.
-        levels: For criteria that say nothing of their own.
-        total: The sum that they are for.
-        setting: What messages call the rubric: the column that it stands in.
-
-    Raises:
-        ConfigError: It has none of the shapes; the error names the entry and the field.
+    `levels` is for criteria that say nothing of their own, `setting` the column that the rubric stands in. A
+    ConfigError names the entry and the field that has none of the shapes.
     """
     if isinstance(rubric, tuple) and rubric and isinstance(rubric[0], Criterion):
         return rubric

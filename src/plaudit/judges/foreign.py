@@ -46,11 +46,7 @@ class Foreign:
 
 
 def translate(table: object) -> Foreign | None:
-    """A judge of another tool as one of ours; None where the table is none of theirs.
-
-    Raises:
-        ConfigError: It is theirs and cannot be taken over; the message says why.
-    """
+    """A judge of another tool as one of ours, or None. ConfigError where it cannot be taken over."""
     if isinstance(table, list):
         table = {"criteria": table}
     if not isinstance(table, Mapping) or "kind" in table:

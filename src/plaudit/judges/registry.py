@@ -96,11 +96,7 @@ def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Pan
 
 
 def describe(judge: Judge | Panel) -> dict[str, Any]:
-    """The judge's kind and options as plain data, from which `build` makes an equal one.
-
-    Raises:
-        ConfigError: it is of no kind that has a name, or an option of it is no plain data.
-    """
+    """The judge's kind and options as plain data, from which `build` makes an equal one; else ConfigError."""
     name = _name_of(judge)
     options: dict[str, Any] = {}
     try:

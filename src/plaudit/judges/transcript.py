@@ -46,16 +46,10 @@ def without_marks(text: str) -> str:
 def transcript(
     label: str, messages: object, *, before: object = (), show_thinking: bool = True
 ) -> Transcript:
-    """The turns of a conversation, or of the part of it that follows others.
+    """The turns of a conversation, or of what follows those `before`, whose tool calls it may answer.
 
-    Args:
-        label: What the conversation is, for errors: `task`, `response`.
-        messages: The turns, as chat endpoints take them.
-        before: The turns before, whose tool calls may be answered here.
-        show_thinking: Whether the assistant's turns keep their reasoning.
-
-    Raises:
-        ConfigError: It is no conversation, or has a tool's result that no call asked for.
+    `label` is what errors call it: `task`, `response`. ConfigError where it is no conversation, or has a
+    tool's result that no call asked for.
     """
     calls = _Calls(label)
     if not isinstance(before, str):

@@ -46,11 +46,7 @@ def trained_rules(folder: Path) -> Rules:
 
 
 def load_policy(task: MutationTask, folder: Path) -> Policy:
-    """The policy of a training, taking its likeliest action.
-
-    Raises:
-        ConfigError: There is no training in the folder, or one with other operators or embeddings.
-    """
+    """The policy of a training, taking its likeliest action. ConfigError where it is missing or another."""
     state, parameters = load_checkpoint(folder)
     now = settings_of(task, Training())
     check_same(state.settings, {name: now[name] for name in SAME}, folder)

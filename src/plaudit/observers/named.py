@@ -11,13 +11,9 @@ from plaudit.events import Observer
 
 
 def load_observers(paths: Sequence[str]) -> list[Observer]:
-    """The observers that these paths name.
+    """The observers that paths like `package.module:name` name; of a class, one made without arguments.
 
-    Args:
-        paths: Each like `package.module:name`. A class is called without arguments to make one.
-
-    Raises:
-        ConfigError: one cannot be imported, or is not callable.
+    ConfigError where one cannot be imported, or is not callable.
     """
     return [_load(path) for path in paths]
 

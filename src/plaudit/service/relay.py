@@ -113,13 +113,7 @@ def raw_request(
 ) -> RawRequest:
     """A client's request as the engine takes it.
 
-    Args:
-        route: Where it was posted.
-        body: What was posted.
-        fields: The body, decoded.
-        digest: Its `digest_of`.
-        draw: Its number among equal ones; None at temperature 0.
-        on_chunk: Called with the reply's bytes as they come.
+    `draw` is its number among equal ones, None at temperature 0; `on_chunk` gets the reply as it comes.
     """
     identity = hashlib.sha256(digest + (b"" if draw is None else b"|%d" % draw)).digest()
     return RawRequest(route, body, identity, _most_tokens(fields), draw is not None, on_chunk)

@@ -39,11 +39,7 @@ class Asked:
 
 
 def read_asked(fields: Mapping[str, Any], default: Judge | Panel) -> Asked:
-    """The body of /score and /reward.
-
-    Raises:
-        ConfigError: something in it makes no sense; the message names the field.
-    """
+    """The body of /score and /reward. A ConfigError names the field that makes no sense."""
     rows = fields.get("samples")
     if not isinstance(rows, list) or not rows:
         raise ConfigError("'samples' should be a list of objects with 'prompt' and 'response'")
@@ -118,15 +114,9 @@ def verdict_fields(verdict: Verdict) -> dict[str, Any]:
 
 
 def rewards_of(asked: Asked, verdicts: Sequence[Verdict], on_failure: str | float) -> list[float | None]:
-    """Rewards from 0 to 1, one for each sample.
+    """Rewards from 0 to 1, one for each sample; without a verdict, what `on_failure` says.
 
-    Args:
-        asked: What was judged, and by whom.
-        verdicts: Its verdicts.
-        on_failure: What a sample without a verdict gets: `null`, `group-mean`, `raise`, or a number.
-
-    Raises:
-        NoReward: there is none for a sample, and `on_failure` is `raise` (or its group has none either).
+    NoReward where there is none for a sample, and `on_failure` is `raise` (or its group has none either).
     """
     units = [unit_score(verdict, asked.judge) for verdict in verdicts]
     if on_failure == "null" or all(unit is not None for unit in units):

@@ -25,14 +25,9 @@ PROVIDERS = (
 
 
 def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tuple[Endpoint, ...]:
-    """The judge's endpoints, each with its key and its model. With only a key, OpenAI's.
+    """The judge's endpoints, or those `given`, each with its key and its model. With only a key, OpenAI's.
 
-    Args:
-        settings: Resolved settings.
-        given: Endpoints in place of those of the settings.
-
-    Raises:
-        ConfigError: there is no endpoint, no key where one is needed, or no telling which model is meant.
+    ConfigError where there is none, no key where one is needed, or no telling which model is meant.
     """
     if not (given or settings.base_url):
         if settings.api_key is None:

@@ -35,12 +35,8 @@ class ReadyEndpoints:
 def open_endpoints(settings: Settings, *, ask: Ask | None = None) -> Iterator[ReadyEndpoints]:
     """The endpoints of one run. Where none is named, a model on this machine is served while the block lasts.
 
-    Args:
-        settings: What the user asked for.
-        ask: Asks for consent to fetch the packaged model; None where there is no terminal to ask on.
-
-    Raises:
-        ConfigError: the settings contradict each other, or an endpoint has no key or no model.
+    `ask` asks for consent to fetch the packaged model; None where there is no terminal to ask on. ConfigError
+    where the settings contradict each other, or an endpoint has no key or no model.
     """
     if settings.base_url and settings.local_model:
         raise ConfigError(

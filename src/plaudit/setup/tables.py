@@ -85,11 +85,7 @@ UNWRITTEN = (
 
 
 def format_of(place: str) -> Format:
-    """The format of an input: by its content where that is plain, else by its name.
-
-    Raises:
-        ConfigError: It is a file of a kind that is not read.
-    """
+    """The format of an input: by its content where that is plain, else by its name; others raise."""
     path = Path(place).expanduser()
     if path.is_dir():
         return "folder"
@@ -118,11 +114,7 @@ def _ending(place: str) -> str:
 
 
 def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine]:
-    """The rows of a table as JSON lines, numbered from 1.
-
-    Raises:
-        ConfigError: It cannot be read; raised by the first row, or by the one that cannot be read.
-    """
+    """The rows of a table as JSON lines, numbered from 1. The one that cannot be read raises ConfigError."""
     path = Path(place).expanduser()
     if kind == "json":
         yield from enumerate(_array(path, place), start=1)
@@ -139,14 +131,8 @@ def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine
 def writer(place: str, source: str, source_format: Format, skipped: Collection[int]) -> Convert | None:
     """How scored lines become what a name asks for, or else what the input is; None where that is JSON lines.
 
-    Args:
-        place: The file to write; compressed where its name ends in .gz.
-        source: The input, whose columns keep their types where both are Parquet.
-        source_format: The format of the input.
-        skipped: Rows of the input that were left out, by number; read when the table is written.
-
-    Raises:
-        ConfigError: The name asks for a format that is not written.
+    The numbers of rows that were `skipped` are read when the table is written. ConfigError where the name
+    asks for a format that is not written.
     """
     kind = named_format(place) or source_format
     is_compressed = place.endswith(".gz")
