@@ -15,9 +15,11 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 	$(BIN)/python examples/demo.py
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
-test-trainers: .venv-trainers/.done .venv-trainers/.old-verl   ## the tests with torch, verl, TRL, Ray and Gymnasium
+test-trainers: .venv-trainers/.done .venv-trainers/.old-verl .venv-trainers/.environments   ## the tests with torch, verl, TRL, Ray, Gymnasium, ART, ...
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers --ignore tests/integrations
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers tests/integrations
+	HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True GRADIO_ANALYTICS_ENABLED=False WANDB_MODE=disabled \
+	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest -m environments tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel
 	.venv-clients/bin/python -m pytest -m clients tests/service tests/test_notebook.py
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py
@@ -86,6 +88,10 @@ clean:           ## forget the environment
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install torch==2.13.0
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --no-deps verl==0.9.1
 	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install -c constraints-trainers.txt -e ".[trainers]"
+	@touch $@
+# ART, OpenEnv, Atropos, Tinker's cookbook and what their imports need, apart: they want other versions than verl and TRL.
+.venv-trainers/.environments: requirements-environments.txt .venv-trainers/.done
+	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --no-compile --target .venv-trainers/environments -r requirements-environments.txt
 	@touch $@
 # Older versions of verl, sources only, which the tests run in processes of their own. 0.4.1 imports pkg_resources.
 .venv-trainers/.old-verl: .venv-trainers/.done

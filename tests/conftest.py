@@ -22,9 +22,11 @@ _MARKS = ("PLAUDIT_", "OPENAI_", "OLLAMA_")
 _NAMES = ("TRAIN_WITH_MONITOR", "MONITOR_CACHE")
 _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("plaudit.scoring", "_scoring", lambda: None),
-    ("plaudit.integrations.trl.shared_engine", "_engines", list),
+    ("plaudit.engine", "_shared", list),
+    ("plaudit.integrations.scored", "_kept", list),
 )
-_GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(trainers|clients|nemo_gym)", re.MULTILINE)
+_GROUPS = ("trainers", "environments", "clients", "nemo_gym")
+_GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(" + "|".join(_GROUPS) + ")", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -36,7 +38,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None if is_browser and config.getoption("markexpr") == "browser" else True
     found = _GROUP.search(collection_path.read_text(encoding="utf-8"))
     wanted = config.getoption("markexpr")
-    is_wanted = found[1] == wanted if found else wanted not in ("trainers", "clients", "nemo_gym")
+    is_wanted = found[1] == wanted if found else wanted not in _GROUPS
     return None if is_wanted else True
 
 
@@ -65,6 +67,3 @@ def forgotten_engines() -> Iterator[None]:
         if keeper is not None and getattr(keeper, name):
             setattr(keeper, name, nothing())
             gc.collect()
-    if (art := sys.modules.get("plaudit.integrations.art")) is not None and art._ruler.cache_info().currsize:
-        art._ruler.cache_clear()
-        gc.collect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 END, PAD = "<|end|>", "<|pad|>"
 CHAT_TEMPLATE = (
@@ -12,13 +13,10 @@ CHAT_TEMPLATE = (
 )
 
 
-def save_tiny_policy(
-    folder: str | os.PathLike[str], *, seed: int = 0, hidden: int = 32, layers: int = 2
-) -> str:
-    """Write the model and its tokenizer into a folder, and give its path, which trainers take for a name."""
-    import torch
+def tiny_tokenizer() -> Any:
+    """A tokenizer whose tokens are bytes."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from transformers import PreTrainedTokenizerFast
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     plain = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(letters)}, merges=[]))
@@ -26,6 +24,23 @@ def save_tiny_policy(
     plain.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=END, pad_token=PAD)
     tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def save_tiny_tokenizer(folder: str | os.PathLike[str]) -> str:
+    """Write it into a folder, and give its path."""
+    tiny_tokenizer().save_pretrained(folder)
+    return str(Path(folder))
+
+
+def save_tiny_policy(
+    folder: str | os.PathLike[str], *, seed: int = 0, hidden: int = 32, layers: int = 2
+) -> str:
+    """Write the model and its tokenizer into a folder, and give its path, which trainers take for a name."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    tokenizer = tiny_tokenizer()
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=hidden,

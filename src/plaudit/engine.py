@@ -334,6 +334,25 @@ def configure(
     return engine_config(settings, url, **options), live
 
 
+def shared_engine(options: object, open_engine: Callable[[], Engine]) -> Engine:
+    """The engine that this process has for equal options; it is opened if there is none, and kept."""
+    with _gate:
+        for known, engine in _shared:
+            if known == options:
+                return engine
+        engine = open_engine()
+        _shared.append((options, engine))
+        return engine
+
+
+def forget_engine(engine: Engine) -> None:
+    """Let the next one who asks open another. It goes on for those who have it."""
+    with _gate:
+        _shared[:] = [known for known in _shared if known[1] is not engine]
+
+
+_shared: list[tuple[object, Engine]] = []
+
 # Held for microseconds at a time, and across a fork: no child finds an engine half started.
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plaudit.config import UNSET
-from plaudit.engine import Engine, configure
+from plaudit.engine import Engine, configure, forget_engine, shared_engine
 from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
@@ -147,15 +148,18 @@ class Scoring:
         return self._scores(samples, found)
 
     async def ascores(
-        self, samples: Sequence[Sample], *, max_failure_rate: float | None = None
+        self, samples: Sequence[Sample], *, max_failure_rate: float | None = None, is_whole: bool = False
     ) -> list[Score]:
-        """The same, with the caller's event loop left free."""
+        """The same, with the caller's event loop left free.
+
+        With `is_whole`, no row waits for others of its group: none will come, or it is going to be left out.
+        """
         check_value("max_failure_rate", max_failure_rate, float | None)
         clock = asyncio.get_running_loop().time
         with self._under_way(samples, clock):
             found = await self.arewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
-        until = clock() + SIBLING_WAIT
+        until = -math.inf if is_whole else clock() + SIBLING_WAIT
         while (now := clock()) < until and (waits := self._siblings(samples, found, now)):
             future, seconds = waits[0]
             await asyncio.wait([asyncio.wrap_future(future)], timeout=min(seconds, until - now))
@@ -182,7 +186,7 @@ class Scoring:
         except BatchFailed:
             self._is_checked = False
             if is_own and self._engine is not None:
-                self._engine.close()
+                forget_engine(self._engine)
                 self._engine = None  # the next one finds the server as it is then
             raise
 
@@ -420,9 +424,15 @@ def open_engine(settings: Settings, observers: Sequence[Observer | str] = ()) ->
         settings,
         endpoints=judge_endpoints(settings),
         cache=UNSET if settings.monitor_cache else None,
-        observers=[_log_of_batches(Log()), *observers],
+        observers=observers,
     )
-    return Engine.from_config(config, **live)
+
+    def opened() -> Engine:
+        return Engine.from_config(
+            config, **{**live, "observers": (_log_of_batches(Log()), *live["observers"])}
+        )
+
+    return shared_engine(("by settings", config, live), opened)  # its key is named by where it came from
 
 
 def _log_of_batches(log_event: Observer) -> Observer:

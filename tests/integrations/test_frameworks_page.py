@@ -39,4 +39,4 @@ def test_every_adapter_has_its_section_and_fits_on_a_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for module in FRAMEWORKS:
         assert f"plaudit.integrations.{module}" in text
-        assert len((SRC / f"{module}.py").read_text(encoding="utf-8").splitlines()) <= 90
+        assert len((SRC / f"{module}.py").read_text(encoding="utf-8").splitlines()) <= 100

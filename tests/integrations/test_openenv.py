@@ -3,88 +3,188 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import inspect
-import json
-from types import SimpleNamespace
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import uvicorn
 from choosy import JUDGE, Choosy
+from complaints import about
+from loopback import INSTANT, loopback
+from openenv.core import GenericEnvClient
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, Observation, State
+from openenv.core.rubrics import Gate, Rubric, Sequential, WeightedSum
+from pydantic import create_model
 from refusing import refused_before_generating
-from stand_in import documented
+from until import until
 
-from plaudit.errors import NoVerdict
+from plaudit import Group
+from plaudit.errors import ConfigError, NoVerdict
+from plaudit.integrations.openenv import JudgedRubric
 from plaudit.integrations.scored import sample_of
 
-
-class Rubric:
-    """What the documentation shows of it: `forward` may be a coroutine, and `last_score` remembers."""
-
-    def __init__(self) -> None:
-        self.last_score: float | None = None
-
-    def __call__(self, action: Any, observation: Any) -> Any:
-        assert inspect.iscoroutinefunction(self.forward)  # type: ignore[attr-defined]
-        return self._call_async(action, observation)
-
-    async def _call_async(self, action: Any, observation: Any) -> float:
-        self.last_score = await self.forward(action, observation)  # type: ignore[attr-defined]
-        return self.last_score
+pytestmark = [pytest.mark.environments, pytest.mark.filterwarnings("ignore")]
 
 
-documented("openenv.core.rubrics", Rubric=Rubric)
+def action(**fields: Any) -> Any:
+    """An action of an environment that has these fields."""
+    kind: Any = create_model("MyAction", __base__=Action, **dict.fromkeys(fields, (str, ...)))
+    return kind(**fields)
 
 
-class Action(SimpleNamespace):
-    """As pydantic makes them."""
-
-    def model_dump(self, **_: Any) -> dict[str, Any]:
-        return vars(self)
-
-    def model_dump_json(self, **_: Any) -> str:
-        return json.dumps(vars(self))
+def observation(**metadata: Any) -> Any:
+    known = {"prompt": "Why is the sky blue?", "reference": "It scatters.", "level": "school"}
+    return Observation(metadata={**known, **metadata})
 
 
-OBSERVATION = SimpleNamespace(
-    metadata={"prompt": "Why is the sky blue?", "reference": "It scatters.", "level": "school"}
-)
+def rubric(judge: Choosy | None = None, **options: Any) -> Any:
+    return JudgedRubric(JUDGE, **(judge or Choosy()).options, **options)
 
 
-def rubric(judge: Choosy, **options: Any) -> Any:
-    adapter = importlib.import_module("plaudit.integrations.openenv")
-    return adapter.JudgedRubric(JUDGE, **judge.options, **options)
+def awaited(made: Any, *step: Any) -> Any:
+    """What an environment with `step_async` gets."""
+
+    async def main() -> Any:
+        return await made(*step)
+
+    return asyncio.run(main())
 
 
-def test_a_step_is_scored_with_what_its_observation_says_of_the_task() -> None:
+@pytest.mark.parametrize("call", [awaited, lambda made, *step: made(*step)], ids=["step_async", "step"])
+def test_a_step_is_scored_with_what_its_observation_says_of_the_task(call: Callable[..., Any]) -> None:
     judge = Choosy()
     made = rubric(judge)
-    assert asyncio.run(made(Action(message="worth 7"), OBSERVATION)) == 0.7
-    assert made.last_score == 0.7
+    seen = []
+    made.register_forward_hook(lambda _rubric, _action, _observation, score: seen.append(score))
+    assert call(made, action(message="worth 7"), observation()) == 0.7
+    assert (made.last_score, seen) == (0.7, [0.7])
     assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters.", "worth 7"))
+
+
+@pytest.mark.parametrize("call", [awaited, lambda made, *step: made(*step)], ids=["step_async", "step"])
+def test_it_composes_with_the_rubrics_of_openenv(call: Callable[..., Any]) -> None:
+    class Short(Rubric):  # type: ignore[misc, unused-ignore]
+        def forward(self, action: Any, observation: Any) -> float:
+            return float(len(action.message) < 20)
+
+    step = action(message="worth 6"), observation()
+    assert call(WeightedSum([rubric(), Short()], weights=[0.5, 0.5]), *step) == pytest.approx(0.8)
+    assert call(Gate(rubric(), threshold=0.7), *step) == 0.0
+    assert call(Sequential(Short(), rubric()), *step) == 0.6
+    with pytest.raises(NoVerdict):
+        call(WeightedSum([rubric(), Short()], weights=[0.5, 0.5]), action(message="lost"), observation())
 
 
 def test_an_action_of_several_fields_is_shown_whole() -> None:
     judge = Choosy()
-    asyncio.run(rubric(judge)(Action(tool="search", query="worth 4"), OBSERVATION))
+    rubric(judge)(action(tool="search", query="worth 4"), observation())
     assert all(text in judge.asked[0] for text in ("search", "worth 4"))
 
 
 def test_what_the_judge_sees_can_be_chosen() -> None:
     judge = Choosy()
     made = rubric(judge, read=lambda action, _: sample_of("Pick a colour.", action.message.upper()))
-    asyncio.run(made(Action(message="worth 4, blue"), OBSERVATION))
+    made(action(message="worth 4, blue"), observation())
     assert "WORTH 4, BLUE" in judge.asked[0]
 
 
 def test_a_missing_verdict_raises_and_is_no_score() -> None:
-    made = rubric(Choosy())
+    made = rubric()
     with pytest.raises(NoVerdict):
-        asyncio.run(made(Action(message="lost"), OBSERVATION))
+        made(action(message="lost"), observation())
     assert made.last_score is None
 
 
 def test_a_key_that_is_refused_ends_the_environment_before_the_first_generation() -> None:
-    adapter = importlib.import_module("plaudit.integrations.openenv")
     with refused_before_generating() as options:
-        adapter.JudgedRubric(JUDGE, **options)
+        JudgedRubric(JUDGE, **options)
+
+
+def test_a_judge_that_compares_responses_has_nothing_to_compare() -> None:
+    with pytest.raises(ConfigError, check=about("judge")):
+        JudgedRubric(Group("Is it kind?"), url="http://127.0.0.1:9/v1", model="m")
+
+
+@contextmanager
+def served(make: Callable[[], Any], action_kind: Any) -> Iterator[str]:
+    """The URL of OpenEnv's own server for such environments, with a session for each client."""
+    app = create_fastapi_app(make, action_kind, Observation, max_concurrent_envs=8)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("is_async", [True, False], ids=["step_async", "step"])
+def test_clients_of_a_server_get_rewards_and_gaps_but_not_the_solution(is_async: bool) -> None:
+    judge = Choosy()
+
+    class Sync(Environment):  # type: ignore[misc, unused-ignore]
+        SUPPORTS_CONCURRENT_SESSIONS = True
+
+        def __init__(self) -> None:
+            super().__init__(
+                rubric=JudgedRubric(JUDGE, read=self.read, max_failure_rate=1.0, **judge.options)
+            )
+
+        def read(self, action: Any, observation: Any) -> Any:
+            return sample_of("Why is the sky blue?", action.message, "It scatters.")
+
+        def reset(self, seed: Any = None, episode_id: Any = None, **_: Any) -> Any:
+            return Observation()
+
+        def step(self, action: Any, timeout_s: Any = None, **_: Any) -> Any:
+            made = Observation(done=True)
+            try:
+                made.reward = self._apply_rubric(action, made)
+            except NoVerdict:
+                made.reward = None
+            return made
+
+        @property
+        def state(self) -> Any:
+            return State()
+
+    class Async(Sync):
+        async def step_async(self, action: Any, timeout_s: Any = None, **_: Any) -> Any:
+            made = Observation(done=True)
+            try:
+                made.reward = await self._apply_rubric_async(action, made)
+            except NoVerdict:
+                made.reward = None
+            return made
+
+    with served(Async if is_async else Sync, type(action(message=""))) as url:
+
+        async def play(answer: str) -> Any:
+            async with GenericEnvClient(base_url=url) as client:
+                await client.reset()
+                return await client.step({"message": answer})
+
+        async def main() -> Any:
+            return await asyncio.gather(*(play(answer) for answer in ("worth 9", "lost", "worth 3")))
+
+        results = asyncio.run(main())
+    assert [one.reward for one in results] == [0.9, None, 0.3]
+    assert all("It scatters." in text for text in judge.asked)
+    assert not any("It scatters." in str(one) for one in results)
+
+
+def test_environments_share_the_limits_of_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback(INSTANT) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        before = threading.active_count()
+        for number in range(5):
+            JudgedRubric(JUDGE)(action(message=f"Because {number}."), observation())
+        one_engine = threading.active_count() - before
+        JudgedRubric(JUDGE)(action(message="Because."), observation())
+        assert threading.active_count() - before == one_engine <= 3

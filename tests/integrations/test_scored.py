@@ -7,7 +7,9 @@ import importlib
 import pickle
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
@@ -151,6 +153,43 @@ def test_many_threads_share_one_engine_and_one_call() -> None:
         found = list(pool.map(one.rewards, [[sample_of("Why?", "worth 7")]] * 64))
     assert found == [[0.7]] * 64
     assert len(judge.asked) == 1
+
+
+def test_equal_judges_and_options_share_one_engine_and_others_with_the_same_options_too() -> None:
+    with loopback(INSTANT) as server:
+        options: dict[str, Any] = {"url": server.url, "model": "m", "max_concurrent": 1, "cache": "memory"}
+        before = threading.active_count()
+        judges = [JUDGE, replace(JUDGE), Reference()]  # the second is equal to the first
+        made = [Scored(judge, **options) for judge in judges]
+        made.append(pickle.loads(pickle.dumps(made[0])))
+        for number, one in enumerate(made):
+            one.rewards([sample_of("Why?", f"Because {number}.", "It scatters.")])
+        one_engine = threading.active_count() - before
+        Scored(JUDGE, **options).rewards([sample_of("Why?", "Because 0.")])
+        assert threading.active_count() - before == one_engine <= 3
+
+
+def test_a_group_that_is_complete_waits_for_no_other_and_never_gets_its_mean() -> None:
+    released: Future[None] = Future()
+
+    class Slow(Choosy):
+        async def send(self, request: Request) -> Reply:
+            if "worth" in str(request):
+                await asyncio.wrap_future(released)
+            return await super().send(request)
+
+    async def main() -> None:
+        judge = scored(Slow())
+        other = asyncio.create_task(
+            judge.agroup([sample_of("When?", "worth 9"), sample_of("When?", "worth 7")])
+        )
+        found = await judge.agroup([sample_of("Why?", "lost"), sample_of("How?", "lost")])
+        assert not other.done()
+        assert found == [0.0, 0.0]
+        released.set_result(None)
+        assert await other == [0.9, 0.7]
+
+    asyncio.run(main())
 
 
 def test_without_arguments_it_is_the_judge_of_the_settings_and_the_engine_of_compute_score(

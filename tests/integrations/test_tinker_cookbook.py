@@ -3,114 +3,134 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import pickle
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+import random
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from loopback import INSTANT, loopback
 from refusing import refused_before_generating
-from stand_in import documented
+from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.renderers import get_renderer
+from tinker_cookbook.rl.data_processing import assemble_training_data, compute_advantages
+from tinker_cookbook.rl.rollouts import do_group_rollout
+from tiny_policy import save_tiny_tokenizer, tiny_tokenizer
+from transformers import AutoTokenizer
 
 from plaudit import Checklist
 from plaudit.integrations.scored import Scored
+from plaudit.integrations.tinker_cookbook import JudgedGroupBuilder
+from plaudit.types import Reply, Request
 
-
-@dataclass
-class StepResult:
-    reward: float
-    episode_done: bool
-    next_observation: Any
-    next_stop_condition: Any
-    metrics: dict[str, float] = field(default_factory=dict)
-
-
-documented("tinker", ModelInput=SimpleNamespace(empty=list))
-documented("tinker_cookbook.renderers", get_text_content=lambda message: message["content"])
-documented("tinker_cookbook.rl.types", Env=object, EnvGroupBuilder=object, StepResult=StepResult)
+pytestmark = [pytest.mark.environments, pytest.mark.filterwarnings("ignore")]
 
 MESSAGES = [{"role": "user", "content": "Why is the sky blue?"}]
 
 
-class Letters:
-    """A renderer whose tokens are letters."""
-
-    def build_generation_prompt(self, messages: Any) -> str:
-        return "\n".join(message["content"] for message in messages)
-
-    def get_stop_sequences(self) -> list[str]:
-        return ["<|end|>"]
-
-    def parse_response(self, action: list[int]) -> tuple[dict[str, str], bool]:
-        return {"role": "assistant", "content": "".join(map(chr, action))}, True
+def builder(size: int, judge: Choosy | None = None, **fields: Any) -> Any:
+    if judge is not None:
+        fields["scored"] = Scored(JUDGE, max_failure_rate=1.0, **judge.options)
+    renderer = get_renderer("role_colon", fields.pop("tokenizer", None) or tiny_tokenizer())
+    return JudgedGroupBuilder(renderer, MESSAGES, size, **fields)
 
 
-def rewards_of(judge: Choosy, *answers: str) -> Any:
-    """What the cookbook does with a group."""
-    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
-    scored = Scored(JUDGE, **judge.options)
-    builder = adapter.JudgedGroupBuilder(
-        Letters(), MESSAGES, len(answers), reference="It scatters.", scored=scored
-    )
+def policy(answers: Sequence[str]) -> Any:
+    """A policy that gives these answers, one after another, whatever it is asked."""
+    tokenizer, rest = tiny_tokenizer(), iter(answers)
 
-    async def main() -> Any:
-        envs = await builder.make_envs()
-        for env, answer in zip(envs, answers, strict=True):
-            observation, stop = await env.initial_observation()
-            assert (observation, stop) == ("Why is the sky blue?", ["<|end|>"])
-            result = await env.step([ord(letter) for letter in answer], extra={"stop_reason": "stop"})
-            assert (result.reward, result.episode_done) == (0.0, True)
-        return await builder.compute_group_rewards([], envs)
+    class Scripted(TokenCompleter):  # type: ignore[misc, unused-ignore]
+        async def __call__(self, model_input: Any, stop: Any, *, max_tokens: int | None = None) -> Any:
+            assert "Why is the sky blue?" in tokenizer.decode(model_input.to_ints())
+            tokens = tokenizer.encode(f" {next(rest)}\n\nUser:")
+            return TokensWithLogprobs(tokens, [0.0] * len(tokens))
 
-    return asyncio.run(main())
+    return Scripted()
+
+
+def rolled_out(made: Any, *answers: str) -> Any:
+    """What the cookbook makes of a group."""
+    return asyncio.run(do_group_rollout(made, policy(answers)))
 
 
 def test_a_group_gets_its_rewards() -> None:
     judge = Choosy()
-    assert rewards_of(judge, "worth 9", "worth 3") == [
-        (0.9, {"judge_valid": 1.0}),
-        (0.3, {"judge_valid": 1.0}),
-    ]
+    group = rolled_out(builder(2, judge, reference="It scatters."), "worth 9", "worth 3")
+    assert group.get_total_rewards() == [0.9, 0.3]
+    assert group.metrics_G == [{"judge_valid": 1.0}, {"judge_valid": 1.0}]
     assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters."))
+    assert not any("User:" in asked.split("worth", 1)[1].splitlines()[0] for asked in judge.asked)
 
 
-def test_a_missing_verdict_gets_the_mean_of_its_group_and_is_marked() -> None:
-    rewards = rewards_of(Choosy(), "worth 9", "lost", "worth 3")
-    assert [reward for reward, _ in rewards] == pytest.approx([0.9, 0.6, 0.3])
-    assert [metrics["judge_valid"] for _, metrics in rewards] == [1.0, 0.0, 1.0]
+def test_a_lost_row_has_no_advantage_and_moves_no_other() -> None:
+    draw = random.Random(2)
+    for _ in range(5):
+        worths = [9, 1, *(draw.choice([*range(11), None]) for _ in range(draw.randrange(7)))]
+        draw.shuffle(worths)
+        said = ["lost" if worth is None else f"worth {worth}" for worth in worths]
+        group = rolled_out(builder(len(said), Choosy()), *said)
+        judged = [worth / 10 for worth in worths if worth is not None]
+        if len(judged) < len(worths) / 2:
+            continue  # too few are left to say anything about
+        mean = sum(judged) / len(judged)
+        (advantages,) = compute_advantages([group])
+        wanted = [0.0 if worth is None else worth / 10 - mean for worth in worths]
+        assert advantages.tolist() == pytest.approx(wanted, abs=1e-6)
+        assert [one["judge_valid"] for one in group.metrics_G] == [worth is not None for worth in worths]
+        rows, _ = assemble_training_data([group], [advantages])
+        assert len(rows) == len(worths)
+
+
+def test_a_group_that_was_lost_waits_for_no_other() -> None:
+    """Other groups are always under way where rollouts are asynchronous."""
+
+    released: Future[None] = Future()
+
+    class Slow(Choosy):
+        async def send(self, request: Request) -> Reply:
+            if "worth" in str(request):
+                await asyncio.wrap_future(released)
+            return await super().send(request)
+
+    async def main() -> list[Any]:
+        judge = Slow()
+        other = asyncio.create_task(do_group_rollout(builder(2, judge), policy(["worth 9", "worth 1"])))
+        lost = await do_group_rollout(builder(2, judge), policy(["lost", "lost"]))
+        assert not other.done()
+        released.set_result(None)
+        return [lost, await other]
+
+    lost, other = asyncio.run(main())
+    assert lost.get_total_rewards() == [0.0, 0.0]  # and not the mean of another prompt's
+    assert other.get_total_rewards() == [0.9, 0.1]
 
 
 def test_a_row_brings_its_rubric_along() -> None:
-    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
-
     class Agreeing(Choosy):
         def verdict(self, worth: int) -> str:
             return '{"c1": true}'
 
     scored = Scored(Checklist(), **Agreeing().options)
-    builder = adapter.JudgedGroupBuilder(
-        Letters(), MESSAGES, 2, scored=scored, columns={"rubric": ["It names scattering."]}
-    )
-
-    async def main() -> Any:
-        envs = await builder.make_envs()
-        for env in envs:
-            await env.step([ord(letter) for letter in "It scatters."])
-        return await builder.compute_group_rewards([], envs)
-
-    assert [reward for reward, _ in asyncio.run(main())] == [1.0, 1.0]
+    made = builder(2, scored=scored, columns={"rubric": ["It names scattering."]})
+    assert rolled_out(made, "It scatters.", "It is.").get_total_rewards() == [1.0, 1.0]
 
 
-def test_a_builder_can_be_pickled() -> None:
-    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
-    made = adapter.JudgedGroupBuilder("renderer", MESSAGES, 8)
-    assert pickle.loads(pickle.dumps(made)).group_size == 8
+def test_builders_that_were_pickled_share_one_engine(tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(save_tiny_tokenizer(tmp_path))
+    with loopback(INSTANT) as server:
+        scored = Scored(JUDGE, url=server.url, model="m")
+        sent = [pickle.dumps(builder(2, scored=scored, tokenizer=tokenizer)) for _ in range(4)]
+        before = threading.active_count()
+        for number, one in enumerate(sent):
+            group = rolled_out(pickle.loads(one), f"Because {number}.", "It scatters.")
+            assert [metrics["judge_valid"] for metrics in group.metrics_G] == [1.0, 1.0]
+        assert threading.active_count() - before <= 3
 
 
 def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
-    adapter = importlib.import_module("plaudit.integrations.tinker_cookbook")
     with refused_before_generating() as options:
-        builder = adapter.JudgedGroupBuilder(Letters(), MESSAGES, 2, scored=Scored(JUDGE, **options))
-        asyncio.run(builder.make_envs())
+        rolled_out(builder(2, scored=Scored(JUDGE, **options)))  # with no answer to give

@@ -14,12 +14,13 @@ Atropos skips the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.types import Sample
 
 NO_ADVANTAGE = {"set_advantage_to_zero": True}
 
@@ -49,11 +50,7 @@ def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, 
                 "turns of each row, the response last",
                 setting="messages",
             )
-        samples = [
-            sample_of(turns[:-1], turns[-1]["content"], reference, group="group", extra=columns)
-            for turns in rows
-        ]
-        scores = await scored.arewards(samples)
+        scores = await scored.agroup([_sample(turns, reference, columns) for turns in rows])
         if sum(score.valid for score in scores) < min(2, len(rows)):
             return None
         before = group.get("overrides") or [{} for _ in rows]
@@ -64,6 +61,17 @@ def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, 
         return {**group, "scores": [float(score) for score in scores], "overrides": overrides}
 
     return score_group
+
+
+def _sample(turns: Sequence[Mapping[str, Any]], reference: Any, columns: Mapping[str, Any]) -> Sample:
+    """The last turn of the assistant as the response, with what its environment answered, if anything."""
+    start = next((row for row in range(len(turns) - 1, -1, -1) if turns[row]["role"] == "assistant"), None)
+    if start is None:
+        raise ConfigError(
+            "has a conversation without a turn of the assistant; end each with the response",
+            setting="messages",
+        )
+    return sample_of(list(turns[:start]), list(turns[start:]), reference, extra=columns)
 
 
 score_group: Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]

@@ -2,14 +2,14 @@
 
     class MyEnvironment(Environment):
         def __init__(self) -> None:
-            super().__init__(rubric=JudgedRubric(Rubric("Is it correct and brief?"), read=read))
+            super().__init__(rubric=JudgedRubric(Rubric("Is it correct and brief?"), read=self.read))
 
-        async def step_async(self, action, timeout_s=None, **kwargs):
+        def read(self, action, observation):           # what the judge sees
+            return sample_of(self.question, action.answer, self.solution)
+
+        def step(self, action, timeout_s=None, **kwargs):
             observation = ...
-            observation.reward = await self._apply_rubric_async(action, observation)
-
-    def read(action, observation):               # what the judge sees
-        return sample_of(observation.question, action.answer, observation.solution)
+            observation.reward = self._apply_rubric(action, observation)
 
 A missing verdict raises NoVerdict: catch it, and leave `observation.reward` None, which OpenEnv has for steps
 without a reward. LLMJudge, which OpenEnv ships, gives 0.0 there.
@@ -17,6 +17,7 @@ without a reward. LLMJudge, which OpenEnv ships, gives 0.0 there.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,10 @@ Read = Callable[[Any, Any], Sample]
 
 
 def read_step(action: Any, observation: Any) -> Sample:
-    """A step whose `observation.metadata` has `prompt` (and `reference`), and whose action is its fields."""
+    """A step whose `observation.metadata` has `prompt` (and `reference`), and whose action is its fields.
+
+    OpenEnv sends the metadata to the client: a `reference` that the agent must not see needs a `read`.
+    """
     known = observation.metadata
     fields = action.model_dump(exclude={"metadata"}, exclude_none=True)
     response = (
@@ -55,6 +59,15 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
         self._scored = Scored(one_by_one(judge, "OpenEnv"), **options)
         self._scored.check()
         self._read = read
+
+    def __call__(self, action: Any, observation: Any) -> Any:
+        """The score of a step: to be awaited in `step_async`, and at once in `step`, which has a thread."""
+        scored = super().__call__(action, observation)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(scored)
+        return scored
 
     async def forward(self, action: Any, observation: Any) -> float:
         """The score of a step. Raises NoVerdict where there is none."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from plaudit.config import EngineConfig
-from plaudit.engine import Engine, configure
+from plaudit.engine import Engine, configure, shared_engine
 from plaudit.errors import ConfigError, NoVerdict
 from plaudit.judges.base import Judge, Panel, compares
 from plaudit.rows import SOURCE, made_sample, read_prompt, read_response
@@ -66,8 +66,19 @@ class Scored:
     ) -> None:
         """Score by settings of its own, which go with it to other processes."""
         self._given = judge, settings, config, live
-        engine = None if config is None else Engine.from_config(config, **live)
-        self._own = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
+        self._own = next((own for given, own in _kept if given == self._given), None)
+        if self._own is None:
+            engine = (
+                None
+                if config is None
+                else shared_engine((config, live), lambda: Engine.from_config(config, **live))
+            )
+            self._own = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
+            _kept.append((self._given, self._own))
+
+    @property
+    def _scoring(self) -> Scoring:
+        return self._own or current()
 
     def check(self) -> None:
         """Raise BatchFailed where the judge will never answer: a refused key, no such model or route.
@@ -75,19 +86,24 @@ class Scored:
         For the moment before a framework generates. At most one call of a few tokens for each engine; none
         where the server's list of models tells enough, no server is named, or it is not up yet.
         """
-        (self._own or current()).check_judge()
+        self._scoring.check_judge()
 
     def rewards(self, samples: Sequence[Sample]) -> list[Score]:
         """A score for each row, in order. Blocks the thread, not the engine."""
-        return (self._own or current()).scores(samples, max_failure_rate=self._limit)
+        return self._scoring.scores(samples, max_failure_rate=self._limit)
 
     async def arewards(self, samples: Sequence[Sample]) -> list[Score]:
         """The same, with the caller's event loop left free. It may be another one at every call."""
-        return await (self._own or current()).ascores(samples, max_failure_rate=self._limit)
+        return await self._scoring.ascores(samples, max_failure_rate=self._limit)
+
+    async def agroup(self, samples: Sequence[Sample]) -> list[Score]:
+        """The scores of a group that is complete, whatever the prompts of its rows."""
+        rows = [replace(sample, group=samples[0].group) for sample in samples]
+        return await self._scoring.ascores(rows, max_failure_rate=self._limit, is_whole=True)
 
     async def areward(self, sample: Sample) -> float:
         """The score of one row. Raises NoVerdict where it would only be a stand-in."""
-        (score,) = await self.arewards([sample])
+        (score,) = await self._scoring.ascores([sample], max_failure_rate=self._limit, is_whole=True)
         if not score.valid:
             raise NoVerdict(f"the judge gave no verdict ({score.status}); plaudit's log says why")
         return float(score)
@@ -148,6 +164,10 @@ def without_end(response: str) -> str:
         if token is None:
             return response[:end]
         end = bare - len(token)
+
+
+_kept: list[tuple[object, Scoring]] = []
+"""One for equal judges and options: environments and pickled copies share an engine and its limits."""
 
 
 def _remade(limit: float | None, given: Any) -> Scored:

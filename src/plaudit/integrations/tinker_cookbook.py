@@ -73,8 +73,7 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
         env_group: Sequence[Any],
     ) -> list[tuple[float, dict[str, float]]]:
         samples = [
-            sample_of(env.messages, env.response, self.reference, group="group", extra=self.columns)
-            for env in env_group
+            sample_of(env.messages, env.response, self.reference, extra=self.columns) for env in env_group
         ]
-        scores = await self.scored.arewards(samples)
+        scores = await self.scored.agroup(samples)
         return [(float(score), {"judge_valid": float(score.valid)}) for score in scores]

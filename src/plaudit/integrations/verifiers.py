@@ -46,11 +46,10 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
         prompts: Sequence[Any], completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]
     ) -> list[float]:
         samples = [
-            # They come a group at a time. `info` holds the other columns.
-            sample_of(prompt, completion, answer, group="group", extra=state.get("info"))
+            sample_of(prompt, completion, answer, extra=state.get("info"))  # which holds the other columns
             for prompt, completion, answer, state in zip(prompts, completions, answers, states, strict=True)
         ]
-        scores = await scored.arewards(samples)
+        scores = await scored.agroup(samples)
         for state, score in zip(states, scores, strict=True):
             state["judge_valid"] = score.valid
         return [float(score) for score in scores]

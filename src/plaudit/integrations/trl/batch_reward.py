@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit.engine import BaseEngine, Engine, configure
+from plaudit.engine import BaseEngine, Engine, configure, forget_engine
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.events import Summary
 from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, RankTurn, combine, rank_and_count, turn
 from plaudit.integrations.trl.samples import samples_of
-from plaudit.integrations.trl.shared_engine import forget_engine, shared_engine
+from plaudit.integrations.trl.shared_engine import engine_of
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
 from plaudit.judges.check import judge_of_one, lone_rows, unfit_rows
@@ -121,7 +121,7 @@ class BatchReward:
     def _start(self) -> None:
         """What belongs to this process alone."""
         if self._configured is not None:
-            self._engine = shared_engine(*self._configured)
+            self._engine = engine_of(*self._configured)
         elif self._given is not None:
             self._engine = self._given
         self._watch = FailureWatch(self._batch.max_failure_rate)

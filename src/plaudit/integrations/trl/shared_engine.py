@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from plaudit.config import Endpoint, EngineConfig
-from plaudit.engine import Engine
+from plaudit.engine import Engine, shared_engine
 from plaudit.errors import ConfigError
 from plaudit.observers.log import Log
 from plaudit.settings import ConfigOptions
@@ -20,7 +20,6 @@ log = logging.getLogger("plaudit")
 COUNTED = ("max_concurrent", "rpm", "tpm")
 CEILINGS = (*COUNTED, "budget")
 ENGINE_OPTIONS = ("url", *ConfigOptions.__annotations__, "transport", "ledger")
-_engines: list[tuple[tuple[EngineConfig, dict[str, Any]], Engine]] = []
 
 
 def check_options(options: Iterable[str], *, own: Iterable[str]) -> None:
@@ -29,22 +28,13 @@ def check_options(options: Iterable[str], *, own: Iterable[str]) -> None:
         check_known(name, [*own, *ENGINE_OPTIONS], "option of reward_function")
 
 
-def shared_engine(config: EngineConfig, live: Mapping[str, Any]) -> Engine:
+def engine_of(config: EngineConfig, live: Mapping[str, Any]) -> Engine:
     """The process's engine for these options. It starts with its first batch, and is closed at exit."""
-    wanted = config, dict(live)
-    for known, engine in _engines:
-        if known == wanted:
-            return engine
-    share = rank_share(config)
-    engine = Engine.from_config(share, **{**live, "observers": live["observers"] or [Log()]})
-    _engines.append((wanted, engine))
-    return engine
 
+    def opened() -> Engine:
+        return Engine.from_config(rank_share(config), **{**live, "observers": live["observers"] or [Log()]})
 
-def forget_engine(engine: Engine) -> None:
-    """Close it, and let the next reward function open another."""
-    _engines[:] = [known for known in _engines if known[1] is not engine]
-    engine.close()
+    return shared_engine(("a rank's part", config, dict(live)), opened)
 
 
 def rank_share(config: EngineConfig) -> EngineConfig:
