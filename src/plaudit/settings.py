@@ -210,6 +210,10 @@ class Settings:
         """`argument --NAME`, `variable NAME`, the path of a plaudit.toml, or `default`."""
         return self.origins.get(name, DEFAULT)
 
+    def is_argument(self, name: str) -> bool:
+        """Whether an argument set it, rather than a variable or a file."""
+        return name in self.origins and not self.names.get(name)
+
     def spelled(self, name: str, value: object) -> str:
         """A setting as its variable or file has it; empty where it came by another way."""
         called = self.names.get(name, "")

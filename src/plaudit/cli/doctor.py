@@ -77,9 +77,7 @@ def doctor(options: DoctorOptions, given: Given) -> int:
     if options.verl and options.trl:
         raise ConfigError("give either --verl or --trl, not both")
     settings, sections = _examine(given, options)
-    rows = settings_table(settings) if settings else []
-    if options.trl is not None:
-        rows = [{**row, "origin": row["origin"].replace("argument --", f"{options.trl}, ")} for row in rows]
+    rows = settings_table(settings, options.trl) if settings else []
     wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
     if options.as_json:
         found = {place: [asdict(check) for check in checks] for place, checks in sections.items()}
@@ -93,11 +91,13 @@ def doctor(options: DoctorOptions, given: Given) -> int:
 COMMAND = doctor
 
 
-def settings_table(settings: Settings) -> list[dict[str, Any]]:
-    """Every setting with its value and its origin; the key only by where it is."""
-    rows = [
-        {"name": name, "value": getattr(settings, name), "origin": settings.origin(name)} for name in NAMES
-    ]
+def settings_table(settings: Settings, script: Path | None = None) -> list[dict[str, Any]]:
+    """Every setting with its value and its origin, a script or an option; the key only by where it is."""
+    origins = {
+        name: f"{script}, {name}" if script and settings.is_argument(name) else settings.origin(name)
+        for name in NAMES
+    }
+    rows = [{"name": name, "value": getattr(settings, name), "origin": origins[name]} for name in NAMES]
     for row in rows:
         if row["name"] == "base_url":
             row["value"] = tuple(without_password(url) for url in settings.base_url)

@@ -186,8 +186,7 @@ def _reach(found: Findings, settings: Settings) -> CheckResult:
     answer, endpoint = found.models, found.endpoint
     if answer.error:
         hint = " (doctor looks once; plaudit score waits a minute for a server that is still starting)"
-        is_absent = answer.status is None and "refused" in answer.error
-        return CheckResult("reach", "wrong", answer.error + (hint if is_absent else ""))
+        return CheckResult("reach", "wrong", answer.error + (hint if answer.may_pass else ""))
     if answer.status in (401, 403):
         return CheckResult("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
     secure = " over TLS" if endpoint.url.startswith("https") else ""

@@ -45,7 +45,7 @@ def judge_endpoints(settings: Settings, given: tuple[Endpoint, ...] = ()) -> tup
 
 def require_keys(endpoints: tuple[Endpoint, ...], settings: Settings) -> None:
     """Raise ConfigError where a key is needed and there is none, or its variable was named and is not set."""
-    if settings.api_key is None and settings.origin("api_key_env").startswith("argument"):
+    if settings.api_key is None and settings.is_argument("api_key_env"):
         named = settings.api_key_env
         raise ConfigError(f"is not set; run: export {named}=...", setting="api_key_env", value=named)
     for endpoint in endpoints:

@@ -114,7 +114,7 @@ class ServedConnection(asyncio.Protocol):
         try:
             body = route.decoder.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            refusal = Response(400, route.write_error(400, f"the body cannot be used: {error}"))
+            refusal = Response(400, route.write_error(400, f"the body cannot be used: {error}", ""))
             self._write(refusal, keeps_alive=request.keeps_alive)
             return
 

@@ -98,7 +98,7 @@ def embed_reply(reply: Reply) -> bytes:
     )
 
 
-def error_reply(status: int, message: str) -> bytes:  # noqa: ARG001
+def error_reply(status: int, message: str, code: str = "") -> bytes:  # noqa: ARG001 - as OpenAI's
     return msgspec.json.encode({"error": message})
 
 

@@ -166,12 +166,9 @@ def embedding_reply(reply: Reply) -> bytes:
     return _encode("list", reply, data=data)
 
 
-def error_reply(status: int, message: str, *, code: str | None = None) -> bytes:
+def error_reply(status: int, message: str, code: str = "") -> bytes:
     kind, usual = _ERRORS.get(status, ("server_error", None))
-    code = code or usual
-    if "context length" in message:
-        code = "context_length_exceeded"
-    error = {"message": message, "type": kind, "param": None, "code": code}
+    error = {"message": message, "type": kind, "param": None, "code": code or usual}
     return msgspec.json.encode({"error": error})
 
 

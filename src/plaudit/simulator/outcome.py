@@ -18,6 +18,8 @@ class Outcome:
     reply: Reply | None = None
     message: str = ""
     """What an error reply says."""
+    code: str = ""
+    """What it is, for programs; empty: what its status says."""
     fault: str = ""
     """The kind of fault that the sending side has to act out, or an empty string."""
     retry_after: float | None = None

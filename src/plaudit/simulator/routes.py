@@ -24,7 +24,7 @@ class Route:
     decoder: msgspec.json.Decoder[Any]
     """Gives the body: `body.ask()` is the question, `body.stream` whether it is to be streamed."""
     write: Callable[[Reply], bytes]
-    write_error: Callable[[int, str], bytes]
+    write_error: Callable[[int, str, str], bytes]
     write_stream: Callable[[Reply], bytes] | None = None
     stream_type: str = "text/event-stream"
 
@@ -58,7 +58,8 @@ def render(route: Route, outcome: Outcome, *, streams: bool, speed: float) -> Re
     """An outcome as the route's protocol writes it. What breaks connections is left to the caller."""
     headers = rate_headers(outcome, speed=speed)
     if outcome.reply is None:
-        return Response(outcome.status, route.write_error(outcome.status, outcome.message), headers=headers)
+        body = route.write_error(outcome.status, outcome.message, outcome.code)
+        return Response(outcome.status, body, headers=headers)
     if streams and route.write_stream is not None:
         body, content_type = route.write_stream(outcome.reply), route.stream_type
     else:

@@ -224,7 +224,7 @@ def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | Non
         return Outcome(404, message=f"the model {ask.model!r} does not exist")
     if scenario.max_context is not None and ask.prompt_tokens > scenario.max_context:
         limit = f"{ask.prompt_tokens} tokens exceed the context length of {scenario.max_context}"
-        return Outcome(400, message=limit)
+        return Outcome(400, message=limit, code="context_length_exceeded")
     return None
 
 
