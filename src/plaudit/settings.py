@@ -134,7 +134,7 @@ class Settings:
         "IN OUT",
     )
     cached_price: float | None = _setting(
-        None, "US dollars per million cached prompt tokens (default: as others)", "Limits", "USD"
+        None, "US dollars per million cached prompt tokens (default: the same as others)", "Limits", "USD"
     )
     timeout: float = _setting(120.0, "Seconds one call may take (default: 120)", "Limits", "S")
     deadline: float | None = _setting(
@@ -160,8 +160,8 @@ class Settings:
     )
     observers: tuple[str, ...] = _setting(
         (),
-        "Import path of a function to call with every event; several: the option again, or with commas in a "
-        "variable (default: none)",
+        "Import path of a function to call with every event; repeat the option for several (commas in a "
+        "variable) (default: none)",
         "Output",
         "MODULE:NAME",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -11,13 +10,16 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
 from plaudit.errors import ConfigError
 from plaudit.observers.message_stream import UNWRITABLE, MessageStream, messages
 from plaudit.types import Cause
+
+if TYPE_CHECKING:
+    import asyncio
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """All but tabs and line feeds; also what turns the direction of writing."""
@@ -102,6 +104,8 @@ def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
 
 def stopped_by_signal() -> asyncio.Event:
     """What Ctrl-C and SIGTERM set, for a server on the running loop."""
+    import asyncio  # here: the help of a command needs none
+
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

@@ -51,6 +51,7 @@ class RejudgeOptions(Running):
         "-n",
         "--limit",
         default=0,
+        metavar="N",
         type_=click.IntRange(min=0),
         text="Maximum number of samples; 0 for all.",
         section="Records",

@@ -67,8 +67,9 @@ class ServeOptions(Running):
     host: str = option(default="127.0.0.1", text="Address to listen on.", section="Server")
     port: int = option(
         default=8400,
+        metavar="N",
         type_=click.IntRange(0, 65535),
-        text="Port to listen on; 0 for any free one.",
+        text="Port to listen on; 0 for any.",
         section="Server",
     )
     config: str | None = option(

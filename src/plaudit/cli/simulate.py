@@ -29,7 +29,7 @@ class SimulateOptions:
     )
     host: str = option(default="127.0.0.1", text="Address to listen on.")
     port: int = option(
-        default=8010, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
+        default=8010, metavar="N", type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any."
     )
     seed: int | None = option(default=None, text="Seed for lengths, answers and faults.")
     speed: float = option(

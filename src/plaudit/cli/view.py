@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class ViewOptions:
     journals: tuple[str, ...] = argument("JOURNAL...", "Journal files.")
     port: int = option(
-        default=8401, type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any free one."
+        default=8401, metavar="N", type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any."
     )
     open_browser: bool = option("--open", default=False, text="Open the page in the browser.")
 
