@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sqlite3
 import subprocess
@@ -22,6 +23,23 @@ from plaudit.errors import CacheError
 class TestSqliteCacheContract(LeasingCacheContract):
     def make_cache(self, folder: Path) -> SqliteCache:
         return SqliteCache(folder / "verdicts.sqlite")
+
+
+class TestSqliteCacheWithRowsInTheOrderOfTheirKeys(LeasingCacheContract):
+    """Files are used as they are, also those in which the keys are the rows' own numbers."""
+
+    def make_cache(self, folder: Path) -> SqliteCache:
+        path = folder / "verdicts.sqlite"
+        if not path.exists():
+            with contextlib.closing(Store(path, on_trouble=print)) as store:
+                store.run(self.lay_out_by_key)
+        return SqliteCache(path)
+
+    @staticmethod
+    def lay_out_by_key(connection: sqlite3.Connection) -> None:
+        [sql] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'verdicts'").fetchone()
+        connection.execute("DROP TABLE verdicts")
+        connection.execute(sql.decode().replace("NOT NULL UNIQUE", "PRIMARY KEY"))
 
 
 def cache_threads() -> list[threading.Thread]:

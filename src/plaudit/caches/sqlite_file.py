@@ -20,12 +20,14 @@ APPLICATION_ID = int.from_bytes(b"plau", "big")
 VERSION = 1
 MARK = "plaudit verdict cache"
 
-# The row's number is the first 64 bits of the key, so that a look-up is one descent of one tree: on a store
-# of a million, twice as fast as a table keyed by the whole digest. Two keys with the same 64 bits evict each
-# other; the whole key is stored and compared, so neither is ever taken for the other.
+# Rows lie in the order of their storing, and an index finds them by the first 64 bits of their keys. In a
+# tree of whole rows by key, every verdict of a group has a page of its own: each group writes twice to five
+# times as much, and the verdicts of a batch are read from as many pages. Files laid out so (with `id INTEGER
+# PRIMARY KEY`) are used as they are. Two keys with the same 64 bits evict each other; the whole key is stored
+# and compared, so neither is ever taken for the other.
 _CREATE = f"""
 CREATE TABLE verdicts ( /* {MARK} */
-    id INTEGER PRIMARY KEY,
+    id INTEGER NOT NULL UNIQUE,
     key BLOB NOT NULL,
     created REAL NOT NULL,
     crc INTEGER NOT NULL,

@@ -262,7 +262,7 @@ class Store:
 
     def _read(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         wanted = set(keys)
-        ids = sorted(_head(key)[0] for key in wanted)  # in the order of the file
+        ids = sorted(_head(key)[0] for key in wanted)  # in the order of the index
         rows = []
         for start in range(0, len(ids), leases.CHUNK):
             chunk = ids[start : start + leases.CHUNK]
