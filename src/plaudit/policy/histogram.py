@@ -7,6 +7,7 @@ of several batches or endpoints merge into one without loss. Pure: no clock, no 
 from __future__ import annotations
 
 import math
+from bisect import insort
 
 ERROR = 0.01
 """Relative error of a quantile, at most."""
@@ -22,10 +23,12 @@ _ZERO = math.floor(math.log(SHORTEST) / _LOG_GROWTH) - 1
 class LatencyHistogram:
     """Counts latencies in buckets of equal ratio; at most 1,383 buckets, however much is added."""
 
-    __slots__ = ("_counts", "size")
+    __slots__ = ("_counts", "_in_order", "size")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
+        self._in_order: list[int] = []
+        """The buckets that are not empty, the shortest latency first."""
         self.size = 0
         """What `len` says, without a call."""
 
@@ -40,7 +43,11 @@ class LatencyHistogram:
             index = _ZERO
         else:
             raise ValueError("a latency is a number of seconds, not NaN")
-        self._counts[index] = self._counts.get(index, 0) + 1
+        if index in self._counts:
+            self._counts[index] += 1
+        else:
+            self._counts[index] = 1
+            insort(self._in_order, index)
         self.size += 1
 
     def quantile(self, q: float) -> float | None:
@@ -51,7 +58,7 @@ class LatencyHistogram:
             return None
         above = self.size - max(math.ceil(q * self.size), 1)
         index = _ZERO
-        for index in sorted(self._counts, reverse=True):  # most who ask want one of the longest
+        for index in reversed(self._in_order):  # most who ask want one of the longest
             above -= self._counts[index]
             if above < 0:
                 break
@@ -61,4 +68,5 @@ class LatencyHistogram:
         """Add every latency of `other`, which stays as it is."""
         for index, count in list(other._counts.items()):
             self._counts[index] = self._counts.get(index, 0) + count
+        self._in_order = sorted(self._counts)
         self.size += other.size
