@@ -188,17 +188,33 @@ def _mean(values: list[float]) -> float:
 
 
 _NOTHING_USED = Usage()
+_NOBODY: list[tuple[Batch, int]] = []
+"""Stays empty: most requests have one sample, and a list for each would be one more thing to collect."""
 
 
 class SharedRequest:
     """One unique request, with every sample that waits for its verdict, and what it has cost so far."""
 
-    __slots__ = ("asked_at", "attempts", "exchanges", "queued_s", "readings", "request", "usage", "waiters")
+    __slots__ = (
+        "asked_at",
+        "attempts",
+        "batch",
+        "exchanges",
+        "index",
+        "others",
+        "queued_s",
+        "readings",
+        "request",
+        "usage",
+    )
 
     def __init__(
         self, batch: Batch, index: int, request: Request | None = None, asked_at: float = 0.0
     ) -> None:
-        self.waiters = [(batch, index)]
+        self.batch = batch
+        self.index = index
+        """The sample that asked first."""
+        self.others: list[tuple[Batch, int]] = _NOBODY
         self.attempts = 0
         self.readings = 0
         """Replies that came, readable or not."""
@@ -210,16 +226,20 @@ class SharedRequest:
         self.exchanges: tuple[Exchange, ...] = ()
         """What came back, for a journal; empty where none is kept."""
 
-    def is_wanted(self, call: Call) -> bool:  # noqa: ARG002
+    def join(self, batch: Batch, index: int) -> None:
+        """Let another sample wait for the same verdict."""
+        if not self.others:
+            self.others = []
+        self.others.append((batch, index))
+
+    @property
+    def is_wanted(self) -> bool:
         """Whether a batch still waits for it."""
-        for batch, _ in self.waiters:  # noqa: SIM110 - asked for every call: any() takes twice as long
-            if not batch.is_closed:
-                return True
-        return False
+        return not self.batch.is_closed or any(not batch.is_closed for batch, _ in self.others)
 
     def count(self, call: Call, reply: Reply | None) -> None:
         """Enter a call that is over into the books of whoever asked first."""
-        batch, _ = self.waiters[0]
+        batch = self.batch
         batch.calls += call.sends
         if call.sends > 1 or call.attempts != 1:
             batch.retries += max(call.attempts - 1, 0)
@@ -233,11 +253,10 @@ class SharedRequest:
 
     def shares(self, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
         """The verdict for whoever asked first, and its copy for everybody who joined in."""
-        (batch, index), *others = self.waiters
-        shares = [(batch, (index, verdict))]
-        if others:
+        shares = [(self.batch, (self.index, verdict))]
+        if self.others:
             copy = shared(verdict)
-            shares += [(other, (i, copy)) for other, i in others]
+            shares += [(other, (i, copy)) for other, i in self.others]
         return shares
 
 

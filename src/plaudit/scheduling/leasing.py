@@ -133,8 +133,8 @@ class Leasing:
             await self._pass_on(claim.wanted)
 
     def _drop_unwanted(self) -> None:
-        for key, call in list(self._waiting.items()):
-            if not self._asked[key].is_wanted(call):
+        for key in list(self._waiting):
+            if not self._asked[key].is_wanted:
                 del self._waiting[key], self._asked[key]
                 self._released.add(key)
 

@@ -230,7 +230,7 @@ class Scorer:
             asked = self._asked.get(key)
             first = batch.seen.setdefault(key, index)
             if asked is not None:
-                asked.waiters.append((batch, index))
+                asked.join(batch, index)
             elif first != index and (twin := batch.verdicts[first]) is not None and twin.is_valid:
                 settled.append((index, shared(twin)))
             else:
@@ -258,12 +258,13 @@ class Scorer:
     def _enqueue(self, group: _Group, claim: Claim) -> None:
         calls: list[Call] = []
         waits: list[Call] = []
+        on_done, is_wanted, now = self._on_done, self._is_wanted, self._loop.time()
         for batch, rendered in group:
             hits: list[tuple[int, Verdict]] = []
             for key, index, request in rendered:
                 asked = self._asked.get(key)
                 if asked is not None:  # asked by a twin, or by another batch, during the look-up
-                    asked.waiters.append((batch, index))
+                    asked.join(batch, index)
                     continue
                 data = claim.values.get(key)
                 verdict = judging.recall(batch, data, batch.samples[index]) if data is not None else None
@@ -272,8 +273,8 @@ class Scorer:
                     if self._journal is not None:
                         self._note(batch, [(index, verdict)], request)
                     continue
-                asked = self._asked[key] = SharedRequest(batch, index, request, self._loop.time())
-                call = Call(request, key=key, on_done=self._on_done, is_wanted=asked.is_wanted, job=batch.job)
+                self._asked[key] = SharedRequest(batch, index, request, now)
+                call = Call(request, key=key, on_done=on_done, is_wanted=is_wanted, job=batch.job)
                 (waits if key in claim.elsewhere else calls).append(call)
             if hits:
                 self._hand_over(batch, hits)
@@ -287,13 +288,16 @@ class Scorer:
         bad: set[bytes] = set()
         for key, data in values.items():
             asked = self._asked[key]
-            batch, index = asked.waiters[0]
-            verdict = judging.recall(batch, data, batch.samples[index])
+            verdict = judging.recall(asked.batch, data, asked.batch.samples[asked.index])
             if verdict is None:
                 bad.add(key)
             else:
                 self._settle(key, asked, verdict)
         return bad
+
+    def _is_wanted(self, call: Call) -> bool:
+        asked = self._asked.get(call.key)  # none where it is settled, and a twin still on its way
+        return asked is not None and asked.is_wanted
 
     # -- replies back -------------------------------------------------------------------------------------
 
@@ -320,9 +324,9 @@ class Scorer:
         if isinstance(outcome, PlauditError):
             verdict = Verdict.failed(outcome.failure, str(outcome))
             return replace(verdict, attempts=asked.attempts, usage=asked.usage)
-        batch, index = asked.waiters[0]
+        batch = asked.batch
         try:
-            verdict = judging.read(batch, outcome, batch.samples[index])
+            verdict = judging.read(batch, outcome, batch.samples[asked.index])
         except JudgeError as error:
             is_cut = isinstance(error, UnreadableVerdict) and _lacks_room(call, outcome)
             room = self._dispatcher.on_cut_off(call.answered_on) if is_cut else 1
@@ -330,8 +334,8 @@ class Scorer:
                 is_worth_asking = room > 1 and not call.has_more_room
             else:
                 is_worth_asking = isinstance(error, UnreadableVerdict) and asked.readings < READINGS
-            if is_worth_asking and asked.is_wanted(call):
-                self._ask_again(call, asked, room=room)
+            if is_worth_asking and asked.is_wanted:
+                self._ask_again(call, room=room)
                 return None
             if is_cut:
                 error = cut_off(outcome.usage, max_tokens=call.token_bound[1])
@@ -341,9 +345,9 @@ class Scorer:
             verdict = Verdict.failed(Cause.CODE, f"the judge could not read the reply: {error!r}")
         return _with_facts(verdict, call, outcome, asked)
 
-    def _ask_again(self, call: Call, asked: SharedRequest, *, room: int) -> None:
+    def _ask_again(self, call: Call, *, room: int) -> None:
         again = Call(
-            call.request, key=call.key, on_done=self._on_done, is_wanted=asked.is_wanted, job=call.job
+            call.request, key=call.key, on_done=self._on_done, is_wanted=self._is_wanted, job=call.job
         )
         again.has_more_room, again.room = call.has_more_room, call.room
         again.grow(room)

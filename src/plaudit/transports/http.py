@@ -7,6 +7,7 @@ import codecs
 import logging
 import re
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -62,6 +63,8 @@ class HttpTransport:
         """Web pages with status 200 that came in place of a reply."""
         self._busy = 0
         self._peak = 0
+        self._clock: Callable[[], float] | None = None
+        """Its loop's; kept, because asking for the loop is a system call."""
 
     async def send(self, request: Request) -> Reply:
         if self._is_closed:
@@ -79,7 +82,7 @@ class HttpTransport:
         is_likely_kept_alive = self._busy <= self._peak
         if not is_likely_kept_alive:
             self._peak = self._busy
-        clock = asyncio.get_running_loop().time
+        clock = self._clock = self._clock or asyncio.get_running_loop().time
         sent_at = clock()
         try:
             answer = await self._client.post(path, body, on_chunk)
