@@ -8,7 +8,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from aiohappyeyeballs import AddrInfoType, start_connection
@@ -21,6 +21,7 @@ from plaudit.transports.descriptors import is_out_of_files
 from plaudit.transports.http_errors import out_of_files, proxy_refused, system_words, unreachable
 
 log = logging.getLogger("plaudit")
+P = TypeVar("P", bound=asyncio.Protocol)
 
 TELL_AFTER = 3.0
 """Seconds without a first connection after which that is said: whoever waits should know for what."""
@@ -125,18 +126,10 @@ class Connector:
 
     async def _connect(self, make: Callable[[], Connection]) -> Connection:
         loop = asyncio.get_running_loop()
-        try:
-            sock = await start_connection(
-                await self._addresses(), happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, loop=loop
-            )
-        except RuntimeError as error:  # uvloop's, where asyncio raises OSError
-            raise OSError(str(error)) from error
-        tls = self._context() if self._is_first_stop_secure else None
-        name = self._host.rstrip(".") if tls else None
         if self._proxy is None or self.is_relayed:
-            _, connection = await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
+            _, connection = await self._reach_first_stop(make)
             return connection
-        transport, tunnel = await loop.create_connection(_Tunnel, sock=sock, ssl=tls, server_hostname=name)
+        transport, tunnel = await self._reach_first_stop(_Tunnel)
         try:
             await tunnel.open(self._opening())
             connection = make()
@@ -150,6 +143,20 @@ class Connector:
             raise
         connection.connection_made(secured)
         return connection
+
+    async def _reach_first_stop(self, make: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+        loop = asyncio.get_running_loop()
+        tls = self._context() if self._is_first_stop_secure else None
+        name = self._host.rstrip(".") if tls else None
+        addresses = await self._addresses()
+        try:
+            if len(addresses) == 1 and addresses[0][0] == socket.AF_INET:  # in half the time
+                host, port = addresses[0][4][:2]
+                return await loop.create_connection(make, host, port, ssl=tls, server_hostname=name)
+            sock = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, loop=loop)
+        except RuntimeError as error:  # uvloop's, where asyncio raises OSError
+            raise OSError(str(error)) from error
+        return await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
 
     def _opening(self) -> bytes:
         """The request for a tunnel. The proxy learns where to, and no more: the key is not its business."""
