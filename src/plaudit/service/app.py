@@ -235,10 +235,8 @@ class Service:
             return _error(NO_ROUTE if error.status == 404 else error.reason, error.status)
         except Exception:
             log.exception("a bug while answering %s", request.path)
-            if (
-                request.writer.output_size and request.transport is not None
-            ):  # half a reply must not look whole
-                request.transport.abort()
+            if request.writer.output_size and request.transport is not None:
+                request.transport.abort()  # half a reply must not look whole
             return _error("a bug in plaudit; its log says more", 500)
 
     async def _log_in(self, _: web.Request) -> web.Response:

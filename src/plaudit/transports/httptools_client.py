@@ -81,9 +81,7 @@ class HttptoolsClient:
         except OutOfFiles:
             if not any(client._close_free() for client in clients):
                 raise
-            await asyncio.sleep(
-                0.01
-            )  # a closed connection gives its descriptor back after a turn of the loop
+            await asyncio.sleep(0.01)  # a closed one gives its descriptor back after a turn of the loop
             connection = await self._connector.connect(self._new)
         if self._is_closed:
             connection.abort()

@@ -134,12 +134,8 @@ class EngineServer:
         deadline = request.deadline
         if deadline is not None:
             deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
-        key = (
-            request.judge,
-            deadline,
-            request.id if is_panel else 0,
-            request.job,
-        )  # a panel must not mix groups of two callers
+        # A panel must not mix groups of two callers.
+        key = (request.judge, deadline, request.id if is_panel else 0, request.job)
         if key not in submissions:
             submissions[key] = Submission(client, judge, job=request.job)
         submissions[key].add(request, samples)
