@@ -32,10 +32,8 @@ def turns_of(turn: Any, *, with_reasoning: bool = True) -> tuple[Any, ...]:
             return ()
     content = field_of(turn, "content")
     parts = content if isinstance(content, list | tuple) else ()
-    blocks: dict[str, list[Any]] = {kind: [] for kind in _BLOCKS}
-    said = [part for part in parts if blocks.get(field_of(part, "type"), parts) is parts]
-    for part in parts:
-        blocks.get(field_of(part, "type"), []).append(part)
+    blocks = {kind: [part for part in parts if field_of(part, "type") == kind] for kind in _BLOCKS}
+    said = [part for part in parts if field_of(part, "type") not in _BLOCKS]
     thoughts = [field_of(block, "thinking") for block in blocks["thinking"]]
     thoughts.append(field_of(turn, "reasoning_content") or field_of(turn, "reasoning"))
     hidden = "\n".join(thought for thought in thoughts if isinstance(thought, str) and with_reasoning)

@@ -125,13 +125,14 @@ def rewards_of(asked: Asked, verdicts: Sequence[Verdict], on_failure: str | floa
         return [float(on_failure) if unit is None else unit for unit in units]
     if on_failure == "group-mean":
         groups = [sample.group or "" for sample in asked.samples]
-        means = {
-            group: [unit for unit, of in zip(units, groups, strict=True) if of == group and unit is not None]
-            for group in set(groups)
-        }
-        if all(means.values()):
+        known: dict[str, list[float]] = {group: [] for group in groups}
+        for unit, group in zip(units, groups, strict=True):
+            if unit is not None:
+                known[group].append(unit)
+        if all(known.values()):
+            means = {group: fmean(values) for group, values in known.items()}
             both = zip(units, groups, strict=True)
-            return [fmean(means[group]) if unit is None else unit for unit, group in both]
+            return [means[group] if unit is None else unit for unit, group in both]
     failed = next(verdict for verdict, unit in zip(verdicts, units, strict=True) if unit is None)
     missing = sum(unit is None for unit in units)
     raise NoReward(f"{missing} of {len(units)} samples have no verdict; the first: {failed.error}")
