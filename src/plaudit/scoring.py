@@ -21,7 +21,7 @@ from plaudit.errors import BatchFailed
 from plaudit.events import BatchFinished, Event, Observer
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, check_samples, judge_of_one, lone_rows, unfit_rows
+from plaudit.judges.check import check_judge, check_samples, judge_of_one, split_lone, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
 from plaudit.pending import Pending
@@ -232,13 +232,13 @@ class Scoring:
         asked = []
         for has_reference, rows in by_judge.items():
             judge = self._judge(has_reference)
-            lone_judge, lone = judge_of_one(judge), lone_rows(judge, samples, rows)
+            lone_judge = judge_of_one(judge)
+            others, lone = (rows, []) if lone_judge is None else split_lone(judge, samples, rows)
             if lone and lone_judge is not None:
                 _warn_of_lone_rows(type(judge).__name__)
                 asked.append(self._part(TASK, samples, lone, lone_judge))
-                rows = [row for row in rows if row not in lone]  # noqa: PLW2901
-            if rows:
-                asked.append(self._part(TASK, samples, rows, judge))
+            if others:
+                asked.append(self._part(TASK, samples, others, judge))
         if self.settings.train_with_monitor:
             asked.append(self._part(MONITOR, samples, range(len(samples)), self._monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):

@@ -87,12 +87,13 @@ def judge_of_one(judge: Judge | Panel) -> Judge | Panel | None:
     return alone() if alone is not None else None
 
 
-def lone_rows(judge: Judge | Panel, samples: Sequence[Sample], rows: Sequence[int]) -> list[int]:
-    """Those of these rows that a judge would compare with others of their groups, of which there are none."""
-    if not compares(judge):
-        return []
-    sizes = Counter(samples[row].group for row in rows)
-    return [row for row in rows if sizes[samples[row].group] == 1]
+def split_lone(
+    judge: Judge | Panel, samples: Sequence[Sample], rows: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """These rows without those that a judge would compare with others, of which there are none; and those."""
+    sizes = Counter(samples[row].group for row in rows) if compares(judge) else Counter()
+    lone = [row for row in rows if sizes[samples[row].group] == 1]
+    return [row for row in rows if sizes[samples[row].group] != 1], lone
 
 
 def could_give(judge: object) -> CouldGive | None:

@@ -19,7 +19,7 @@ from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import engine_of
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import judge_of_one, lone_rows, unfit_rows
+from plaudit.judges.check import judge_of_one, split_lone, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
 from plaudit.pending import Pending
@@ -364,11 +364,11 @@ class SubmittedBatch:
         for name, judge in judges.items():
             settled = unfit_rows(judge, samples)
             rows = [row for row in range(len(samples)) if row not in settled]
-            lone_judge, lone = judge_of_one(judge), lone_rows(judge, samples, rows)
+            rows, lone = split_lone(judge, samples, rows)
+            lone_judge, shares = judge_of_one(judge), [(judge, rows)]
             if lone_judge is None:
                 settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
-            shares = [(judge, [row for row in rows if row not in lone])]
-            if lone and lone_judge is not None:
+            elif lone:
                 shares.append((lone_judge, lone))
             shares.sort(key=lambda share: -len(share[1]))
             self._parts[name] = _JudgePart(
