@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plaudit import Sample, Status, Verdict
 from plaudit.audit import Contender, Pair, compare, compare_answers
@@ -65,3 +69,21 @@ def test_an_answer_without_a_score_from_one_judge_is_counted_and_left_out() -> N
     result = compare_answers(ANSWERS[:2], contender("a", None, 5), contender("b", 5, 5))
     assert (result.missing, result.close.of) == (1, 1)
     assert compare_answers([], contender("a"), contender("b")).means is None
+
+
+SCORES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12)
+
+
+@given(SCORES)
+def test_pairs_of_a_group_count_as_in_the_same_order_where_both_judges_tell_them_apart(
+    scores: list[tuple[int, int]],
+) -> None:
+    answers = [Sample("task", "answer", group="g") for _ in scores]
+    ones, others = zip(*scores, strict=True)
+    result = compare_answers(answers, contender("a", *ones), contender("b", *others)).same_order
+    told_apart = [
+        (left[0] > right[0]) == (left[1] > right[1])
+        for left, right in combinations(scores, 2)
+        if left[0] != right[0] and left[1] != right[1]
+    ]
+    assert (result.hits, result.of) == (sum(told_apart), len(told_apart))

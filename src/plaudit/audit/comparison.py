@@ -3,9 +3,10 @@ with the label then."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import groupby
 from statistics import fmean
 
 from plaudit.audit.calibration import ScoredPair, scores_of
@@ -170,13 +171,16 @@ def _orders(scored: Sequence[tuple[str | None, float, float]]) -> tuple[int, int
     for group, one, other in scored:
         if group is not None:
             groups.setdefault(group, []).append((one, other))
-    told_apart = [
-        (left[0] > right[0], left[1] > right[1])
-        for answers in groups.values()
-        for left, right in combinations(answers, 2)
-        if left[0] != right[0] and left[1] != right[1]
-    ]
-    return sum(one == other for one, other in told_apart), len(told_apart)
+    same = opposite = 0
+    for answers in groups.values():
+        worse: list[float] = []  # sorted: the second judge's scores of what the first finds worse
+        for _, ties in groupby(sorted(answers), key=lambda scores: scores[0]):
+            others = [other for _, other in ties]
+            same += sum(bisect_left(worse, other) for other in others)
+            opposite += sum(len(worse) - bisect_right(worse, other) for other in others)
+            for other in others:
+                insort(worse, other)
+    return same, same + opposite
 
 
 def _unit(score: float | None, scale: tuple[float, float]) -> float:
