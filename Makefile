@@ -19,7 +19,7 @@ test-trainers: .venv-trainers/.done .venv-trainers/.old-verl .venv-trainers/.env
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers --ignore tests/integrations
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers tests/integrations
 	HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True GRADIO_ANALYTICS_ENABLED=False WANDB_MODE=disabled \
-	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest -m environments tests/integrations
+	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest -W ignore -m environments tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel
 	.venv-clients/bin/python -m pytest -m clients tests/service tests/test_notebook.py
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py

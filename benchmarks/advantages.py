@@ -179,6 +179,7 @@ def areal(rewards: Sequence[Row]) -> list[float]:
     from areal.api.cli_args import NormConfig
     from areal.utils.data import Normalization
 
+    asyncio.set_event_loop_policy(None)  # AReaL installs uvloop, on which ART cannot be imported
     config = NormConfig(mean_level="group", std_level="group", group_size=len(rewards))
     return Normalization(config)(torch.tensor(list(rewards))).tolist()
 
@@ -245,7 +246,15 @@ FRAMEWORKS = (
     Framework("verifiers v1, prime-rl", SINGLY, "left out", left_out, centred),
     Framework("verifiers, Rubric", BY_GROUP, "its group's mean", group_mean, centred),
     Framework("ms-swift", "a process's part", "its group's mean", group_mean, lambda r: scaled(r, 1e-4)),
-    Framework("AReaL", SINGLY, "its group's mean, out of the loss", fails_last, scaled, areal, True),
+    Framework(
+        "AReaL",
+        SINGLY,
+        "its group's mean, out of the loss",
+        fails_last,
+        lambda r: scaled(r, 1e-5),
+        areal,
+        True,
+    ),
     Framework("SkyRL", SINGLY, "its group's mean", fails_last, scaled),
     Framework("open-instruct", SINGLY, "its group's mean", fails_last, centred),
     Framework("ART", BY_GROUP, "left out", left_out, scaled, art),

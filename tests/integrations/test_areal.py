@@ -1,4 +1,4 @@
-"""The adapter for AReaL: real where AReaL is installed, else against its documented RLVRWorkflow."""
+"""The adapter for AReaL: its own workflow, with a judge for the reward."""
 
 from __future__ import annotations
 
@@ -6,33 +6,15 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
 from refusing import refused_before_generating
-from stand_in import documented
 
+from plaudit.errors import ConfigError
+from plaudit.integrations.areal import workflow
 
-class RLVRWorkflow:
-    """Generates, decodes, awaits `async_reward_fn` with prompt, completion, their ids and the row."""
-
-    def __init__(self, reward_fn: Any, gconfig: Any, tokenizer: Any, **_: Any) -> None:
-        self.reward_fn, self.gconfig, self.tokenizer = reward_fn, gconfig, tokenizer
-        self.async_reward_fn: Any = None
-
-    async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
-        reply = await engine.agenerate(None)
-        prompt, completion = map(self.tokenizer.decode, (reply.input_tokens, reply.output_tokens))
-        ids = reply.input_tokens, reply.output_tokens
-        reward = await self.async_reward_fn(prompt, completion, *ids, **data)
-        return {"rewards": [reward], "loss_mask": np.array([[0] + [1] * reply.output_len])}
-
-
-documented("areal.workflow.rlvr", RLVRWorkflow=RLVRWorkflow)
-
-from plaudit.errors import ConfigError  # noqa: E402
-from plaudit.integrations.areal import workflow  # noqa: E402
+pytestmark = pytest.mark.environments
 
 
 class Gconfig:

@@ -24,7 +24,7 @@ from until import until
 from plaudit.errors import BatchFailed
 from plaudit.integrations.atropos import group_scorer
 
-pytestmark = [pytest.mark.environments, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.environments
 
 SIZE = 4
 

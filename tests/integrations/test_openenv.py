@@ -27,7 +27,7 @@ from plaudit.errors import ConfigError, NoVerdict
 from plaudit.integrations.openenv import JudgedRubric
 from plaudit.integrations.scored import sample_of
 
-pytestmark = [pytest.mark.environments, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.environments
 
 
 def action(**fields: Any) -> Any:

@@ -1,9 +1,8 @@
-"""The adapter for OpenRLHF with tensors, and with OpenRLHF's own executor where it is installed."""
+"""The adapter for OpenRLHF with tensors, and with OpenRLHF's own executor."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +11,11 @@ import pytest
 import torch
 from choosy import JUDGE, Choosy
 from loopback import INSTANT, loopback
+from openrlhf.utils.agent import SingleTurnAgentExecutor
 
 from plaudit.integrations.openrlhf import reward_function
 
-pytestmark = pytest.mark.trainers
+pytestmark = pytest.mark.environments
 
 PROMPT = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -55,10 +55,7 @@ class Policy:
         return SimpleNamespace(outputs=[reply], prompt_token_ids=tokens)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("openrlhf") is None, reason="OpenRLHF needs flash-attn")
 def test_openrlhfs_own_executor_loads_and_calls_it(tmp_path: Path) -> None:
-    from openrlhf.utils.agent import SingleTurnAgentExecutor
-
     file = tmp_path / "reward.py"
     sampling = SimpleNamespace(max_tokens=100, logprobs=None)
     with loopback(INSTANT) as server:

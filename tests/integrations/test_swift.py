@@ -1,4 +1,4 @@
-"""The adapter for ms-swift: real where ms-swift is installed, else against its documented AsyncORM."""
+"""The adapter for ms-swift, and what ms-swift makes of it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from typing import Any
 import pytest
 from choosy import JUDGE, Choosy
 from refusing import refused_before_generating
-from stand_in import documented
+from swift.rewards import orms
 
+from plaudit.integrations.swift import SwiftReward, register
 
-class AsyncORM:
-    def __init__(self, args: Any = None, **_: Any) -> None:
-        self.args = args
-
-    async def __call__(self, **kwargs: Any) -> list[float]:
-        raise NotImplementedError
-
-
-documented("swift.rewards", AsyncORM=AsyncORM, orms={})
-
-from swift.rewards import orms  # noqa: E402
-
-from plaudit.integrations.swift import SwiftReward, register  # noqa: E402
+pytestmark = pytest.mark.environments
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from plaudit.integrations.scored import Scored
 from plaudit.integrations.tinker_cookbook import JudgedGroupBuilder
 from plaudit.types import Reply, Request
 
-pytestmark = [pytest.mark.environments, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.environments
 
 MESSAGES = [{"role": "user", "content": "Why is the sky blue?"}]
 
