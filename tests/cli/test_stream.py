@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, cast
 
 from plaudit.cli.input import CHUNK_LINES, LineSource
+from plaudit.cli.output import StreamSink
 from plaudit.cli.stream import OPEN_LINES, Stream
 from plaudit.setup.json_lines import BadLine
 from plaudit.types import Sample, Status, Verdict
@@ -51,22 +53,16 @@ class Bytes:
         return content
 
 
-class Lines:
+class Lines(StreamSink):
     """An output in memory."""
 
     def __init__(self) -> None:
-        self._written: list[bytes] = []
-
-    def write(self, lines: bytes) -> None:
-        self._written.append(lines)
-
-    def commit(self) -> None: ...
-    def save_partial(self) -> None: ...
-    def discard(self) -> None: ...
+        self._written = io.BytesIO()
+        super().__init__(self._written)
 
     @property
     def content(self) -> bytes:
-        return b"".join(self._written)
+        return self._written.getvalue()
 
     @property
     def numbers(self) -> list[int]:

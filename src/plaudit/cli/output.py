@@ -15,7 +15,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from plaudit.errors import ConfigError
 from plaudit.files import SUFFIX, create_beside, temporary_prefix
@@ -31,26 +31,6 @@ class Unwritable(ConfigError):
     def __init__(self, place: Path | str, error: OSError) -> None:
         self.why = f"{place} cannot be written: {error.strerror or error}"
         super().__init__(f"{self.why}; make room, or name another place, and run the same command again")
-
-
-class Sink(Protocol):
-    """Takes lines in order. Exactly one of the last three methods ends it."""
-
-    def write(self, lines: bytes) -> None:
-        """Add lines, each with its newline."""
-        ...
-
-    def commit(self) -> None:
-        """Everything is there: show it."""
-        ...
-
-    def save_partial(self) -> Path | None:
-        """Something is missing: keep the lines elsewhere, and say where."""
-        ...
-
-    def discard(self) -> None:
-        """Nothing is worth keeping."""
-        ...
 
 
 class FileSink:
@@ -75,6 +55,7 @@ class FileSink:
         self._file, self._temporary = _create_locked(self.path)
 
     def write(self, lines: bytes) -> None:
+        """Add lines, each with its newline."""
         with self._saying_what_to_do():
             self._file.write(lines)
             self._file.flush()
@@ -112,12 +93,14 @@ class FileSink:
         self._temporary, self._file = second, changed
 
     def commit(self) -> None:
+        """Everything is there: show it."""
         if self._convert is not None:
             self._transform(self._convert)
         self._put_in_place(self.path)
         self._remove_partial()
 
     def save_partial(self) -> Path | None:
+        """Something is missing: keep the lines elsewhere, and say where."""
         if self._is_empty:
             self.discard()
             return None
@@ -126,6 +109,7 @@ class FileSink:
         return target
 
     def discard(self) -> None:
+        """Nothing is worth keeping."""
         if self._file.closed:
             return  # it has ended: the temporary file, if there is one, belongs to another run
         if self._is_shown:
@@ -183,9 +167,11 @@ class StreamSink:
         self.commit()
 
 
-def open_sink(
-    place: str, convert: Convert | None = None, *, shows_partial: bool = False
-) -> FileSink | StreamSink:
+Sink = FileSink | StreamSink
+"""Takes lines in order. Exactly one of `commit`, `save_partial` and `discard` ends it."""
+
+
+def open_sink(place: str, convert: Convert | None = None, *, shows_partial: bool = False) -> Sink:
     """stdout for `-`, a stream for a device or a named pipe, else a file, made a table by `convert`."""
     if place == "-":
         if sys.stdout is None:

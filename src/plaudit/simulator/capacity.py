@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
-from typing import Protocol
 
 from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.scenario import Hints, Knee, Queue, Rate, Reject, Scenario, Tenant, WrongHeaders
@@ -96,49 +95,22 @@ def _presence(tenant: Tenant) -> Iterator[tuple[float, float | None, float]]:
 # -- who is let in ------------------------------------------------------------------------------------------
 
 
-class CapacityLimit(Protocol):
-    """One kind of capacity."""
+class _NoLimit:
+    """Everybody is let in: where the capacity changes, the speed does."""
 
-    @property
-    def slots(self) -> float:
-        """How many may be in service at once, now."""
-        ...
+    slots = math.inf
+    """How many may be in service at once, now."""
 
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:
+    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> Outcome | None:  # noqa: ARG002
         """None lets the request in; an outcome rate limits it. The next one in service ends in `free_in`."""
-        ...
+        return None
 
     def headers(self) -> RateHeaders | None:
         """What the reply's headers say of the allowance left, where this server says anything."""
-        ...
+        return None
 
     def change(self, level: CapacityLevel) -> None:
         """From `level.at` on, there is another capacity."""
-        ...
-
-
-def limit_for(scenario: Scenario) -> CapacityLimit:
-    """The limit of a scenario, as it stands at time zero."""
-    start = next(levels(scenario))
-    match scenario.capacity:
-        case Reject() | Queue() as capacity:
-            return _SlotLimit(start, capacity)
-        case Rate() as capacity:
-            return _RateLimit(start, capacity)
-    return _NoLimit()
-
-
-class _NoLimit:
-    slots = math.inf
-
-    def admit(self, at: float, *, tokens: int, running: int, waiting: int, free_in: float) -> None:  # noqa: ARG002
-        return None
-
-    def headers(self) -> None:
-        return None
-
-    def change(self, level: CapacityLevel) -> None:
-        """Nothing to do: the speed changes, not who is let in."""
 
 
 class _SlotLimit:
@@ -215,6 +187,20 @@ class _RateLimit:
     def change(self, level: CapacityLevel) -> None:
         self._requests.refill(level.at)
         self._requests.rate = level.free
+
+
+CapacityLimit = _NoLimit | _SlotLimit | _RateLimit
+
+
+def limit_for(scenario: Scenario) -> CapacityLimit:
+    """The limit of a scenario, as it stands at time zero."""
+    start = next(levels(scenario))
+    match scenario.capacity:
+        case Reject() | Queue() as capacity:
+            return _SlotLimit(start, capacity)
+        case Rate() as capacity:
+            return _RateLimit(start, capacity)
+    return _NoLimit()
 
 
 def _off(true: RateHeaders, wrong: WrongHeaders) -> RateHeaders:
