@@ -364,9 +364,12 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
 def _tuple_of(kind: type, name: str, values: Any) -> tuple[Any, ...]:
     is_list = isinstance(values, Iterable) and not isinstance(values, str)
     found = tuple(values) if is_list else (values,)
-    if not is_list or not all(isinstance(one, kind) for one in found):
-        example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
+    example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
+    if not is_list:
         raise ConfigError(f"should be a list, like [{example}]", setting=name)
+    for number, one in enumerate(found):
+        if not isinstance(one, kind):
+            raise ConfigError(f"should be like {example}", setting=f"{name}[{number}]", value=one)
     return found
 
 
@@ -403,6 +406,8 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
     url = url.strip()
     if not url:
         raise ConfigError("is empty; write it like http://localhost:8000/v1", setting="url")
+    if url[0] in "'\"" or url[-1] in "'\"":
+        raise _bad_url(url, "contains quotation marks; leave them out")
     if "://" not in url:
         half = _HALF_SCHEME.match(url)
         scheme, rest = (half[1].lower(), url[half.end() :]) if half else ("http", url)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import PurePath
 from typing import Any
 
 from plaudit.errors import ConfigError
@@ -21,6 +22,7 @@ from plaudit.types import Message, Sample
 
 NO_TASK = "(The task was not recorded.)"
 """The prompt of a row that has none."""
+_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 SOURCE = "data_source"
 """The column that names the data set a row is from."""
 
@@ -166,6 +168,13 @@ def as_samples(rows: Rows) -> list[Sample]:
     table: Iterable[Any] = ()
     if isinstance(rows, Sample | Mapping):
         table = [rows]
+    elif isinstance(rows, str | PurePath) and str(rows).endswith(_ENDINGS):
+        raise ConfigError(
+            "is the name of a file; read it first, like pandas.read_json(FILE, lines=True), "
+            "or run: plaudit score FILE",
+            setting="samples",
+            value=str(rows),
+        )
     elif isinstance(rows, str) or not isinstance(rows, Iterable):
         raise ConfigError(
             f'should be a list of Sample(prompt, response) or of {{"prompt": ..., "response": ...}}, '
@@ -272,7 +281,8 @@ def read_response(value: Any, name: str = "response") -> Prompt:
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, Mapping) or not isinstance(value, Iterable):
-        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
+        remedy = "; make it text" if kind_of(value) == "a number" else ""
+        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages{remedy}")
     messages = _messages(name, value, is_judged=True)
     if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]

@@ -68,6 +68,47 @@ def test_a_folder_in_gives_a_folder_out(simulator: Simulator, tmp_path: Path) ->
     assert None not in table["score"].to_pylist()
 
 
+def test_the_files_of_a_folder_may_differ_in_their_columns(simulator: Simulator, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    shards = [
+        [{"question": "1 + 1?", "answer": "2", "level": 1}],
+        [{"level": 1.5, "answer": "4", "question": "2 + 2?", "source": "me"}],
+    ]
+    for number, rows in enumerate(shards):
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(rows), tmp_path / "set" / f"part-{number}.parquet"
+        )
+    result = score(simulator, tmp_path / "set", "-o", tmp_path / "scored")
+    assert result.exit_code == 0, result.output
+    table = pyarrow.parquet.read_table(tmp_path / "scored" / "data.parquet").to_pylist()
+    assert [(row["question"], row["level"], row["source"]) for row in table] == [
+        ("1 + 1?", 1.0, None),
+        ("2 + 2?", 1.5, "me"),
+    ]
+    assert all(row["score"] is not None for row in table)
+
+
+def test_columns_that_cannot_be_one_are_named_before_any_call(simulator: Simulator, tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    for number, level in enumerate([1, "hard"]):
+        rows = [{"question": "1 + 1?", "answer": "2", "level": level}]
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(rows), tmp_path / "set" / f"part-{number}.parquet"
+        )
+    result = score(simulator, tmp_path / "set", "-o", tmp_path / "scored")
+    assert result.exit_code == 2
+    assert "level" in result.stderr and "-o scored.jsonl" in result.stderr
+    assert score(simulator, tmp_path / "set", "-o", tmp_path / "scored.jsonl").exit_code == 0
+
+
+def test_a_parquet_file_without_rows_gives_one_without_rows(simulator: Simulator, tmp_path: Path) -> None:
+    schema = pyarrow.schema([("question", pyarrow.string()), ("answer", pyarrow.string())])
+    pyarrow.parquet.write_table(schema.empty_table(), tmp_path / "in.parquet")
+    assert score(simulator, tmp_path / "in.parquet", "-o", tmp_path / "out.parquet").exit_code == 0
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert table.num_rows == 0 and table.column_names[:3] == ["question", "answer", "score"]
+
+
 def test_other_fields_are_named_by_options(simulator: Simulator, tmp_path: Path) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text('{"task": "1+1?", "text": "2"}\n')

@@ -16,7 +16,7 @@ import msgspec
 
 from plaudit.caches import CacheStats, SqliteCache, default_path
 from plaudit.cli.console import Console
-from plaudit.cli.options import command, option
+from plaudit.cli.options import WholeNumber, command, option
 from plaudit.cli.output import written
 from plaudit.errors import CacheError, ConfigError
 from plaudit.settings import load
@@ -80,7 +80,7 @@ class PruneOptions(CacheOptions):
     )
     max_entries: int | None = option(
         default=None,
-        type_=click.IntRange(min=0),
+        type_=WholeNumber(min=0),
         metavar="N",
         text="Then drop the oldest, down to this number.",
     )

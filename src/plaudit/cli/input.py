@@ -187,6 +187,8 @@ def _is_regular(descriptor: int) -> bool:
 
 
 def _missing(place: str, path: Path) -> str:
+    if "://" in place:
+        return f"{place} is a URL; download it, and name the file"
     there = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     names = [found.name for found in there if FORMATS.keys() & set(found.suffixes)]
     near = get_close_matches(path.name, names, n=1) or names[:5]

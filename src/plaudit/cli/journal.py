@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from plaudit.cli.console import Console, printable
-from plaudit.cli.options import argument, command, option
+from plaudit.cli.options import WholeNumber, argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
@@ -59,8 +59,7 @@ class Choice(JournalOptions):
         "-n",
         "--limit",
         default=20,
-        metavar="N",
-        type_=click.IntRange(min=0),
+        type_=WholeNumber(min=0),
         text="Maximum number of records; 0 for all.",
         section="Records",
     )
@@ -192,8 +191,7 @@ class JournalExportOptions(Choice):
         "-n",
         "--limit",
         default=0,
-        metavar="N",
-        type_=click.IntRange(min=0),
+        type_=WholeNumber(min=0),
         text="Maximum number of records; 0 for all.",
         section="Records",
     )

@@ -86,6 +86,20 @@ class Running(Debugging):
     quiet: bool = option("--quiet", "-q", text="Only print errors.", default=False, section="Output")
 
 
+class WholeNumber(click.IntRange):
+    """A whole number between bounds. Its name, as that of the next two, is what a message calls it."""
+
+    name = "whole number"
+
+
+class _Integer(click.types.IntParamType):
+    name = "whole number"
+
+
+class _Number(click.types.FloatParamType):
+    name = "number"
+
+
 class Command(click.Command):
     """A command whose help shows its arguments, and its options by section."""
 
@@ -93,10 +107,20 @@ class Command(click.Command):
         for found in self.get_params(ctx):
             if isinstance(found, _Option) and found.name in ONCE and not found.multiple:
                 _refuse_two_values(found, args, ctx)
+        ctx.allow_extra_args = True
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.BadOptionUsage as error:
             raise self._with_example(error, ctx) from None
+        if rest and not ctx.resilient_parsing:
+            taken = [found for found in self.get_params(ctx) if isinstance(found, _Argument)]
+            hint = "; join several files first: cat A B | plaudit score -" if ctx.info_name == "score" else ""
+            raise click.UsageError(
+                f"{self.name} takes {len(taken) or 'no'} argument{'' if len(taken) == 1 else 's'}, "
+                f"and not also {' '.join(rest)}{hint}",
+                ctx,
+            )
+        return rest
 
     def _with_example(self, error: click.BadOptionUsage, ctx: click.Context) -> click.BadOptionUsage:
         """Show how an option is written that takes two values."""
@@ -218,7 +242,7 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
     option_ = _Option(
         [name, *flags],
         help=facts["help"],
-        metavar=facts.get("metavar") or None,
+        metavar=facts.get("metavar") or ("N" if plain in _NUMBERS else None),
         required=found.default is MISSING,
         **shape,
     )
@@ -258,5 +282,9 @@ def _shape(plain: Any, type_: Any) -> dict[str, Any]:
         return {"type": click.Choice(get_args(plain))}
     if get_origin(plain) is tuple:
         first, second = get_args(plain)
-        return {"type": first, "multiple": True} if second is ... else {"type": first, "nargs": 2}
-    return {"type": str if get_origin(plain) is Mapping else plain}
+        type_ = _NUMBERS.get(first, first)
+        return {"type": type_, "multiple": True} if second is ... else {"type": type_, "nargs": 2}
+    return {"type": str if get_origin(plain) is Mapping else _NUMBERS.get(plain, plain)}
+
+
+_NUMBERS: dict[Any, Any] = {int: _Integer(), float: _Number()}

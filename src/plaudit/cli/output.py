@@ -180,7 +180,9 @@ def open_sink(place: str, convert: Convert | None = None, *, shows_partial: bool
     if not place:
         raise ConfigError("is empty; name the file to write", setting="output")
     path = Path(place).expanduser()
-    if path.is_dir():
+    if "://" in place:
+        raise ConfigError("is a URL; name a file on this machine", setting="output", value=place)
+    if path.is_dir() or place.endswith("/"):
         raise ConfigError(
             f"is a folder; name the file to write, like {path / 'scored.jsonl'}",
             setting="output",

@@ -12,7 +12,18 @@ import msgspec
 
 from plaudit.cli.console import Console, asker, printable
 from plaudit.cli.journal import differences, opened
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
+from plaudit.cli.options import (
+    JOURNAL,
+    JUDGE,
+    LIMITS,
+    REQUESTS,
+    Given,
+    Running,
+    WholeNumber,
+    argument,
+    command,
+    option,
+)
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.query import Query, compare, last_verdicts
@@ -51,8 +62,7 @@ class RejudgeOptions(Running):
         "-n",
         "--limit",
         default=0,
-        metavar="N",
-        type_=click.IntRange(min=0),
+        type_=WholeNumber(min=0),
         text="Maximum number of samples; 0 for all.",
         section="Records",
     )

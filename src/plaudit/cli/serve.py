@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from plaudit.cli.console import Console, asker, cannot_listen
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, WholeNumber, command, option
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.engine import Engine
@@ -67,9 +67,8 @@ class ServeOptions(Running):
     host: str = option(default="127.0.0.1", text="Address to listen on.", section="Server")
     port: int = option(
         default=8400,
-        metavar="N",
-        type_=click.IntRange(0, 65535),
-        text="Port to listen on; 0 for any.",
+        type_=WholeNumber(0, 65535),
+        text="Port to listen on; 0 for any free one.",
         section="Server",
     )
     config: str | None = option(

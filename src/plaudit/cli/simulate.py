@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import click
 
 from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, cannot_listen, stopped_by_signal
-from plaudit.cli.options import command, option
+from plaudit.cli.options import WholeNumber, command, option
 from plaudit.errors import ConfigError
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
 from plaudit.simulator.http_server import serving
@@ -29,7 +30,7 @@ class SimulateOptions:
     )
     host: str = option(default="127.0.0.1", text="Address to listen on.")
     port: int = option(
-        default=8010, metavar="N", type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any."
+        default=8010, type_=WholeNumber(0, 65535), text="Port to listen on; 0 for any free one."
     )
     seed: int | None = option(default=None, text="Seed for lengths, answers and faults.")
     speed: float = option(
@@ -64,6 +65,9 @@ def simulate(options: SimulateOptions) -> None:
     chosen = load_scenario(options.scenario)
     if options.seed is not None:
         chosen = chosen.replace(seed=options.seed)
+    for name in ("capacity", "latency"):
+        if (value := getattr(options, name)) is not None and not 0 < value < math.inf:
+            raise ConfigError("should be a number above 0", setting=name, value=value)
     if options.capacity is not None:
         chosen = chosen.with_capacity(options.capacity)
     if options.latency is not None:

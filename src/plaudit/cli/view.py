@@ -7,12 +7,11 @@ import webbrowser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import click
 from aiohttp import web
 
 from plaudit.cli.console import cannot_listen, stopped_by_signal
 from plaudit.cli.journal import opened
-from plaudit.cli.options import argument, command, option
+from plaudit.cli.options import WholeNumber, argument, command, option
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
 from plaudit.page.page_routes import ROOT, Page
@@ -31,7 +30,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class ViewOptions:
     journals: tuple[str, ...] = argument("JOURNAL...", "Journal files.")
     port: int = option(
-        default=8401, metavar="N", type_=click.IntRange(0, 65535), text="Port to listen on; 0 for any."
+        default=8401, type_=WholeNumber(0, 65535), text="Port to listen on; 0 for any free one."
     )
     open_browser: bool = option("--open", default=False, text="Open the page in the browser.")
 

@@ -74,6 +74,12 @@ def as_judge(judge: Judge | Panel | str) -> Judge | Panel:
     if isinstance(judge, str):
         from plaudit.judges.rubric import Rubric  # it needs this module
 
+        if judge.endswith((".toml", ".yaml", ".yml", ".json")) and len(judge.split()) == 1:
+            raise ConfigError(
+                "is the name of a file; write load_judge(FILE), which plaudit exports",
+                setting="judge",
+                value=judge,
+            )
         return Rubric(judge)
     check_judge(judge)
     return judge

@@ -164,9 +164,13 @@ def _table_writer(
         delimiter = _dialect(Path(source).expanduser())["delimiter"] if is_same else usual
         return functools.partial(_write_csv, delimiter=delimiter)
     if source_format in ("parquet", "folder"):
-        batches = functools.partial(_batches, Path(source).expanduser(), source)
+        path = Path(source).expanduser()
         return functools.partial(
-            _write_scored_batches, batches=batches, skipped=skipped, is_arrow=place.endswith(ARROW_FILE)
+            _write_scored_batches,
+            schema=_schema(path, source),
+            batches=functools.partial(_batches, path, source),
+            skipped=skipped,
+            is_arrow=place.endswith(ARROW_FILE),
         )
     _pyarrow()
     return _write_parquet
@@ -321,6 +325,26 @@ def _batches(path: Path, place: str) -> Iterator[Any]:
             raise ConfigError(f"{file} cannot be read: {error}") from None
 
 
+def _schema(path: Path, place: str) -> Any:
+    """The columns of all files together: shards may differ in their order, their types and what they lack."""
+    arrow, schemas = _pyarrow(), []
+    for file in _files(path, place) if path.is_dir() else [path]:
+        try:
+            if file.suffix == ".arrow":
+                with arrow.memory_map(str(file)) as mapped:
+                    schemas.append(arrow.ipc.open_stream(mapped).schema)
+            else:
+                schemas.append(arrow.parquet.read_schema(file))
+        except arrow.ArrowException as error:
+            raise ConfigError(f"{file} cannot be read: {error}") from None
+    try:
+        return arrow.unify_schemas(schemas, promote_options="permissive")
+    except arrow.ArrowException as error:
+        raise ConfigError(
+            f"the files of {place} cannot become one table ({error}); write JSON lines, like -o scored.jsonl"
+        ) from None
+
+
 def _readable(schema: Any) -> list[str]:
     """The columns that may be about the text: pictures and other bytes are not read."""
     types = _pyarrow().types
@@ -380,28 +404,31 @@ def _write_scored_batches(
     lines: BinaryIO,
     out: BinaryIO,
     *,
+    schema: Any,
     batches: Callable[[], Iterable[Any]],
     skipped: Collection[int],
     is_arrow: bool,
 ) -> None:
     """The columns of the input as they are, with ours beside them."""
-    arrow = _pyarrow()
-    table, number = None, 0
-    for batch in batches():
-        numbers = range(number + 1, number + batch.num_rows + 1)
-        number += batch.num_rows
-        kept = batch.filter(arrow.array([one not in skipped for one in numbers]))
-        theirs = kept.drop_columns([name for name in OURS if name in kept.schema.names])
-        rows = [json.loads(lines.readline()) for _ in range(kept.num_rows)]
-        scored = arrow.Table.from_batches([theirs])
-        for name, column in _our_columns(arrow, rows).items():
-            scored = scored.append_column(name, column)
-        table = table or (arrow.ipc.new_stream if is_arrow else arrow.parquet.ParquetWriter)(
-            out, scored.schema
-        )
-        table.write_table(scored)
-    if table is not None:
-        table.close()
+    arrow, number = _pyarrow(), 0
+    ours = _our_columns(arrow, [])
+    for name in OURS:
+        if name in schema.names:
+            schema = schema.remove(schema.get_field_index(name))
+        schema = schema.append(arrow.field(name, ours[name].type))
+    with (arrow.ipc.new_stream if is_arrow else arrow.parquet.ParquetWriter)(out, schema) as table:
+        for batch in batches():
+            numbers = range(number + 1, number + batch.num_rows + 1)
+            number += batch.num_rows
+            kept = batch.filter(arrow.array([one not in skipped for one in numbers]))
+            theirs = kept.drop_columns([name for name in OURS if name in kept.schema.names])
+            rows = [json.loads(lines.readline()) for _ in range(kept.num_rows)]
+            scored = arrow.Table.from_batches([theirs])
+            for name, column in _our_columns(arrow, rows).items():
+                scored = scored.append_column(name, column)
+            table.write_table(
+                arrow.concat_tables([schema.empty_table(), scored], promote_options="permissive")
+            )
 
 
 def _write_parquet(lines: BinaryIO, out: BinaryIO) -> None:
