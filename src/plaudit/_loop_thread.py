@@ -16,12 +16,14 @@ import os
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from plaudit.errors import EngineClosed
 from plaudit.scheduling.alarm import LOOK_UP
+from plaudit.scheduling.batch import Batch
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
@@ -140,8 +142,8 @@ class LoopThread:
                 log.exception("a bug on the engine's thread")
 
 
-class LoopOwner:
-    """What works for callers on a thread of its own. Ended by `close`, or once nothing refers to it.
+class LoopOwner(ABC):
+    """What works on batches, on a thread of its own. Ended by `close`, or once nothing refers to it.
 
     Args:
         name: What it is, for the log.
@@ -161,12 +163,22 @@ class LoopOwner:
         atexit.unregister(_close_all)  # so that it comes before whatever was imported meanwhile shuts down
         atexit.register(_close_all)
 
+    @abstractmethod
+    def expire(self, batch: Batch) -> None:
+        """Mark what is missing as `deadline`."""
+
+    @abstractmethod
+    def cancel(self, batch: Batch, *, abort: bool) -> None:
+        """Fail what is missing as `cancelled`, send nothing more for it, and abort what is under way."""
+
     @property
     def is_alive(self) -> bool:
+        """Whether it runs, and in this process."""
         return self._thread.is_alive
 
     @property
     def is_current(self) -> bool:
+        """Whether the caller is on the very thread that brings the verdicts."""
         return self._thread.is_current
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -8,8 +8,9 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, overload
 
+from plaudit._loop_thread import LoopOwner
 from plaudit.errors import ConfigError, EngineClosed
 from plaudit.events import Summary
 from plaudit.report.verdict_table import VerdictList, verdicts_html
@@ -22,32 +23,10 @@ GRACE = 5.0
 """Seconds the engine is given to mark what is missing, once a caller's time is up."""
 
 
-class Host(Protocol):
-    """What works on a batch: an engine's session, or the connection to an engine elsewhere."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs, and in this process."""
-        ...
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is on the very thread that brings the verdicts."""
-        ...
-
-    def expire(self, batch: Batch) -> None:
-        """Mark what is missing as `deadline`."""
-        ...
-
-    def cancel(self, batch: Batch, *, abort: bool) -> None:
-        """Fail what is missing as `cancelled`, send nothing more for it, and abort what is under way."""
-        ...
-
-
 class Pending:
     """A batch in flight, as returned by `submit`. Threads may share it."""
 
-    def __init__(self, batch: Batch, session: Host) -> None:
+    def __init__(self, batch: Batch, session: LoopOwner) -> None:
         self._batch = batch
         self._session = session
 

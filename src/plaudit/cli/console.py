@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -23,11 +23,21 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """All but tabs and line feeds; also what turns the direction of writing."""
+BARS = " ▁▂▃▄▅▆▇█"
+POINTS = 60
+"""Characters of a curve."""
 
 
 def printable(text: str) -> str:
     """A text that may hold words of a server or a file, without what could command a terminal."""
     return _CONTROL.sub("", text)
+
+
+def bars(values: Sequence[float | None], *, highest: float | None = None) -> str:
+    """A curve in a line of text, no wider than a terminal."""
+    known = [value or 0.0 for value in values[:: max(1, -(-len(values) // POINTS))]]
+    most = highest or max([*known, 1e-9])
+    return "".join(BARS[min(round(value / most * (len(BARS) - 1)), len(BARS) - 1)] for value in known)
 
 
 class Console:

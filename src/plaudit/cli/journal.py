@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import click
 import msgspec
 
-from plaudit.cli.console import Console, printable
+from plaudit.cli.console import Console, bars, printable
 from plaudit.cli.options import WholeNumber, argument, command, option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
@@ -26,7 +26,6 @@ from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
 
 WIDE = 100
 PARQUET_ROWS = 5_000
-BARS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,7 +390,7 @@ def _stats(found: dict[str, Any]) -> Iterator[str]:
     for judge in found["judges"]:
         flat_share = f", {judge['flat']} of {judge['groups']} groups flat" if judge["groups"] else ""
         mean = "-" if judge["mean"] is None else f"{judge['mean']:.3f}"
-        counts = f"{judge['records']:,}, mean {mean} {_bars(judge['histogram'])}{flat_share}"
+        counts = f"{judge['records']:,}, mean {mean} {bars(judge['histogram'])}{flat_share}"
         yield f"judge     {judge['judge']}: {counts}"
     for cause in found["missing"]:
         yield f"missing   {cause['count']:,} {cause['cause']}: {_short(cause['error'], WIDE)}"
@@ -406,16 +405,11 @@ def _stats(found: dict[str, Any]) -> Iterator[str]:
     columns = found["trend"]["columns"]
     if found["trend"]["by"] == "step" and len(columns) > 1:
         means = [column["mean"] or 0.0 for column in columns]
-        yield f"by step   {columns[0]['x']:g} to {columns[-1]['x']:g}: {_bars(means, top=1.0)}"
+        yield f"by step   {columns[0]['x']:g} to {columns[-1]['x']:g}: {bars(means, highest=1.0)}"
 
 
 def _joined(counts: dict[str, int]) -> str:
     return ", ".join(f"{name or '-'} {count:,}" for name, count in counts.items())
-
-
-def _bars(values: list[float], top: float | None = None) -> str:
-    most = top or max([*values, 1e-9])
-    return "".join(BARS[min(int(value / most * (len(BARS) - 1) + 0.5), len(BARS) - 1)] for value in values)
 
 
 def differences(index: JournalIndex, found: dict[str, Any]) -> Iterator[str]:

@@ -15,13 +15,11 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.text import Text
 
-from plaudit.cli.console import printable
+from plaudit.cli.console import bars, printable
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
 from plaudit.service.access import TOKEN
 
-BARS = " ▁▂▃▄▅▆▇█"
-POINTS = 60
 ANSWER_WITHIN = 10.0
 
 
@@ -141,10 +139,3 @@ def _signs(judge: dict[str, Any]) -> Iterator[str]:
         yield f"gold gap {judge['gold_gap']:+.2f}"
     if judge["canaries"]["seen"]:
         yield f"{judge['canaries']['passed']} of {judge['canaries']['seen']} canaries passed"
-
-
-def bars(values: list[float | None], *, highest: float | None = None) -> str:
-    """A curve in a line of text, no wider than a terminal."""
-    known = [value or 0.0 for value in values[:: max(1, -(-len(values) // POINTS))]]
-    most = highest or max([*known, 1e-9])
-    return "".join(BARS[min(round(value / most * (len(BARS) - 1)), len(BARS) - 1)] for value in known)
