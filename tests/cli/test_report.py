@@ -69,3 +69,26 @@ def test_a_page_never_takes_the_place_of_the_file_it_is_about(tmp_path: Path) ->
     assert result.exit_code == 2
     assert "would overwrite the input" in result.stderr
     assert source.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("score", "good"),
+        ("score", True),
+        ("score", float("inf")),
+        ("judge", "gpt-4"),
+        ("judge", [1]),
+        ("judge", {"usage": 5}),
+        ("status", {}),
+    ],
+)
+def test_a_file_that_others_have_scored_is_named_with_its_line_and_field(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    source = tmp_path / "scored.jsonl"
+    row = json.loads(scored_line(1, 5.0))
+    source.write_text(scored_line(0, 5.0) + json.dumps(row | {field: value}) + "\n")
+    result = plaudit("report", source)
+    assert result.exit_code == 2
+    assert f"{source}, line 2: {field!r} is not as plaudit score writes it" in result.output

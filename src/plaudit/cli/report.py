@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Annotated, Any
 
 import click
+import msgspec
 
 from plaudit.cli.input import rows_in
 from plaudit.cli.options import argument, command, option
@@ -22,6 +22,7 @@ from plaudit.report.measure import share
 from plaudit.report.score_digest import Example, ScoreDigest
 from plaudit.rows import Fields, find_fields
 from plaudit.setup.json_lines import OURS
+from plaudit.value_check import MOST, reworded
 
 EXTREMES = 10
 SHORT = 160
@@ -58,6 +59,29 @@ def report(options: ReportOptions) -> None:
 COMMAND = report
 
 
+class _WrittenUsage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+
+class _WrittenJudge(msgspec.Struct):
+    model: str = ""
+    source: str = ""
+    cause: str = ""
+    usage: _WrittenUsage = msgspec.field(default_factory=_WrittenUsage)
+
+
+class _Written(msgspec.Struct):
+    """What `plaudit score` adds to a line, as far as the page shows it."""
+
+    status: str
+    score: Annotated[float, msgspec.Meta(ge=-MOST, le=MOST)] | None = None
+    reason: str = ""
+    error: str = ""
+    judge: _WrittenJudge = msgspec.field(default_factory=_WrittenJudge)
+
+
 @dataclass(slots=True)
 class ScoredFile:
     """A scored file in numbers."""
@@ -74,23 +98,20 @@ class ScoredFile:
     def lines(self) -> int:
         return self.statuses.total()
 
-    def add(self, number: int, row: Mapping[str, Any], response: str) -> None:
-        judge = row.get("judge") or {}
-        judge = json.loads(judge) if isinstance(judge, str) else judge
-        score = row.get("score")
-        self.statuses[str(row["status"])] += 1
-        if judge.get("model"):
-            self.models[judge["model"]] += 1
-        self.sources[str(judge.get("source", ""))] += 1
-        usage = judge.get("usage") or {}
-        if judge.get("source") == "call":
-            self.tokens += usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
-            if usage.get("cost") is not None:
-                self.cost = (self.cost or 0.0) + usage["cost"]
-        if cause := judge.get("cause"):
-            self.causes[f"{cause}: {row.get('error') or ''}"[:SHORT]] += 1
-        if score not in (None, "") and not cause:
-            self.digest.add(float(score), number, response, str(row.get("reason") or ""))
+    def add(self, number: int, found: _Written, response: str) -> None:
+        judge, usage = found.judge, found.judge.usage
+        self.statuses[found.status] += 1
+        if judge.model:
+            self.models[judge.model] += 1
+        self.sources[judge.source] += 1
+        if judge.source == "call":
+            self.tokens += usage.prompt_tokens + usage.completion_tokens
+            if usage.cost is not None:
+                self.cost = (self.cost or 0.0) + usage.cost
+        if judge.cause:
+            self.causes[f"{judge.cause}: {found.error}"[:SHORT]] += 1
+        elif found.score is not None:
+            self.digest.add(found.score, number, response, found.reason)
 
 
 def read_scored(place: str) -> ScoredFile:
@@ -102,7 +123,14 @@ def read_scored(place: str) -> ScoredFile:
                 f"{place}, line {number}, has no score; first run: plaudit score {place} -o scored.jsonl"
             )
         fields = fields or find_fields([name for name in row if name not in OURS])
-        found.add(number, row, _response(row, fields))
+        try:
+            written = _written(row)
+        except msgspec.MsgspecError as error:
+            field = reworded(error)[1].strip(".").partition(".")[0] or "judge"
+            raise ConfigError(
+                f"{place}, line {number}: {field!r} is not as plaudit score writes it; score the file again"
+            ) from None
+        found.add(number, written, _response(row, fields))
     if not found.lines:
         raise ConfigError(f"{place} has no lines: nothing to report")
     return found
@@ -144,6 +172,14 @@ def view(found: ScoredFile, place: str) -> Report:
         parts=tuple(parts),
         footer="Written by plaudit report.",
     )
+
+
+def _written(row: Mapping[str, Any]) -> _Written:
+    """What was added to a row; in a table, numbers may be text, and objects are JSON."""
+    ours = {name: row[name] for name in OURS if row.get(name) not in (None, "")}
+    if isinstance(judge := ours.get("judge"), str):
+        ours["judge"] = msgspec.json.decode(judge)
+    return msgspec.convert(ours, _Written, strict=False)
 
 
 def _response(row: Mapping[str, Any], fields: Fields) -> str:
