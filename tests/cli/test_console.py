@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from plaudit.cli.console import Console, printable
+from plaudit.cli.console import Console, cannot_listen, printable
 
 
 def test_words_of_a_server_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +20,22 @@ def test_words_of_a_server_cannot_command_the_terminal(capsys: pytest.CaptureFix
 def test_honest_text_is_printed_as_it_is() -> None:
     text = "Grüße, 世界 🙂 — it's 100% [bold]fine[/bold]"
     assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "remedy"),
+    [
+        (OSError(errno.EADDRINUSE, "in many words"), "Address already in use", "--port"),
+        (OSError(errno.EADDRNOTAVAIL, "in many words"), "Cannot assign requested address", "--host"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service", "--host"),
+    ],
+)
+def test_a_server_that_cannot_listen_says_which_option_to_change(
+    error: OSError, why: str, remedy: str
+) -> None:
+    said = str(cannot_listen("10.0.0.1", 8400, error))
+    assert said.startswith(f"cannot listen on 10.0.0.1 port 8400: {why}")
+    assert f"with {remedy}" in said
 
 
 CTRL_C_WHILE_LOADING = """

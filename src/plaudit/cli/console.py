@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -107,8 +108,11 @@ class ConsoleHandler(logging.Handler):
 
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
     """The error of a server whose port is taken, or whose address is none of this machine's."""
-    why = os.strerror(error.errno) if error.errno else error
+    is_known = (error.errno or 0) > 0  # else a name that cannot be looked up
+    why = os.strerror(error.errno or 0) if is_known else error.strerror or error
     remedy = "choose another with --port, or --port 0 for any free one"
+    if not is_known or error.errno == errno.EADDRNOTAVAIL:
+        remedy = "give an address of this machine with --host, like 127.0.0.1"
     return ConfigError(f"cannot listen on {host} port {port}: {why}; {remedy}")
 
 
