@@ -197,7 +197,7 @@ def atropos(rewards: Sequence[Row]) -> list[float]:
 
 
 def slime(rewards: Sequence[Row]) -> list[float]:
-    """What `--custom-reward-post-process-path plaudit.integrations.slime.normalised` hands to slime"""
+    """What `--custom-reward-post-process-path plaudit.integrations.slime.post_process` hands to slime"""
     args = SimpleNamespace(
         advantage_estimator="grpo", rewards_normalization=True, grpo_std_normalization=True
     )

@@ -40,6 +40,7 @@ documented("tinker_cookbook.renderers", get_text_content=str)
 documented("tinker_cookbook.rl.types", Env=Base, EnvGroupBuilder=Base, StepResult=Base)
 documented("swift.rewards", AsyncORM=Base, orms={})
 documented("verifiers", Rubric=Base, SingleTurnEnv=Base)
+documented("verifiers.v1", Judge=Base)
 import art
 from pathlib import Path
 

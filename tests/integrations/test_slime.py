@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
+from loopback import INSTANT, loopback
 
 from plaudit import Group
-from plaudit.errors import ConfigError
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.slime import normalised, reward_model
 
 ARGS = SimpleNamespace(reward_key=None)
@@ -96,3 +97,16 @@ def test_a_judge_of_groups_needs_slimes_groups() -> None:
     compared = reward_model(Group("Which is best?"), url="http://localhost:8000/v1", model="m")
     with pytest.raises(ConfigError, check=about("judge", "--group-rm")):
         asyncio.run(compared(SimpleNamespace(), object()))
+
+
+def test_a_judge_that_will_never_answer_ends_the_run_where_slime_loads_its_functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = importlib.import_module("plaudit.integrations.slime")
+    assert getattr(module, "post_process") is normalised  # noqa: B009 - no server is named, and slime loads it so
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+        monkeypatch.setenv("PLAUDIT_MODEL", "m")
+        with pytest.raises(BatchFailed, match=r"will never answer: .* 401"):
+            getattr(module, "post_process")  # noqa: B009

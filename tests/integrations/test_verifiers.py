@@ -13,11 +13,12 @@ import verifiers.v1 as vf
 from choosy import JUDGE, Choosy
 from complaints import about
 from loopback import INSTANT, loopback
+from refusing import refused_before_generating
 from verifiers.v1.errors import TaskError
 from verifiers.v1.graph import MessageNode
 
 from plaudit import Checklist, Reply, Rubric
-from plaudit.errors import ConfigError, NoVerdict
+from plaudit.errors import BatchFailed, ConfigError, NoVerdict
 from plaudit.integrations.verifiers import reward, rubric
 from plaudit.simulator import Fault
 
@@ -147,3 +148,44 @@ def test_a_trace_with_tools_is_judged_turn_by_turn() -> None:
     (text,) = transport.asked
     assert re.search(r"<turn-[A-Z]+ assistant calls add, call 1>\n\[2, 2\]", text)
     assert re.search(r"<turn-[A-Z]+ tool add, result of call 1>\n4\n", text)
+
+
+def plugged(folder: Path, server: Any, key: str) -> None:
+    """A module of the user's with a judge that verifiers loads by the module's name."""
+    (folder / f"my_judge_{key}.py").write_text(
+        "from plaudit import Rubric\n"
+        "from plaudit.integrations.verifiers import plugin\n"
+        f"MyJudge = plugin(Rubric('Is it kind?'), url={server.url!r}, model='m', api_key='sk-{key}')\n"
+        "__all__ = ['MyJudge']\n"
+    )
+
+
+def test_a_judge_that_is_a_plug_in_is_loaded_with_the_configuration_and_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        plugged(tmp_path, server, "wrong")
+        with pytest.raises(BatchFailed, match=r"will never answer: .* 401"):
+            vf.TaskConfig(judges=[{"id": "my-judge-wrong"}])
+        plugged(tmp_path, server, "right")
+        config = vf.TaskConfig(judges=[{"id": "my-judge-right", "name": "kind", "weight": 0.5}])
+        asked = Asked(Question(prompt="Why is the sky blue?"), config)
+        one = trace(asked, "It scatters.")
+        asyncio.run(asked.score(one))
+        assert server.stats.answered == 1
+    assert one.rewards["kind"].weight == 0.5
+    assert 0.0 <= one.rewards["kind"].score <= 1.0
+
+
+def test_a_reward_of_a_task_s_own_module_is_asked_about_when_the_module_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with refused_before_generating() as options:
+        reward(JUDGE, **options)
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+        monkeypatch.setenv("PLAUDIT_MODEL", "m")
+        with pytest.raises(BatchFailed, match=r"will never answer: .* 401"):
+            from plaudit.integrations.verifiers import judged  # noqa: F401

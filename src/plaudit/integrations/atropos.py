@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, asked_when_loaded, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
 
@@ -75,15 +75,4 @@ def _sample(turns: Sequence[Mapping[str, Any]], reference: Any, columns: Mapping
 
 
 score_group: Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]
-
-
-def __getattr__(name: str) -> Any:
-    """`score_group`, for its judge to be asked when it is imported: Atropos swallows what it raises."""
-    if name != "score_group":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _scored.check()
-    return _default
-
-
-_scored = Scored()
-_default = _score_group(_scored)
+__getattr__ = asked_when_loaded(__name__, "score_group", _score_group)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plaudit.errors import PlauditError
-from plaudit.integrations.scored import Scored, one_by_one, sample_of
+from plaudit.integrations.scored import Scored, asked_when_loaded, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.rows import response_of
 
@@ -70,15 +70,4 @@ def _warn_of_prompt() -> None:
 
 
 reward_func: Callable[..., dict[str, Any]]
-
-
-def __getattr__(name: str) -> Any:
-    """`reward_func`, for its judge to be asked when OpenRLHF loads it: what it raises later is swallowed."""
-    if name != "reward_func":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _scored.check()
-    return _default
-
-
-_scored = Scored()
-_default = _reward_func(_scored)
+__getattr__ = asked_when_loaded(__name__, "reward_func", _reward_func)

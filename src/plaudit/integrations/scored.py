@@ -8,7 +8,7 @@ out do.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -110,6 +110,26 @@ class Scored:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (self._limit, self._given if self._own else None)
+
+
+def asked_when_loaded(module: str, name: str, make: Callable[[Scored], Any]) -> Callable[[str], Any]:
+    """A `__getattr__` for a module with a reward of the settings' judge, which is asked when it is loaded.
+
+    Args:
+        module: The module's name.
+        name: What a framework loads by its path before it generates, and would only log a failure of later.
+        make: Makes the reward.
+    """
+    scored = Scored()
+    made = make(scored)
+
+    def find(wanted: str) -> Any:
+        if wanted != name:
+            raise AttributeError(f"module {module!r} has no attribute {wanted!r}")
+        scored.check()
+        return made
+
+    return find
 
 
 def one_by_one(judge: Judge | Panel | None, framework: str) -> Judge | Panel | None:

@@ -1,14 +1,16 @@
 """slime: the reward model that `--custom-rm-path` names, with `--group-rm` or without.
 
     --custom-rm-path plaudit.integrations.slime.custom_rm --group-rm
-    --custom-reward-post-process-path plaudit.integrations.slime.normalised
+    --custom-reward-post-process-path plaudit.integrations.slime.post_process
 
     # or, with a judge of your own, in a module of yours
     custom_rm = reward_model(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
 
-A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). `normalised` leaves it out
-of its group too. Without that slime counts it when it normalises the group, so it gets the group's mean.
-Without `--group-rm`, where rows come one at a time, it waits for the others.
+A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). `post_process` leaves it out
+of its group too; without it slime counts the row when it normalises the group, so it gets the group's mean.
+slime loads `post_process` when it starts, and the judge of the settings is asked then whether it answers; a
+module with a judge of its own takes the same function by the name `normalised`.
+Without `--group-rm`, where rows come one at a time, a row without a verdict waits for the others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, sample_of
+from plaudit.integrations.scored import Scored, asked_when_loaded, sample_of
 from plaudit.judges.base import Judge, Panel, compares
 from plaudit.rewards import advantages
 from plaudit.types import Sample
@@ -66,3 +68,5 @@ def _sample(row: Any) -> Sample:
 
 
 custom_rm = reward_model()
+post_process: Callable[[Any, Sequence[Any]], tuple[list[float], list[float]]]
+__getattr__ = asked_when_loaded(__name__, "post_process", lambda _: normalised)

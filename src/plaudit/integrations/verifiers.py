@@ -3,6 +3,10 @@
     # v1: beside the task's own rewards
     --env.taskset.task.rewards.judged.fn plaudit.integrations.verifiers:judged
 
+    # the same, but loaded before anything is generated: my_judge.py, for judges = [{id = "my_judge"}]
+    MyJudge = plugin(Rubric("Is it correct and brief?"))
+    __all__ = ["MyJudge"]
+
     # environments with a Rubric
     vf.SingleTurnEnv(dataset=..., rubric=rubric(Rubric("Is it correct and brief?")))
 
@@ -17,20 +21,41 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, one_by_one, sample_of
+from plaudit.integrations.scored import Scored, asked_when_loaded, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 
+Reward = Callable[..., Coroutine[Any, Any, float]]
 
-def reward(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., Coroutine[Any, Any, float]]:
+
+def reward(judge: Judge | Panel | None = None, **options: Any) -> Reward:
     """A reward for v1's tasks with this judge; `options` are those of plaudit.Engine."""
-    scored = Scored(one_by_one(judge, "verifiers"), **options)
+    return _reward(Scored.checked(one_by_one(judge, "verifiers"), **options))
 
+
+def _reward(scored: Scored) -> Reward:
     async def judged(task: Any, trace: Any) -> float:
         others = task.model_dump(mode="json", exclude={"prompt", "answer"}, exclude_none=True)
         sample = sample_of(task.prompt_text, _turns(trace), getattr(task, "answer", None), extra=others)
         return await scored.areward(sample)
 
     return judged
+
+
+def plugin(judge: Judge | Panel | None = None, **options: Any) -> Any:
+    """A judge for `task.judges`, in a module of yours whose name is its `id`; `options` are plaudit.Engine's.
+
+    verifiers loads it with the configuration. A judge that will never answer raises BatchFailed there.
+    """
+    import verifiers.v1 as vf
+
+    scored = Scored(one_by_one(judge, "verifiers"), **options)
+    scored.check()
+
+    class PlauditJudge(vf.Judge):  # type: ignore[misc, unused-ignore]
+        async def score(self, task: Any, trace: Any) -> float:
+            return await _reward(scored)(task, trace)
+
+    return PlauditJudge
 
 
 def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options: Any) -> Any:
@@ -65,4 +90,5 @@ def _turns(trace: Any) -> Any:
     return turns if len(turns) > 1 or (turns and turns[0].tool_calls) else trace.last_reply
 
 
-judged = reward()
+judged: Reward
+__getattr__ = asked_when_loaded(__name__, "judged", _reward)

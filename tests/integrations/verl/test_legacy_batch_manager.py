@@ -234,3 +234,15 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         BatchRewardManager(Letters(), 0, weight=2)
     with pytest.raises(ConfigError, check=about("", "submit(data)")):
         BatchRewardManager(Letters(), 0, lengths).collect()
+
+
+def test_a_judge_that_will_never_answer_ends_the_run_when_the_manager_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with loopback(INSTANT.replace(api_key="sk-right")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+        monkeypatch.setenv("PLAUDIT_MODEL", "m")
+        for judge in (None, RUBRIC):
+            with pytest.raises(BatchFailed, match=r"will never answer: .* 401"):
+                BatchRewardManager(Letters(), 0, judge=judge)

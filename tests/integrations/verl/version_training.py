@@ -11,7 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 import transformers
+
+from plaudit.errors import BatchFailed
 
 # verl 0.6 and 0.7.0 ask for the name that transformers 4 had for it.
 transformers.AutoModelForVision2Seq = transformers.AutoModelForImageTextToText
@@ -41,6 +44,9 @@ def legacy(url: str) -> tuple[Any, Any, list[float], list[float]]:
         }
     )
     table = {"api_endpoint": url, "model_name": "m", "enable": False, "enable_rule": False, "cache": None}
+    nowhere = {**table, "api_endpoint": f"{url}/nowhere"}
+    with pytest.raises(BatchFailed, match="will never answer"):  # before anything is generated
+        load_reward_manager(config, legacy_data.Letters(), 0, length_penalty_config=nowhere)
     manager = load_reward_manager(config, legacy_data.Letters(), 0, length_penalty_config=table)
     data = legacy_data.batch([f"It is {row}." for row in range(len(UIDS))], uids=UIDS)
     tensor, extra = compute_reward(data, manager)

@@ -55,7 +55,7 @@ class BatchRewardManager(TwoCallManager):
         judge: Judge | Panel | str | None = None,
         **reward_kwargs: Any,
     ) -> None:
-        """Nothing is asked before the first batch.
+        """Ask the judge for a word, if its server is up.
 
         Args:
             tokenizer: verl's.
@@ -102,10 +102,14 @@ class _ByPlaudit:
 
     def __init__(self, config: LengthPenaltyConfig) -> None:
         self._config = config
-        self._scoring: Scoring | None = None
+        self._scoring: Scoring | None = self._begun()
+        self._scoring.check_judge()
+
+    def _begun(self) -> Scoring:
+        return Scoring(load({"deadline": self._config.time_limit}))
 
     def send(self, rows: Sequence[BatchRow]) -> Collect:
-        scoring = self._scoring = self._scoring or Scoring(load({"deadline": self._config.time_limit}))
+        scoring = self._scoring = self._scoring or self._begun()
         samples = [row.sample for row in rows]
         task = Task(
             lambda: scoring.rewards(

@@ -22,7 +22,7 @@ from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.pending import Pending
-from plaudit.setup.preflight import check_answers
+from plaudit.setup.preflight import EARLY_SECONDS, check_answers, check_engine
 from plaudit.types import Sample, Verdict
 
 log = logging.getLogger("plaudit")
@@ -52,6 +52,7 @@ class JudgeWorkers:
         self._is_async = use_async_io
         self._max_concurrent = max_concurrent if use_async_io else 1
         self._engine: Engine | None = self._open(self._max_concurrent)  # says now what is wrong
+        check_engine(self._engine, judge, seconds=EARLY_SECONDS)
 
     def start(self) -> None:
         """Start the engine's thread, which the first batch does otherwise. Safe to call twice."""

@@ -131,7 +131,7 @@ class LengthPenaltyRewardManager(TwoCallManager):
         reward_fn_key: str = "data_source",
         length_penalty_config: LengthPenaltyConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        """Nothing is asked before the first batch.
+        """Ask the judge for a word, if its server is up.
 
         Args:
             tokenizer: verl's.
