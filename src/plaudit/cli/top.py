@@ -19,6 +19,7 @@ from plaudit.cli.console import bars, printable
 from plaudit.cli.options import argument, command, option
 from plaudit.errors import ConfigError
 from plaudit.service.access import TOKEN
+from plaudit.transports.http_errors import system_words
 
 ANSWER_WITHIN = 10.0
 
@@ -38,9 +39,9 @@ def top(options: TopOptions) -> int:
     try:
         asyncio.run(_follow(options))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        why = isinstance(error, OSError) and error.errno and os.strerror(error.errno)
+        why = system_words(error) if isinstance(error, OSError) else str(error)
         raise ConfigError(
-            f"{options.url} does not answer ({why or error or type(error).__name__}); "
+            f"{options.url} does not answer ({why or type(error).__name__}); "
             "give the URL that plaudit serve or plaudit view printed"
         ) from error
     return 0
