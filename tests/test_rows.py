@@ -314,3 +314,31 @@ def test_pictures_that_no_place_is_for_are_named_and_other_columns_of_that_name_
         read_sample([{"role": "user", "content": "q"}], "r", extra={"image": "1.png"}).extra["image"]
         == "1.png"
     )
+
+
+CALL = {"id": "1", "function": {"name": "search", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize("nothing", [None, [], "", {}])
+def test_a_turn_without_tool_calls_may_say_so_in_any_way(nothing: object) -> None:
+    turn = {"role": "assistant", "content": "a", "tool_calls": nothing}
+    assert read_response([turn]) == "a"
+
+
+def test_a_single_tool_call_need_not_stand_in_a_list() -> None:
+    (turn,) = read_response([{"role": "assistant", "content": "a", "tool_calls": CALL}])
+    assert not isinstance(turn, str)
+    assert [call["function"]["name"] for call in turn["tool_calls"]] == ["search"]
+
+
+@pytest.mark.parametrize("wrong", [7, True, "search", [7], {"role": "tool"}])
+@pytest.mark.parametrize("more", [{}, {"function_call": {"name": "f", "arguments": ""}}])
+def test_what_is_no_tool_call_is_named(wrong: object, more: dict[str, object]) -> None:
+    turn = {"role": "assistant", "content": "a", "tool_calls": wrong, **more}
+    with pytest.raises(ConfigError, check=about("", "tool call without a name")):
+        read_response([turn])
+
+
+def test_a_number_of_any_size_is_no_content() -> None:
+    with pytest.raises(ConfigError, check=about("", "a number as its content")):
+        read_response([{"role": "assistant", "content": 10**400}])

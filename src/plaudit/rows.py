@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.turns import field_of, turns_of
+from plaudit.turns import field_of, several, turns_of
 from plaudit.types import Message, Sample
 
 NO_TASK = "(The task was not recorded.)"
@@ -341,7 +340,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
-        return "missing (NaN)" if math.isnan(value) else "a number"
+        return "missing (NaN)" if value != value else "a number"  # noqa: PLR0124 - NaN is not itself
     if isinstance(value, str):
         return "text" if value else "empty text"
     if isinstance(value, list | tuple):
@@ -368,8 +367,7 @@ def _message(name: str, number: int, turn: Any) -> Message:
     except ConfigError as error:
         raise ConfigError(f"message {number} of {name!r} has {error}") from None
     message: Message = {"role": role_of(role), "content": content}
-    calls = plain(field_of(turn, "tool_calls"))
-    if calls is not None and len(calls) > 0:
+    if calls := several(plain(field_of(turn, "tool_calls"))):
         message["tool_calls"] = [_call(name, number, call) for call in calls]
     if isinstance(asked := field_of(turn, "tool_call_id"), str) and asked:
         message["tool_call_id"] = asked

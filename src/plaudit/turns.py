@@ -6,7 +6,7 @@ ShareGPT. Reasoning in a field of its own is put between tags, like any other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _OWN_FIELDS = {"function_call", "reasoning_content", "reasoning"}
@@ -49,7 +49,7 @@ def turns_of(turn: Any, *, with_reasoning: bool = True) -> tuple[Any, ...]:
     own["content"] = said if parts else content or ""
     if hidden:
         own["content"] = [f"<think>{hidden}</think>", *(said if parts else [content or ""])]
-    if calls := [*(field_of(turn, "tool_calls") or ()), *calls]:
+    if calls := [*several(field_of(turn, "tool_calls")), *calls]:
         own["tool_calls"] = calls
     results = [_result(block, "tool_use_id", "content") for block in blocks["tool_result"]]
     return (*results, own) if own["content"] or calls else tuple(results)
@@ -58,6 +58,13 @@ def turns_of(turn: Any, *, with_reasoning: bool = True) -> tuple[Any, ...]:
 def field_of(thing: Any, name: str) -> Any:
     """A field of a mapping or of an object; None where there is none."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """What stands where a list belongs: its items, the one thing that is no list, or nothing."""
+    if isinstance(value, str | bytes | Mapping | None):
+        return (value,) if value else ()
+    return tuple(value) if isinstance(value, Iterable) else (value,)
 
 
 def _result(block: Any, asked: str, said: str) -> Mapping[str, Any]:
