@@ -245,11 +245,11 @@ class Breaker:
             self.lose(now=now)
             return
         self.state = BreakerState.OPEN
+        away = now - self.shut_at
         if self._asked_until > now:  # what it asks for is a claim: asked early, but less and less often
-            self._wait *= 2.0
+            self._wait = max(min(2.0 * self._wait, self._config.longest_wait), 0.25 * away)
         else:
-            longest = self._config.longest_wait
-            self._wait = min(max(self._wait, 0.1 * (now - self.shut_at)), longest)
+            self._wait = min(max(self._wait, 0.1 * away), self._config.longest_wait)
         self._ask(now, retry_after)
 
     def _ask(self, now: float, retry_after: float | None) -> None:

@@ -89,7 +89,7 @@ class Level:
         intercept, slope = previous.line
         since = max(self.filled_at + intercept, sent_at)  # what came sooner was on its way already
         expected = sent_at + intercept + slope * tokens - since
-        if expected > 0.0:
+        if expected > 0.0 and now > since:
             self.early[0] += 1.0
             self.early[1] += expected
             self.early[2] += now - since
@@ -143,9 +143,8 @@ class Level:
         """How much longer calls take here than they took on the level before."""
         if previous.line is not None and len(self.pairs) >= (4 * FEWEST if self.is_level else FEWEST):
             intercept, slope = previous.line
-            return sum(latency for _, latency in self.pairs) / sum(
-                intercept + slope * tokens for tokens, _ in self.pairs
-            )
+            taken = self.early[2] + sum(latency for _, latency in self.pairs)
+            return taken / (self.early[1] + sum(intercept + slope * tokens for tokens, _ in self.pairs))
         usual = self._usual(previous)
         if usual is None or usual <= 0.0 or len(self.latencies) < self.needed:
             return None
