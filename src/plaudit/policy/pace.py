@@ -53,8 +53,9 @@ FIRST = 64
 """Calls with which a pace is tried of which nothing is known."""
 TRIALS, POOLED = 6, 12
 """How many of the last paces that were too fast are remembered, and of all."""
-FAR = 64.0
-"""How many times the rate of the last refusal may be sent before that was no limit of rate."""
+FAR, FAR_FROM_GUESS = 64.0, 512.0
+"""How many times the rate of the last refusal may be sent before that was no limit of rate, and how many times
+one that was only guessed."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
@@ -150,7 +151,8 @@ class Pace:
     @property
     def is_none(self) -> bool:
         """Whether far more was sent than when it last refused, and it did not refuse: so it is no rate."""
-        return self.rate is not None and self.rate > FAR * self._refused_at
+        far = FAR if self._is_measured else FAR_FROM_GUESS
+        return self.rate is not None and self.rate > far * self._refused_at
 
     def begin(self, *, now: float, rate: float, burst: int = 0) -> None:
         """Limit the rate from now on, beginning with this one, of which nobody can be sure.
