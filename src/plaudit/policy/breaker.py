@@ -259,10 +259,11 @@ class Breaker:
         """
         if retry_after:
             self._asked_until = now + retry_after
-        is_trusted = self._truths >= TRUTHS and self._asked_until - now <= BELIEVED * self._was_shut
-        self.open_until = now + (self._config.longest_wait if is_trusted else self._wait)
-        if self._asked_until > now:
-            self.open_until = min(self.open_until, self._asked_until)
+        asked = self._asked_until - now
+        self.open_until = now + self._wait
+        if asked > 0.0:
+            is_trusted = self._truths >= TRUTHS and asked <= BELIEVED * self._was_shut
+            self.open_until = now + min(self._config.longest_wait if is_trusted else self._wait, asked)
 
     def _close(self) -> None:
         """Open the door: the probe passed. That it passed when the endpoint had said is to its credit."""
