@@ -53,9 +53,9 @@ FIRST = 64
 """Calls with which a pace is tried of which nothing is known."""
 TRIALS, POOLED = 6, 12
 """How many of the last paces that were too fast are remembered, and of all."""
-FAR, FAR_FROM_GUESS = 64.0, 512.0
-"""How many times the rate of the last refusal may be sent before that was no limit of rate, and how many times
-one that was only guessed."""
+FAR, LEAST_GUESS = 64.0, 32.0
+"""How many times the rate of the last refusal may be sent before that was no limit of rate; of one that was
+only guessed, which says little, so many times this rate a second at the least."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
@@ -151,8 +151,8 @@ class Pace:
     @property
     def is_none(self) -> bool:
         """Whether far more was sent than when it last refused, and it did not refuse: so it is no rate."""
-        far = FAR if self._is_measured else FAR_FROM_GUESS
-        return self.rate is not None and self.rate > far * self._refused_at
+        refused_at = self._refused_at if self._is_measured else max(self._refused_at, LEAST_GUESS)
+        return self.rate is not None and self.rate > FAR * refused_at
 
     def begin(self, *, now: float, rate: float, burst: int = 0) -> None:
         """Limit the rate from now on, beginning with this one, of which nobody can be sure.
