@@ -326,8 +326,9 @@ def test_a_turn_without_tool_calls_may_say_so_in_any_way(nothing: object) -> Non
 
 
 def test_a_single_tool_call_need_not_stand_in_a_list() -> None:
-    (turn,) = read_response([{"role": "assistant", "content": "a", "tool_calls": CALL}])
-    assert not isinstance(turn, str)
+    turns = read_response([{"role": "assistant", "content": "a", "tool_calls": CALL}])
+    assert not isinstance(turns, str)
+    (turn,) = turns
     assert [call["function"]["name"] for call in turn["tool_calls"]] == ["search"]
 
 
