@@ -239,3 +239,12 @@ def test_a_cache_object_cannot_be_part_of_a_configuration() -> None:
     with pytest.raises(ConfigError) as caught:
         engine_config(Settings(base_url=(URL,)), cache=MemoryCache())  # type: ignore[arg-type]
     assert caught.value.setting == "cache"
+
+
+@pytest.mark.parametrize("name", ["rpm", "scale", "headers", "journal_text"])
+def test_a_variable_that_is_no_text_is_named(name: str) -> None:
+    """The system hands over bytes that are not UTF-8 as lone surrogates."""
+    variable = f"PLAUDIT_{name.upper()}"
+    with pytest.raises(ConfigError) as error:
+        resolve({}, environment={variable: "\udcff"}, table={})
+    assert str(error.value).startswith(variable)

@@ -461,7 +461,7 @@ def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
         value = _table(name, value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: bytes that are no text
         raise ConfigError(f"should be {words_for(kind)}", setting=name, value=shown) from None
     if name == "api_key_env" and converted and not _is_variable_name(converted):
         raise ConfigError(
@@ -481,7 +481,7 @@ def _table(name: str, value: Any) -> Any:
         return value
     try:
         return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         raise ConfigError('is not JSON; write it like {"name": "value"}', setting=name) from None
 
 
@@ -491,7 +491,7 @@ def _complaint(name: str, value: Any) -> str:
         return "should be finite"
     if name == "base_url" and any(_has_credentials(url) for url in value):
         return "contains a user name or a password; leave them out, and put the key into OPENAI_API_KEY"
-    if name == "scale" and value[0] >= value[1]:
+    if name == "scale" and value and value[0] >= value[1]:
         return "is not a scale; give the lowest score first, then the highest, like 0 10"
     return complaint_about(name, value)
 

@@ -218,3 +218,30 @@ def test_our_own_files_are_none_of_theirs() -> None:
     assert translate({"kind": "checklist", "criteria": [{"name": "a", "text": "b"}]}) is None
     assert translate({"criteria": "Is it right?", "scale": [0, 10]}) is None
     assert translate("text") is None
+
+
+GRADER = {"type": "score_model", "input": [{"role": "user", "content": "Is it ok?"}]}
+KIT = {"judge": {}, "criterion": [{"description": "It is right."}]}
+CHOICES = {"prompt": "Which?", "choice_scores": {"A": 1, "B": 0}}
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        (GRADER | {"range": [0]}, "range"),
+        (GRADER | {"range": [0, "x"]}, "range"),
+        (GRADER | {"sampling_params": 5}, "sampling_params"),
+        (GRADER | {"type": "label_model", "labels": 5}, "labels"),
+        (GRADER | {"type": "label_model", "labels": ["A", ["B"]]}, "labels"),
+        (KIT | {"scoring": [1]}, "scoring"),
+        (KIT | {"criterion": [1]}, "criterion[0]"),
+        (KIT | {"criterion": [{"type": "likert", "points": "x"}]}, "criterion[0].points"),
+        (KIT | {"criterion": [{"type": "numeric", "max": 10**400}]}, "criterion[0].max"),
+        (CHOICES | {"choice_scores": {"A": "good", "B": 0}}, "choice_scores.A"),
+        ({"criteria": [{"text": "It is right.", "choices": 5}]}, "criteria[0].choices"),
+    ],
+)
+def test_a_value_of_another_type_is_named(table: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        translate(table)
+    assert str(error.value).startswith(f"{named} is ")

@@ -78,7 +78,7 @@ def _openai(table: Table) -> Foreign:
         raise ConfigError(f"a grader of type {kind} asks no model; use a rule or a function as the reward")
     criteria = _prose("\n\n".join(_texts(table.get("input"))))
     notes = [f"model = {table['model']!r}: give it to the engine"] if table.get("model") else []
-    sampling = dict(table.get("sampling_params") or {})
+    sampling = _table(table, "sampling_params")
     options: dict[str, Any] = {"criteria": criteria}
     for name in ("max_completions_tokens", "max_tokens"):
         if isinstance(limit := sampling.pop(name, None), int):
@@ -89,7 +89,7 @@ def _openai(table: Table) -> Foreign:
     notes += [f"sampling_params.{name} = {value!r}: judges have none" for name, value in sampling.items()]
     if kind == "score_model":
         return Foreign("rubric", {**options, **_scale(table.get("range") or [0, 1])}, tuple(notes))
-    labels, passing = list(table.get("labels") or ()), list(table.get("passing_labels") or ())
+    labels, passing = (_labels(table, name) for name in ("labels", "passing_labels"))
     if not passing or not set(passing) < set(labels):
         raise ConfigError(f"passing_labels should be some of the labels, not all, and is {passing!r}")
     failing = [label for label in labels if label not in passing]
@@ -121,6 +121,8 @@ def _verifiers(table: Table, criteria: Sequence[Table]) -> Foreign:
     for number, one in enumerate(criteria):
         _check_keys(f"criteria[{number}]", one, {"name", "text", "weight", "choices"})
         choices = one.get("choices") or ["no", "yes"]
+        if not isinstance(choices, list) or len(choices) < 2:
+            raise ConfigError(f"criteria[{number}].choices is {choices!r:.40}; it should be two or more")
         text = str(one["text"])
         if choices != ["no", "yes"]:
             steps = ", ".join(f"{step} is {choice!r}" for step, choice in enumerate(choices))
@@ -130,12 +132,14 @@ def _verifiers(table: Table, criteria: Sequence[Table]) -> Foreign:
 
 
 def _rewardkit(table: Table) -> Foreign:
-    judge, scoring = table["judge"], table.get("scoring") or {}
+    judge, scoring = table["judge"], _table(table, "scoring")
     aggregation = scoring.get("aggregation", "weighted-mean")
     if aggregation != "weighted-mean":
         raise ConfigError(f"aggregation = {aggregation!r} has no counterpart; a checklist is a weighted mean")
     made = []
     for number, one in enumerate(table["criterion"]):
+        if not isinstance(one, Mapping):
+            raise ConfigError(f"criterion[{number}] is not a table")
         known = {"description", "type", "points", "min", "max", "weight", "name", "id"}
         _check_keys(f"criterion[{number}]", one, known)
         text, levels = _graded(number, one)
@@ -159,10 +163,11 @@ def _graded(number: int, one: Table) -> tuple[str, int]:
         case "binary":
             return text, 1
         case "likert":
-            points = int(one.get("points", 5))
+            points = int(_number(f"criterion[{number}].points", one.get("points", 5)))
             return f"{text} (0 is the worst, {points - 1} the best)", points - 1
         case "numeric":
-            low, high = one.get("min", 0), one.get("max", 1)
+            ends = {"min": one.get("min", 0), "max": one.get("max", 1)}
+            low, high = (_number(f"criterion[{number}].{name}", end) for name, end in ends.items())
             return f"{text} (0 stands for {low:g}, {_MAX_LEVELS} for {high:g})", _MAX_LEVELS
         case other:
             raise ConfigError(f"criterion[{number}] is of type {other!r}; use binary, likert or numeric")
@@ -186,7 +191,8 @@ def _check_keys(whose: str, table: Table, known: set[str]) -> None:
 
 
 def _autoevals(table: Table) -> Foreign:
-    scores = {str(choice): float(score) for choice, score in table["choice_scores"].items()}
+    given = table["choice_scores"]
+    scores = {str(choice): _number(f"choice_scores.{choice}", score) for choice, score in given.items()}
     if len(set(scores.values())) < 2:
         raise ConfigError("choice_scores give every choice the same score, so there is nothing to judge")
     anchors: dict[str, list[str]] = {}
@@ -251,10 +257,32 @@ def _named(found: re.Match[str]) -> str:
     )
 
 
-def _scale(ends: Sequence[float], *, is_whole: bool | None = None) -> dict[str, Any]:
-    low, high = ends
+def _scale(ends: Any, *, is_whole: bool | None = None) -> dict[str, Any]:
+    if not isinstance(ends, list) or len(ends) != 2:
+        raise ConfigError(f"range is {ends!r:.40}; it should be two numbers, the lowest score first")
+    low, high = (_number("range", end) for end in ends)
     whole = is_whole if is_whole is not None else float(low).is_integer() and high - low > 1
     return {"scale": [low, high], "integer": bool(whole)}
+
+
+def _number(place: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+        raise ConfigError(f"{place} is {value!r:.40}, not a number")
+    return value
+
+
+def _table(table: Table, name: str) -> dict[str, Any]:
+    found = table.get(name) or {}
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{name} is {found!r:.40}; it should be a table")
+    return dict(found)
+
+
+def _labels(table: Table, name: str) -> list[str]:
+    found = table.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ConfigError(f"{name} is {found!r:.40}; it should be a list of texts")
+    return found
 
 
 def _either(labels: Sequence[str]) -> str:

@@ -165,6 +165,8 @@ def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
         return msgspec.convert(value, hint, str_keys=True)
     except msgspec.ValidationError as error:
         raise _wrong(option, value, error, key) from None
+    except UnicodeEncodeError:
+        raise BadOption("is not Unicode text (it contains a lone surrogate)", key=key) from None
     except TypeError:  # a type that only Python code can give, like a function; the judge looks for itself
         return value
 

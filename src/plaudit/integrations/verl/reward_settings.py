@@ -218,7 +218,7 @@ def penalty_of(settings: RewardSettings) -> Penalty | None:
         return None
     options = dict(settings.penalty)
     kind = options.pop("kind", "length")
-    if kind not in PENALTIES:
+    if not isinstance(kind, str) or kind not in PENALTIES:
         raise ConfigError(f"is unknown; use {', '.join(PENALTIES)}", setting="penalty.kind", value=kind)
     wanted = PENALTIES[kind]
     _check_names(options, [field.name for field in fields(wanted)], "penalty.")
@@ -260,6 +260,8 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
                 _check_names(item, EndpointTable.__struct_fields__, f"{name}[{number}].")
     try:
         return msgspec.convert(value, kind, strict=False)
+    except UnicodeEncodeError:
+        raise ConfigError("is not Unicode text (it contains a lone surrogate)", setting=name) from None
     except msgspec.ValidationError as error:
         message, place = reworded(error)
         if choices := [
