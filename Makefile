@@ -42,7 +42,7 @@ docs: .venv-docs/.done          ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict -q
 bench: .venv/.bench             ## every claim of the README, measured (two hours)
 	$(BIN)/python benchmarks/all.py
-bench-quick: .venv/.bench       ## the same in a minute or two: that it works, not what it says
+bench-quick: .venv/.dev         ## the same in a minute: that they work, not what they say (after test-browser)
 	$(BIN)/python benchmarks/all.py --quick
 bench-trainers: .venv-trainers/.done   ## verl, Ray, TRL and query mutation, measured
 	HF_HUB_OFFLINE=1 .venv-trainers/bin/python benchmarks/all.py --trainers

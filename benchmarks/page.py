@@ -174,7 +174,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small, to see that it works")
     options = parser.parse_args()
     if options.quick:
-        options.records, options.scrolled = 20_000, 10_000
+        options.records, options.scrolled = 2_000, 2_000
     if BINARY is None:
         print("no chromium, so nothing was measured; run: make test-browser")
         return 1
@@ -201,7 +201,7 @@ def main() -> int:
             rows.append(("  frame p99, ms", f"{times[len(times) * 99 // 100]:.0f}", ""))
             rows.append((f"  late frames (over {LATE:.0f} ms)", f"{late:.1%}", ""))
             rows.append(("  tasks over 50 ms", str(len(long)), ""))
-        waits = asyncio.run(acts(small, 2 if options.quick else 5))
+        waits = asyncio.run(acts(small, 1 if options.quick else 5))
         rows += [
             (f"{options.scrolled:,} records: {name}, ms", f"{ms:,.0f}", "") for name, ms in waits.items()
         ]
