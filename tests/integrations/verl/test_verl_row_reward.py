@@ -443,7 +443,9 @@ def test_a_group_with_too_few_verdicts_is_left_out_whole() -> None:
     assert left_out_or_values(judged(FakeEngine(by_number), n=8), sessions(*answers)) == [None] * 8
 
 
-def test_rows_are_let_go_as_soon_as_it_is_known_that_too_few_have_a_verdict() -> None:
+def test_rows_are_let_go_as_soon_as_it_is_known_that_too_few_have_a_verdict(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     reward = judged(FakeEngine(by_number), n=8, group_timeout=1800)
 
     async def timed() -> tuple[list[Any], float]:
@@ -454,6 +456,7 @@ def test_rows_are_let_go_as_soon_as_it_is_known_that_too_few_have_a_verdict() ->
     found, seconds = run(timed())
     assert all(isinstance(one, NoVerdict) for one in found)
     assert seconds < 60
+    assert "sync_refill_failed_groups" in caplog.text
 
 
 def test_a_row_waits_for_half_of_its_group_not_for_a_rollout_that_was_lost() -> None:

@@ -260,6 +260,7 @@ class RowReward:
                 f"{row.sample.group} lost", me, True, size=allowed + 1, timeout=timeout
             )
             if len(lost) > allowed and me == min(lost):  # one of them is enough
+                self._say("whole group", WHOLE_GROUP)
                 names = (f"lost {number}" for number in range(quorum))
                 await asyncio.gather(*(self._meet(row, "judged", name, None, size=quorum) for name in names))
         except PlauditError as error:
@@ -312,6 +313,12 @@ class RowReward:
         if not is_old:
             self._told.add(key)
         log.log(logging.DEBUG if is_old else logging.WARNING, "%s", message)
+
+
+WHOLE_GROUP = (
+    "a group is left out with all its rows: too few have a verdict. If no group of a batch is left, verl's "
+    "synchronous trainer ends the run, unless trainer.v1.sampler.sync_refill_failed_groups=True (verl 0.9.1)"
+)
 
 
 def _why_left_out(row: BatchRow, verdict: Verdict) -> str:
