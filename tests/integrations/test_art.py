@@ -156,6 +156,13 @@ def test_an_option_that_only_litellm_has_is_named() -> None:
         asyncio.run(ruler_score_group(group_of("One.", "Two."), "m", {"num_retries": 3}))
 
 
+def test_a_rubric_in_the_place_of_options_and_a_trajectory_in_that_of_a_group_are_named() -> None:
+    with pytest.raises(ConfigError, check=about("extra_litellm_params")):
+        asyncio.run(ruler_score_group(group_of("One.", "Two."), "m", "Is it kind?"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, check=about("group", "TrajectoryGroup")):
+        scored(trajectory("One."))
+
+
 def test_a_judge_that_will_never_answer_ends_the_gathering() -> None:
     with refused_before_generating() as options:
         group_scorer(JUDGE, **options)

@@ -45,6 +45,24 @@ def test_a_group_in_which_nothing_can_be_compared_is_none() -> None:
     assert scored(group_of("worth 9", "lost", "lost")) is None
 
 
-def test_a_group_without_its_conversations_says_so() -> None:
-    with pytest.raises(ConfigError, check=about("messages")):
-        scored({"tokens": [[1], [2]], "masks": [[1], [2]]})
+def test_what_the_environment_told_the_last_turn_is_shown_and_is_not_the_response() -> None:
+    judge, group = Choosy(), group_of("worth 9", "worth 3")
+    group["messages"][0].append({"role": "user", "content": "The tests pass."})
+    assert scored(group, judge)["scores"] == [0.9, 0.3]
+    assert any("worth 9" in asked and "The tests pass." in asked for asked in judge.asked)
+
+
+@pytest.mark.parametrize(
+    ("setting", "group"),
+    [
+        ("messages", {"tokens": [[1], [2]], "masks": [[1], [2]]}),
+        ("messages", {"messages": group_of("worth 1")["messages"]}),
+        ("messages", {"tokens": [[1]], "messages": ["Why?"]}),
+        ("messages", {"tokens": [[1]], "messages": [[{"role": "user", "content": "Why?"}]]}),
+        ("group", [group_of("worth 1")]),
+        ("overrides", {**group_of("worth 1", "worth 2"), "overrides": [{}]}),
+    ],
+)
+def test_a_group_that_cannot_be_judged_is_named(setting: str, group: Any) -> None:
+    with pytest.raises(ConfigError, check=about(setting)):
+        scored(group)

@@ -188,3 +188,13 @@ def test_environments_share_the_limits_of_one_engine(monkeypatch: pytest.MonkeyP
         one_engine = threading.active_count() - before
         JudgedRubric(JUDGE)(action(message="Because."), observation())
         assert threading.active_count() - before == one_engine <= 3
+
+
+def test_what_the_judge_could_not_see_is_named_and_is_no_missing_verdict() -> None:
+    step = action(message="worth 7"), Observation()
+    with pytest.raises(ConfigError, check=about("observation.metadata")):
+        rubric()(*step)
+    with pytest.raises(ConfigError, check=about("read", "sample_of")):
+        rubric(read=lambda action, _: ("Why?", action.message))(*step)
+    with pytest.raises(ConfigError, check=about("read")):
+        rubric(read="question")

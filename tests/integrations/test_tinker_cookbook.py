@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 from loopback import INSTANT, loopback
 from refusing import refused_before_generating
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
@@ -23,6 +24,7 @@ from tiny_policy import save_tiny_tokenizer, tiny_tokenizer
 from transformers import AutoTokenizer
 
 from plaudit import Checklist
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored
 from plaudit.integrations.tinker_cookbook import JudgedGroupBuilder
 from plaudit.types import Reply, Request
@@ -134,3 +136,20 @@ def test_builders_that_were_pickled_share_one_engine(tmp_path: Path) -> None:
 def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
     with refused_before_generating() as options:
         rolled_out(builder(2, scored=Scored(JUDGE, **options)))  # with no answer to give
+
+
+@pytest.mark.parametrize(
+    ("setting", "fields"),
+    [
+        ("messages", {"messages": "Why is the sky blue?"}),
+        ("messages", {"renderer": MESSAGES, "messages": object()}),  # the wrong way round
+        ("group_size", {"group_size": 0}),
+        ("group_size", {"group_size": "8"}),
+        ("scored", {"scored": JUDGE}),
+        ("columns", {"columns": ["rubric"]}),
+    ],
+)
+def test_what_a_builder_cannot_work_with_is_named_when_it_is_made(setting: str, fields: Any) -> None:
+    given = {"renderer": object(), "messages": MESSAGES, "group_size": 8} | fields
+    with pytest.raises(ConfigError, check=about(setting)):
+        JudgedGroupBuilder(**given)

@@ -21,6 +21,7 @@ from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges import Group
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
+from plaudit.value_check import check_value
 
 RUBRIC = (
     "Did the agent reach the goal that it was given? Reaching it is worth far more than anything else. Among "
@@ -38,6 +39,7 @@ def group_scorer(judge: Judge | Panel | None = None, **options: Any) -> Scorer:
 
 def _score_group(scored: Scored) -> Scorer:
     async def score_group(group: art.TrajectoryGroup) -> art.TrajectoryGroup | None:
+        check_value("group", group, art.TrajectoryGroup)
         scores = await scored.agroup([_sample(row) for row in group.trajectories])
         judged, lost = [], []
         for row, score in zip(group.trajectories, scores, strict=True):
@@ -48,10 +50,8 @@ def _score_group(scored: Scored) -> Scorer:
             judged.append(row.model_copy(update={"reward": float(score), "metrics": metrics}))
         if len(judged) < 2 <= len(scores):
             return None
-        kept = {name: getattr(group, name) for name in ("metadata", "metrics", "logs")}
-        made = art.TrajectoryGroup([*judged, *lost], **kept)
-        made.exceptions = [*group.exceptions, *made.exceptions]
-        return made
+        exceptions = [*group.exceptions, *art.TrajectoryGroup(lost).exceptions]
+        return group.model_copy(update={"trajectories": judged, "exceptions": exceptions})
 
     return score_group
 
@@ -75,6 +75,7 @@ async def ruler_score_group(
         swallow_exceptions: Not needed: only a judge that will never answer, or fails too often, raises.
         debug: Not needed: a journal has what the judge was asked and what it said.
     """
+    check_value("extra_litellm_params", extra_litellm_params, Mapping[str, Any] | None)
     options = {OF_LITELLM.get(name, name): value for name, value in (extra_litellm_params or {}).items()}
     if judge_model:
         options["model"] = judge_model.removeprefix("openai/")

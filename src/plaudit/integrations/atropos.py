@@ -21,7 +21,9 @@ from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, asked_when_loaded, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
+from plaudit.value_check import check_length, check_value
 
+AGENT = "assistant"
 NO_ADVANTAGE = {"set_advantage_to_zero": True}
 
 
@@ -43,17 +45,19 @@ def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, 
             reference: The ground truth.
             columns: The item's other columns, like the `rubric` by which a Checklist judges it.
         """
-        rows = group.get("messages")
-        if not rows or len(rows) != len(group["tokens"]):
+        check_value("group", group, Mapping[str, Any])
+        rows, tokens = group.get("messages") or (), group.get("tokens") or ()
+        if not rows or len(rows) != len(tokens):
             raise ConfigError(
-                f"has {len(rows or ())} conversations for {len(group['tokens'])} rows of tokens; give the "
-                "turns of each row, the response last",
+                f"has {len(rows)} conversations for {len(tokens)} rows of tokens; give each row's turns, the "
+                "response last",
                 setting="messages",
             )
         scores = await scored.agroup([_sample(turns, reference, columns) for turns in rows])
         if sum(score.valid for score in scores) < min(2, len(rows)):
             return None
         before = group.get("overrides") or [{} for _ in rows]
+        check_length("overrides", before, len(rows))
         overrides = [
             known if score.valid else {**known, **NO_ADVANTAGE}
             for known, score in zip(before, scores, strict=True)
@@ -65,13 +69,13 @@ def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, 
 
 def _sample(turns: Sequence[Mapping[str, Any]], reference: Any, columns: Mapping[str, Any]) -> Sample:
     """The last turn of the assistant as the response, with what its environment answered, if anything."""
-    start = next((row for row in range(len(turns) - 1, -1, -1) if turns[row]["role"] == "assistant"), None)
-    if start is None:
+    said = [row for row, turn in enumerate(turns) if isinstance(turn, Mapping) and turn.get("role") == AGENT]
+    if not said:
         raise ConfigError(
             "has a conversation without a turn of the assistant; end each with the response",
             setting="messages",
         )
-    return sample_of(list(turns[:start]), list(turns[start:]), reference, extra=columns)
+    return sample_of(list(turns[: said[-1]]), list(turns[said[-1] :]), reference, extra=columns)
 
 
 score_group: Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]

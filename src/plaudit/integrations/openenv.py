@@ -23,6 +23,7 @@ from typing import Any
 
 from openenv.core.rubrics import Rubric
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.types import Sample
@@ -36,6 +37,11 @@ def read_step(action: Any, observation: Any) -> Sample:
     OpenEnv sends the metadata to the client: a `reference` that the agent must not see needs a `read`.
     """
     known = observation.metadata
+    if "prompt" not in known:
+        raise ConfigError(
+            "has no prompt, so the judge would not see the task; put it there, or give JudgedRubric a `read`",
+            setting="observation.metadata",
+        )
     fields = action.model_dump(exclude={"metadata"}, exclude_none=True)
     response = (
         next(iter(fields.values())) if len(fields) == 1 else action.model_dump_json(include=set(fields))
@@ -58,6 +64,8 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
         super().__init__()
         self._scored = Scored(one_by_one(judge, "OpenEnv"), **options)
         self._scored.check()
+        if not callable(read):
+            raise ConfigError("should be a function of action and observation", setting="read", value=read)
         self._read = read
 
     def __call__(self, action: Any, observation: Any) -> Any:
@@ -71,4 +79,9 @@ class JudgedRubric(Rubric):  # type: ignore[misc, unused-ignore]
 
     async def forward(self, action: Any, observation: Any) -> float:
         """The score of a step. Raises NoVerdict where there is none."""
-        return await self._scored.areward(self._read(action, observation))
+        sample = self._read(action, observation)
+        if not isinstance(sample, Sample):
+            raise ConfigError(
+                f"gave {sample!r:.80}; return sample_of(prompt, response, reference)", setting="read"
+            )
+        return await self._scored.areward(sample)

@@ -24,7 +24,9 @@ import tinker
 from tinker_cookbook.renderers import get_text_content
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, sample_of
+from plaudit.value_check import check_number, check_value
 
 
 class JudgedTinkerEnv(Env):  # type: ignore[misc, unused-ignore]
@@ -62,6 +64,16 @@ class JudgedGroupBuilder(EnvGroupBuilder):  # type: ignore[misc, unused-ignore]
     """Who judges; by default what the settings name."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The row's other columns, like the `rubric` by which a Checklist judges it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.messages, list | tuple) or isinstance(self.renderer, list | tuple):
+            raise ConfigError(
+                'should be a list like [{"role": "user", "content": "Why?"}], after the renderer',
+                setting="messages",
+            )
+        check_number("group_size", self.group_size, low=1)
+        check_value("scored", self.scored, Scored)
+        check_value("columns", self.columns, Mapping[str, Any])
 
     async def make_envs(self) -> Sequence[JudgedTinkerEnv]:
         await asyncio.to_thread(self.scored.check)
