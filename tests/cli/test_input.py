@@ -23,6 +23,7 @@ from plaudit.cli.input import (
     check_input,
     every_line,
     open_source,
+    rows_in,
 )
 from plaudit.errors import ConfigError
 from plaudit.judges.rubric import Rubric
@@ -158,3 +159,11 @@ def test_a_large_file_is_checked_and_not_kept(tmp_path: Path) -> None:
     path.write_text("\n".join(sample_line(number, size=KEPT_BYTES // 4) for number in range(5)))
     found = check_input(str(path), Rubric("Is it right?"))
     assert (found.total, found.kept) == (5, None)
+
+
+@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+def test_rows_that_are_nested_too_deeply_are_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("[" * 100_000)
+    with pytest.raises(ConfigError, check=about("", "deep.json")):
+        list(rows_in(str(path)))

@@ -96,3 +96,7 @@ def test_a_key_that_stands_twice_in_yaml_is_named() -> None:
 
 def test_a_yaml_file_that_contains_itself_comes_to_an_end() -> None:
     assert yaml_lines("a: &a\n  b: *a\n")["a", "b"] == 2
+
+
+def test_yaml_that_only_the_faster_loader_takes_has_no_lines() -> None:
+    assert line_of(yaml_lines("criteria:\tIs it right?\n"), ("criteria",)) == 1

@@ -175,7 +175,7 @@ def rows_in(place: str) -> Iterator[tuple[int, dict[str, Any]]]:
             number, raw = one[:2]
             try:
                 row = json.loads(raw)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:  # the latter: nested too deeply
                 raise ConfigError(f"{place}, line {number}, is not JSON: {error}") from None
             if not isinstance(row, dict):
                 raise ConfigError(f"{place}, line {number}, is {kind_of(row)}, not an object")

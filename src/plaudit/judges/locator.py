@@ -54,7 +54,10 @@ def yaml_lines(text: str) -> dict[Key, int]:
     """The line of every key and every item of a YAML file. Raises ValueError where a key stands twice."""
     yaml: Any = import_module("yaml")
     lines: dict[Key, int] = {}
-    waiting: list[tuple[Key, Any]] = [((), yaml.compose(text, Loader=yaml.SafeLoader))]
+    try:
+        waiting: list[tuple[Key, Any]] = [((), yaml.compose(text, Loader=yaml.SafeLoader))]
+    except yaml.YAMLError:  # what this loader does not take, the faster one may, which has read the file
+        return lines
     seen = set[int]()
     while waiting:
         key, node = waiting.pop()

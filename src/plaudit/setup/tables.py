@@ -185,7 +185,7 @@ def _array(path: Path, place: str) -> Iterator[bytes]:
     try:
         for raw in msgspec.json.decode(content, type=list[msgspec.Raw]):
             yield msgspec.json.format(bytes(raw), indent=-1)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         yield from map(encode, _array_by_hand(content, place))
 
 
@@ -199,7 +199,7 @@ def _array_by_hand(content: bytes, place: str) -> list[Any]:
                 f"{place} contains several objects of several lines; write one per line: jq -c . {place}"
             ) from None
         raise ConfigError(f"{place} is not JSON: {error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: nested too deeply
         raise ConfigError(f"{place} is not JSON: {error}") from None
     if isinstance(found, list):
         return found
