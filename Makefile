@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 .PHONY: screenshots test-browser install demo docs test-wheel test test-trainers test-clients test-nemo-gym check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
-	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
+	@awk -F ':.*## ' '/^[a-z-]+: .*##/ {printf "%-16s%s\n", $$1, $$2}' Makefile
 
 install: .venv/.core            ## .venv with the plaudit command
 demo: .venv/.local              ## a real model judges real answers, then the speed table

@@ -202,6 +202,7 @@ def test_a_name_as_long_as_names_may_be_can_be_written(tmp_path: Path) -> None:
     assert out.is_file()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none on macOS")
 def test_a_full_disk_is_an_error_with_its_remedy_and_leaves_nothing(tmp_path: Path) -> None:
     sink = open_sink("/dev/full")
     with pytest.raises(ConfigError, check=about("", "No space left on device")):

@@ -31,6 +31,8 @@ LOOK_AGAIN = 0.05
 """Seconds after which it is seen whether there is room for another connection."""
 MOST_FILES = 65_536
 """File descriptors that a server asks for, where it may: for its clients and as many calls."""
+FILES_OF_MACOS = 10_240
+"""What macOS gives at the most, though it says that there is no limit."""
 DRAIN_WITHIN = 25.0
 """Seconds in which what is under way is answered at the end: container runtimes kill after 30."""
 
@@ -132,13 +134,17 @@ class _Listener:
 
 def raise_file_limit() -> None:
     """Let this process have as many file descriptors as it may: a client takes one, or two."""
-    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows; or a limit that cannot be raised
+    try:
         from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
-
-        soft, hard = getrlimit(RLIMIT_NOFILE)
-        wanted = MOST_FILES if hard == RLIM_INFINITY else min(MOST_FILES, hard)
-        if soft != RLIM_INFINITY and soft < wanted:
-            setrlimit(RLIMIT_NOFILE, (wanted, hard))
+    except ImportError:
+        return  # Windows
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+    for most in (MOST_FILES, FILES_OF_MACOS):
+        wanted = most if hard == RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(ValueError, OSError):  # it cannot be raised that far
+            if soft != RLIM_INFINITY and soft < wanted:
+                setrlimit(RLIMIT_NOFILE, (wanted, hard))
+            return
 
 
 @contextlib.asynccontextmanager
