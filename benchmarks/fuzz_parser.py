@@ -24,7 +24,7 @@ import table
 
 from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
-from plaudit.judges.parse import MAX_REPLY
+from plaudit.judges.reply_text import MAX_REPLY
 from plaudit.types import Reply, Sample
 
 LOW, HIGH = 0, 10
@@ -52,7 +52,7 @@ PROSE = (
     "Here is my verdict:",
     "Step 1: fine. Step 2: wrong.",
     "I weighed it against the rubric: 8 out of 10, perhaps.",
-    "The response deserves a score of 9.",
+    "The response claims a score of 9.",
     'It returns {"a": 1}, as asked.',
 )
 INTRODUCTIONS = (
@@ -186,14 +186,13 @@ def tampered(chance: random.Random) -> str:
     score, other = chance.sample(range(LOW, HIGH + 1), 2)
     own, fake = verdict(score, words(chance)), verdict(other, words(chance))
     bad = chance.choice(
-        ["high", "7/100", True, None, 11, -1, 6.5, [7, 8], {"value": 7}, 10**30, float("nan")]
+        ["high", "7/100", True, None, 11, -1, 6.5, [7, 8], {"value": 7, "style": 8}, 10**30, float("nan")]
     )
     shapes = (
         f"{fake}\n{own}",
         f"The response says ```json\n{fake}\n``` but\n{own}",
         f'{{"example": {own}}}',
         f"[{own}, {fake}]",
-        json.dumps(own),
         f'{{"reason": "a", "score": {score}, "score": {other}}}',
         f'{{"reason": "a", "score": {score}, "sc\\u006fre": {other}}}',
         f"**Final score:** {other}\n{own}",
@@ -211,7 +210,13 @@ def tampered(chance: random.Random) -> str:
 def prose(chance: random.Random) -> str:
     """A score in words and numbers, and no object."""
     score = chance.randint(LOW, HIGH)
-    ends = (f"A fair score: {score}", f"{score}", f"{score} of 10", f"I give it a {score}.", f"{score}-10")
+    ends = (
+        f"A fair score: {score}",
+        f"{score}",
+        f"{score} for style",
+        f"I may give it a {score}.",
+        f"{score}-10",
+    )
     return " ".join(chance.choices(PROSE, k=chance.randrange(4))) + "\n" + chance.choice(ends)
 
 

@@ -98,7 +98,7 @@ def tampered(draw: st.DrawFn) -> Case:
     cut = draw(st.integers(0, len(own) - 1))
     bad = draw(
         st.sampled_from(
-            ["7/100", "high", True, None, 11, -1, 6.5, [7, 8], {"value": 7}, 10**30, float("nan")]
+            ["7/100", "high", True, None, 11, -1, 6.5, [7, 8], {"value": 7, "style": 8}, 10**30, float("nan")]
         )
     )
     text = draw(
@@ -114,7 +114,6 @@ def tampered(draw: st.DrawFn) -> Case:
                 f"The response says ```json\n{fake}\n``` but\n{own}",
                 f"[{own}, {fake}]",
                 f'"{own}"',
-                json.dumps(own),
                 f'{{"reason": "It says {fake} in it", "score": {score}}}',
                 f'{{"reason": "a", "score": {score}, "score": {other}}}',
                 f'{{"reason": "a", "score": {score}, "sc\\u006fre": {other}}}',

@@ -7,6 +7,7 @@ it states none, or none that is the judge's own.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,6 @@ JUDGES: dict[str, Any] = {
     "pairwise": Pairwise("Which one is correct?"),
     "group": Group("Is it correct?"),
 }
-IN_HALVES = Rubric("Is it correct and brief?", scale=(0, 10), integer=False)
 FILES = Path(__file__).with_name("replies")
 REPLIES: dict[str, list[dict[str, Any]]] = {
     name: [json.loads(line) for line in (FILES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -36,24 +36,47 @@ REPLIES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def read(name: str, case: Mapping[str, Any]) -> float | None:
-    """The score that the judge reads, or None where it declines to read one."""
-    judge = JUDGES[name]
-    if case["score"] is not None and not float(case["score"]).is_integer() and name == "rubric":
-        judge = IN_HALVES
+def read(name: str, case: Mapping[str, Any]) -> Any:
+    """The score that the judge reads, or each part where that is what is known; None where it reads none."""
+    judge, text = JUDGES[name], case["text"]
     sample = Sample(TASK, case.get("response", RESPONSE), "100 °C", "g")
-    text = case["text"]
+    if name == "rubric":
+        is_whole = case["score"] is None or float(case["score"]).is_integer()
+        judge = Rubric("Is it good?", scale=case.get("scale", (0, 10)), integer=is_whole)
+    elif "criteria" in case:
+        judge = Checklist([Criterion(name, f"It is {name}.") for name in case["criteria"]])
+    ids = case.get("ids", ["ONE", "TWO"])
     if hasattr(judge, "split"):
-        others = [sample, Sample(TASK, "It boils at 90 °C.", "100 °C", "g")]
-        question = next(iter(judge.split(others)))
-        judge, sample = question.judge, question.sample
         if name == "group":
-            one, two = judge._answers(sample)
-            text = text.replace("ONE", one).replace("TWO", two)
+            scores = case["score"].values() if "ids" in case and case["score"] else ()
+            is_whole = all(float(score).is_integer() for score in scores)
+            judge = Group("Is it correct?", scale=case.get("scale", (0, 10)), integer=is_whole)
+        others = [Sample(TASK, f"It boils at {degrees} °C.", "100 °C", "g") for degrees in range(1, len(ids))]
+        question = next(iter(judge.split([sample, *others])))
+        judge, sample = question.judge, question.sample
+    if name == "group":
+        names = dict(zip(ids, judge._answers(sample), strict=True))
+        pattern = (
+            r"(?<![A-Za-z0-9.])(" + "|".join(ids) + r")(?=[^\w.]|\.\s|$)"
+            if is_named(ids)
+            else "|".join(
+                rf'(?<=")({one})(?=")|(?<=\| )({one})(?=\s+\|)|(?<="id": )({one})(?=,)|(?<=esponse )({one})\b'
+                for one in ids
+            )
+        )
+        text = re.sub(pattern, lambda found: names[found[0]], text)
     try:
-        return judge.parse(Reply(text, finish_reason=case.get("finish", "stop")), sample).score  # type: ignore[no-any-return]
+        verdict = judge.parse(Reply(text, finish_reason=case.get("finish", "stop")), sample)
     except (UnreadableVerdict, Declined):
         return None
+    if "ids" in case:
+        return {one: verdict.parts[names[one]] for one in ids}
+    return verdict.parts if "criteria" in case else verdict.score
+
+
+def is_named(ids: list[str]) -> bool:
+    """Whether ids are words that nothing but a response goes by."""
+    return all(len(one) > 1 for one in ids)
 
 
 @pytest.mark.parametrize("name", JUDGES)
@@ -72,10 +95,15 @@ def test_at_most_one_clear_verdict_in_fifty_is_lost() -> None:
 READ = [
     case
     for case in REPLIES["rubric"]
-    if case["score"] is not None and "finish" not in case and read("rubric", case) is not None
+    if case["score"] not in (None, 8.5)
+    and "finish" not in case
+    and case["text"].count("{") == case["text"].count("}")
+    and not re.search(r"<\|(?:im_start|start_header_id)\|>user", case["text"])
+    and read("rubric", case) is not None
 ]
+"""Whole replies with a verdict, and no turn behind them that the judge made up."""
 ALONE = [case for case in READ if '"score"' in case["text"].casefold()]
-"""Replies with an object under the name that was asked for; another name is read where nothing else is."""
+"""Replies with an object under the name that was asked for."""
 
 
 @pytest.mark.parametrize(

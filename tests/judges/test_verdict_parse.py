@@ -10,7 +10,8 @@ import pytest
 
 from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
-from plaudit.judges.parse import MAX_REPLY, single_object
+from plaudit.judges.parse import single_object
+from plaudit.judges.reply_text import MAX_REPLY
 from plaudit.types import Reply, Sample, Status, Usage
 
 RUBRIC = Rubric("Is it correct and brief?", scale=(0, 10))
@@ -71,6 +72,23 @@ READABLE = {
     "double brackets": "It is right. Rating: [[7]]",
     "a box": "It is right.\n\n**Score:** $\\boxed{7}$",
     "a share in per cent": "Score: 7/10 (70%)",
+    "a score in a sentence of the judge's own": "It is right. I would give it a score of 7.",
+    "a score behind steps": "Step 1: fine. Score: 7",
+    "encoded twice": '"{\\"reason\\": \\"Right.\\", \\"score\\": 7}"',
+    "a brace that the template wrote": '"reason": "Right.", "score": 7}',
+    "a missing brace": '```json\n{\n  "reason": "Right.",\n  "score": 7\n```',
+    "a row of a table": "| Aspect | Score |\n|---|---|\n| Facts | 9 |\n| **Overall** | **7** |",
+    "a draft that is replaced": 'Draft verdict:\n{"score": 3}\n\nFinal verdict:\n' + OWN,
+    "a verdict of the author's before its own": 'It ends with {"score": 10}, which is no argument.\n\n' + OWN,
+    "a turn that the judge made up": f"{OWN}<|im_end|>\n<|im_start|>user\nThanks! Was it a 3?",
+    "a leading zero": '{"reason": "Right.", "score": 07}',
+    "a value in an object": '{"reason": {"text": "Right."}, "score": {"value": 7}}',
+    "square brackets": '["reason": "Right.", "score": 7]',
+    "a missing quote": '{"reason": "Right, but wordy, "score": 7}',
+    "signs of HTML": "{&quot;reason&quot;: &quot;Right.&quot;, &quot;score&quot;: 7}",
+    "the envelope of an endpoint": '{"choices": [{"message": {"content": "{\\"score\\": 7}"}}], "usage": {}}',
+    "a word behind the number": '{"reason": "Right.", "score": "7 - good"}',
+    "aspects beside the whole": '{"aspects": {"facts": {"score": 9}}, "overall_score": 7, "reason": "So."}',
 }
 
 
@@ -95,15 +113,16 @@ UNREADABLE = {
     "a fraction of one": "I rate 0/1",
     "a yes within yesterday": "No. Yesterday it was right.",
     "a no within know": "I do not know",
-    "a step number": "Step 1: fine. Score: 8",
     "a hundred read as ten": "100",
     "a hundred in the right form": '{"reason": "Right.", "score": 100}',
     "the first fenced block quoted": f'```json\n{{"reason": "A", "score": 10}}\n```\nNo\n```json\n{OWN}\n```',
     "a bare number": "7",
-    "a score in prose": "I would give it a score of 7.",
+    "a score in prose, of one aspect": "For style I would give it a score of 7.",
+    "a score in prose, not given": "I was going to give it a score of 7.",
     "a verdict after another": f'{{"score": 3}}\n{OWN}',
     "the same score for other reasons": f'{OWN}\n{{"reason": "Something else.", "score": 7}}',
     "a contradiction in prose": f"Final score: 3\n{OWN}",
+    "a contradiction in its reason": '{"reason": "It is wrong, so the score is 2 out of 10.", "score": 7}',
     "below the scale": '{"reason": "Bad.", "score": -1}',
     "above the scale": '{"reason": "Good.", "score": 11}',
     "a fraction on a scale of whole numbers": '{"reason": "Right.", "score": 7.5}',
@@ -118,7 +137,6 @@ UNREADABLE = {
     "true": '{"reason": "Right.", "score": true}',
     "null": '{"reason": "Right.", "score": null}',
     "a list of scores": '{"reason": "Right.", "score": [7, 8]}',
-    "a leading zero": '{"reason": "Right.", "score": 07}',
     "a plus sign": '{"reason": "Right.", "score": +7}',
     "two keys": '{"reason": "Right.", "score": 7, "score": 3}',
     "two keys, one in escapes": '{"reason": "Right.", "score": 7, "sc\\u006fre": 3}',
@@ -133,7 +151,6 @@ UNREADABLE = {
     "nested beside an outer score": f'{{"score": 3, "inner": {OWN}}}',
     "a list of one under a key": f'{{"verdicts": [{OWN}]}}',
     "a list of two": f"[{OWN}, {OWN}]",
-    "a string": '"{\\"reason\\": \\"Right.\\", \\"score\\": 7}"',
     "in quotation marks": f'It says "{OWN}" of itself.',
     "quoted without escapes": '{"reason": "It says {"score": 10} of itself", "score": 2}',
     "quoted without escapes, and cut": '{"reason": "It says {"score": 10}',
@@ -294,6 +311,12 @@ def test_the_same_verdict_thousands_of_times_is_one_verdict() -> None:
 
 def test_long_reasoning_does_not_make_a_reply_too_long() -> None:
     assert score("<think>" + "hm " * MAX_REPLY + "</think>" + OWN) == 7.0
+
+
+def test_the_pieces_of_a_stream_that_nobody_joined_are_joined() -> None:
+    pieces = ['{"reason": "Rig', 'ht.", "score": ', "7}"]
+    events = [json.dumps({"choices": [{"delta": {"content": piece}}]}) for piece in pieces]
+    assert score("".join(f"data: {event}\n\n" for event in (*events, "[DONE]"))) == 7.0
 
 
 def test_a_byte_order_mark_before_the_verdict_is_passed_over() -> None:

@@ -22,6 +22,7 @@ from plaudit.judges.criteria import (
     summed,
 )
 from plaudit.judges.prompt import Prompt, PromptOptions, build_prompt, nothing_to_judge, object_schema
+from plaudit.judges.reply_rows import named_rows
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
 from plaudit.value_check import check_fields
@@ -134,15 +135,22 @@ class Checklist(_Criteria, Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The sum of what is met. Raises UnreadableVerdict unless every criterion has its one answer."""
         criteria = self.criteria_of(sample)
-        key = next((point.name for point in criteria if point.name != "score"), criteria[0].name)
-        found = parse.single_object(reply, key=key, judged=sample.text)
+        names = {point.name.strip().casefold(): point.name for point in criteria}
+        found = named_rows(
+            reply,
+            names.values(),
+            find=lambda said: names.get(str(said).strip().casefold()),
+            key=criteria[0].name,
+            judged=sample.text,
+        )
         known = {key for point in criteria for key in (point.name, reason_key(point))}
-        others = found.keys() - known
-        if unknown := {name for name in others if not parse.is_remark(found[name])}:
+        if unknown := {name for name in found.keys() - known if not parse.is_remark(found[name])}:
             raise UnreadableVerdict(f"the reply has {min(unknown)[:40]!r}, which is not a criterion")
         for point in criteria:
             if point.name not in found:
                 raise UnreadableVerdict(f"the reply leaves out the criterion {point.name!r}")
+        if all(type(found[point.name]) is int and point.levels == 1 for point in criteria):
+            found |= {point.name: {0: False, 1: True}.get(found[point.name]) for point in criteria}
         parts = {point.name: _value(found, point) for point in criteria}
         reasons = [
             f"{point.name} {_word(parts[point.name])}: {parse.words(found, reason_key(point))}"

@@ -26,6 +26,8 @@ from plaudit.judges.prompt import (
     nothing_to_judge,
     object_schema,
 )
+from plaudit.judges.reply_author import check_origin
+from plaudit.judges.reply_rows import named_rows
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
@@ -199,15 +201,14 @@ class _GroupCall(Judge):
         answers = self._answers(sample)
         scores: dict[str, float] = {}
         reasons: dict[str, str] = {}
-        for row in parse.single_list(reply):
-            name, reason = _named(row.get("id"), answers), row.get("reason", "")
-            if name in scores:
-                raise UnreadableVerdict(f"the reply scores {name} twice")
-            if not isinstance(reason, str):
-                raise UnreadableVerdict(f"the reason for {name} is not text")
-            scores[name] = self.points.read(row.get("score"))
-            reasons[name] = reason
-            parse.check_origin({"reason": reason, "score": row["score"]}, "score", answers[name])
+        rows = named_rows(
+            reply, answers, find=lambda said: _named(said, answers), key="verdicts", scale=self.scale
+        )
+        for name in answers.keys() & rows.keys():
+            found = parse.row_of(rows[name], "score")
+            reasons[name] = parse.words(found, "reason")
+            scores[name] = self.points.read(found["score"])
+            check_origin({"reason": reasons[name], "score": found["score"]}, "score", answers[name])
         if missing := answers.keys() - scores.keys():
             raise UnreadableVerdict(f"the reply has no score for {len(missing)} of {len(answers)} responses")
         return Verdict.of(reply, fmean(scores.values()), msgspec.json.encode(reasons).decode(), scores)
@@ -223,12 +224,14 @@ class _GroupCall(Judge):
         return dict(zip(sample.extra[IDS], sample.extra[RESPONSES], strict=True))
 
 
-def _named(said: object, answers: Mapping[str, str]) -> str:
+def _named(said: object, answers: Mapping[str, str]) -> str | None:
     """The id that a reply means: itself, or within the tag that it stands in, like `response-ABCDEFGH`."""
-    names = {said} if said in answers else set(_WORDS.findall(str(said))) & answers.keys()
-    if len(names) != 1:
-        raise UnreadableVerdict(f"the reply scores {str(said)[:20]!r}, which is none of the responses")
-    return str(names.pop())
+    if str(said) in answers:
+        return str(said)
+    names = set(_WORDS.findall(str(said))) & answers.keys() if len(str(said)) <= MAX_ID else set()
+    return names.pop() if len(names) == 1 else None
 
 
-_WORDS = re.compile(r"[A-Z]+")
+_WORDS = re.compile(r"[A-Z]+|\d+")
+MAX_ID = 60
+"""Characters of a text that may name a response."""

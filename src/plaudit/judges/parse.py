@@ -1,74 +1,49 @@
-"""The one verdict in a judge's reply, or none: strict, linear, and never a guess.
+"""The one verdict in a judge's reply, or none: linear, and never a guess.
 
-A verdict is a JSON object with the key that was asked for. The evidence is weighed in this order:
-
-1. The endpoint says that the judge declined: refused.
-2. The whole reply is one flat object: that is the verdict, unless it is a copy.
-3. The judge's reasoning is set aside, drafts and all: what counts follows the last closing tag.
-4. Objects with the key are looked for in what is left; without any, lines that state the value and nothing
-   else (`Score: 8/10`). A broken one, or two that differ: no verdict.
-5. The words around the one verdict may not make it somebody else's (a quotation, an example, part of a
-   sentence), take it back, contradict it, or state another value.
-6. A verdict that the judged text holds, in whatever form, or whose value and words it claims, is a copy: the
+1. The endpoint says that the judge declined: refused. The whole reply is one flat object: it is the verdict.
+2. What is not the judge's own final word is taken away: its reasoning, drafts and all, what servers and tools
+   put around it, and what it copies from the judged text.
+3. Statements of what was asked for are collected: objects in whatever dress, else lines, else sentences.
+4. A statement that its words make somebody else's, an example or one of several is none. Of those left all
+   must agree, or the last must say that it replaces the others; nothing behind it may take it back.
+5. A verdict that the judged text holds, in whatever form, or whose value and words it claims, is a copy: the
    author's own.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from bisect import bisect_right
-from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plaudit.errors import CutOff, Declined, UnreadableVerdict
-from plaudit.judges.numerals import narrow
-from plaudit.judges.reply_objects import (
-    Found,
-    FoundAt,
-    bare_list,
-    encodable,
-    is_named_in,
-    object_places,
-    object_spans,
-    verdict_in,
-    whole_object,
-    with_quotes_escaped,
-)
+from plaudit.judges.reply_author import Author, CopiedVerdict
+from plaudit.judges.reply_objects import Found, FoundAt, Reader, encodable, unique, verdict_in, whole_object
 from plaudit.judges.reply_prose import (
-    SCORE_NOUN,
+    Ends,
     check_introduction,
     check_sequel,
-    check_statements,
+    is_others,
     is_same,
-    line_places,
-    topic_of,
+    may_state,
+    replaces,
+    sentences,
+    stated,
+    with_rows_as_lines,
 )
-from plaudit.reasoning import BOUND, CLOSE, OPEN
+from plaudit.judges.reply_text import MAX_REPLY, own_words, said_by
 from plaudit.types import Reply
 
-VERSION = 7
+VERSION = 8
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
-MAX_REPLY = 64_000
-"""Characters, the judge's own reasoning aside, beyond which a reply is no verdict, whatever it contains."""
+MAX_COPIES = 3
+"""Objects of the judged text that a reply may quote beside its own; each is looked for in the whole text."""
+MAX_STATEMENTS = 100
+"""Lines and sentences with a value of which one is looked for; a verdict has few, a table has many."""
 
 
-TOPIC = 4_000
-"""Characters of a text that tell what it is about."""
-
-
-class CopiedVerdict(UnreadableVerdict):
-    """What looks like the verdict was written by the author of the judged text."""
-
-    def __init__(self) -> None:
-        super().__init__("the verdict is a copy of what the judged text claims")
-
-
-def single_object(
-    reply: Reply, *, key: str = "score", judged: str = "", scale: tuple[float, float] | None = None
-) -> Found:
+def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: Ends = None) -> Found:
     """The only verdict in the reply: an object that has `key`.
 
     Args:
@@ -82,20 +57,33 @@ def single_object(
         UnreadableVerdict: there is no single verdict; the message says what was found.
     """
     check_declined(reply)
-    said = _said(reply)
+    said = said_by(reply)
     found = whole_object(said, key) if len(said) <= MAX_REPLY else None
     if found is None:
-        text = _after_reasoning(said)
-        found = _searched(_named(text, key), reply, key, Author(judged, key), scale)
-        if found is None:
-            raise _nothing_found(text, reply, key)
+        text = own_words(said)
+        if _HEADLESS.match(text):  # the template wrote the brace
+            text = "{" + text
+        found = Search(text, reply, key, Author(judged, key), scale).verdict()
     elif key in judged and Author(judged, key).wrote(found, said):
         raise CopiedVerdict
+    else:
+        _check_reason(found, key, scale)
     if scale is not None and not found.keys().isdisjoint(_SCALES):
         _check_scale(found, scale)
     return found
 
 
+def _check_reason(found: Found, key: str, scale: Ends) -> None:
+    """Raises UnreadableVerdict where the verdict's own reason states another score."""
+    reason = found.get("reason")
+    if key != "score" or not isinstance(reason, str) or not ("core" in reason or "ating" in reason):
+        return
+    for other in (stated(sentence, key, scale) for sentence in sentences(reason)):
+        if other and other.is_named and not is_same(other.value, found[key]):
+            raise UnreadableVerdict(f"its reason says {other.value[:12]}, the verdict {str(found[key])[:12]}")
+
+
+_HEADLESS = re.compile(r"\"\w{1,64}\"\s*+:\s*+\S")
 _SCALES = ("scale", "range", "max", "max_score", "maximum", "out_of")
 
 
@@ -107,46 +95,6 @@ def _check_scale(found: Found, scale: tuple[float, float]) -> None:
             raise UnreadableVerdict(f"the verdict says that its {name} is {str(found[name])[:20]!r}")
 
 
-_NAMES = rf"{SCORE_NOUN}|评分|得分|分数|点数|評価|점수|スコア|puntuación|bewertung|punteggio|оценка"
-_OTHER_NAME = re.compile(rf'"(?:{_NAMES})"(?=\s*+:\s*+["\d])', re.IGNORECASE)
-"""The score under another name, where the reply is the object and nothing else."""
-
-
-def _named(text: str, key: str) -> str:
-    """The text with the key that was asked for, in place of another word for it."""
-    body = re.sub(r"^```\w*", "", text).rstrip("`").strip()
-    is_other = key == "score" and "score" not in body.casefold() and body[:1] + body[-1:] == "{}"
-    if is_other and len(_OTHER_NAME.findall(body)) == 1:
-        return _OTHER_NAME.sub('"score"', body)
-    return text
-
-
-_OTHER_LIST = re.compile(
-    r'^([\s`\w]{0,20}\{\s*+)"(?:results|scores|evaluations|responses|ratings)"(?=\s*+:\s*+\[)'
-)
-"""A list at the start of a reply, under another name than it was given."""
-
-
-def single_list(reply: Reply, *, key: str = "verdicts") -> list[Found]:
-    """The objects of the only list in the reply: under `key` of an object, or the whole reply.
-
-    Raises:
-        Declined: the judge declined.
-        UnreadableVerdict: there is no single list; the message says what was found.
-    """
-    check_declined(reply)
-    text = _OTHER_LIST.sub(rf'\1"{key}"', _after_reasoning(_said(reply)))
-    found = _searched(text, reply, key, Author("", key), None) or bare_list(text, key)
-    if found is None:
-        raise _nothing_found(text, reply, key)
-    rows = found[key]
-    if isinstance(rows, dict):  # by id
-        rows = [{"id": name, **row} if isinstance(row, dict) else row for name, row in rows.items()]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UnreadableVerdict(f"{key!r} is not a list of objects")
-    return [verdict_in(row, "score") or row for row in rows]
-
-
 def check_declined(reply: Reply) -> None:
     """Raises Declined where the endpoint itself says that the judge declined."""
     if reply.refusal or reply.finish_reason == "content_filter":
@@ -154,208 +102,205 @@ def check_declined(reply: Reply) -> None:
         raise Declined(f"the judge declined: {said[:80]}")
 
 
-# --- whose verdict it is ------------------------------------------------------------------------------------
-
-
-class Author:
-    """The author of the judged text, who may have written what looks like the judge's verdict.
-
-    A verdict is a copy where the text holds it word for word, or claims the same value in the same words. One
-    that quotes the author's words with another value is the judge's own, and so is one that has the claimed
-    value for reasons of its own. Good and bad claims are treated alike.
-    """
-
-    def __init__(self, judged: str, key: str) -> None:
-        self.key = key
-        if len(judged) > BOUND:  # a judge is shown its head and its tail
-            judged = judged[: BOUND // 2] + judged[-BOUND // 2 :]
-        self._judged = judged
-
-    def wrote(self, found: Found, raw: str) -> bool:
-        """Whether the object is a copy; `raw` is what it was read from."""
-        if not self._speaks_of_it:
-            return False
-        if self._holds(raw):
-            return True
-        value = found[self.key]
-        if not any(is_same(claim, value) for claim in set(_claims(self.key).findall(self._text))):
-            return False
-        return all(_letters(text) in self._letters for text in found.values() if isinstance(text, str))
-
-    def wrote_line(self, line: str, value: object) -> bool:
-        """Whether the text holds this line, or gives the same value to what it names or to the score."""
-        line = line.strip(" \t*_#•-.")
-        label = re.split(r"[:=(\d]|[\s*_]+$", line, maxsplit=1)[0].strip(" *_")
-        if not re.search(r"[^\W\d_]", line):
-            return line in self._text
-        names = f"{SCORE_NOUN}|{re.escape(label)}" if re.search(r"\w", label) else SCORE_NOUN
-        claims = set(_claims(names).findall(self._text))
-        return self._holds(line) or any(is_same(claim, value) for claim in claims)
-
-    def topic(self, found: Found) -> set[str]:
-        """What the judged text and the verdict's reason are about, by their words."""
-        return topic_of(self._judged[:TOPIC], *(text for text in found.values() if isinstance(text, str)))
-
-    def _holds(self, words: str) -> bool:
-        """Whether the text has these words and numbers, and no digit more."""
-        return re.search(rf"{re.escape(_letters(words))}(?!\d|\.\d)", self._letters) is not None
-
-    @property
-    def _speaks_of_it(self) -> bool:
-        return self.key in self._judged or _SCORED.search(self._judged) is not None
-
-    @cached_property
-    def _text(self) -> str:
-        text = _unpacked(self._judged)
-        return _OTHER_NAME.sub('"score"', text) if self.key == "score" else text
-
-    @cached_property
-    def _letters(self) -> str:
-        return _letters(self._text)
-
-
-_SCORED = re.compile(_NAMES, re.IGNORECASE)
-
-
-@lru_cache(maxsize=256)
-def _claims(names: str) -> re.Pattern[str]:
-    """What a text says a value is, in an object that may be broken or escaped, or in a line."""
-    return re.compile(rf"(?:{names})(?:\W|_|\\boxed|value){{1,12}}(-?\w[\w.,]{{0,30}})", re.IGNORECASE)
-
-
-def check_origin(found: Found, key: str, judged: str) -> None:
-    """Raises CopiedVerdict where the verdict is a copy of a claim in the judged text."""
-    if Author(judged, key).wrote(found, json.dumps(found, ensure_ascii=False)):
-        raise CopiedVerdict
-
-
-def _letters(text: str) -> str:
-    """The text without anything that makes no difference: words and numbers."""
-    return re.sub(r"[^\w.-]+|_+|[.-](?!\d)", "", text.casefold())
-
-
-# --- the judge's own reasoning ------------------------------------------------------------------------------
-
-_TAG = re.compile(
-    rf"(?P<open>{OPEN})|{CLOSE}|</(?:reasoning|analysis|scratchpad|thoughts?|reflection)>"
-    r"|assistantfinal(?=\s*+[\[{`])"
-)
-
-
-def _said(reply: Reply) -> str:
-    """The text; the reasoning, where a server put the whole answer there and it is nothing but JSON."""
-    thought = reply.reasoning.strip()
-    is_misplaced = not reply.text.strip() and thought[:1] in ("{", "[") and thought[-1:] in ("}", "]")
-    return thought if is_misplaced else reply.text
-
-
-def _after_reasoning(text: str) -> str:
-    """What is no reasoning: neither between its tags nor before a closing one that was never opened.
-
-    A tag inside an object is quoted there.
-    """
-    tail = text[-MAX_REPLY:]
-    tags = list(_TAG.finditer(tail))
-    spans = object_spans(tail) if tags else []
-    visible: list[str] = []
-    start, opened = 0, None
-    for tag in tags:
-        place = bisect_right(spans, (tag.start(), 0)) - 1
-        if place >= 0 and spans[place][1] > tag.start():
-            continue
-        if not tag["open"]:
-            visible = visible if opened else []
-            start, opened = tag.end(), None
-        elif not opened:
-            visible.append(tail[start : tag.start()])
-            opened = tag
-    if not start and len(text) > MAX_REPLY:
-        raise UnreadableVerdict(f"the reply has {len(text):,} characters; that is not a verdict")
-    if opened and not visible.pop().rpartition("\n")[2].strip():  # within a line, it is talk about a tag
-        raise UnreadableVerdict("the judge's reasoning never ended, so no verdict followed")
-    visible.append(tail[start:])
-    return _unpacked("\n".join(part for part in visible if part.strip()).strip(_PADDING))
-
-
-_PADDING = " \ufeff\u200b\x00"
-"""What some servers put around a reply."""
-
-
-_ARGUMENT = re.compile(
-    r"<arg_key>\s*+(\w{1,64})\s*+</arg_key>\s*+<arg_value>([^<]*+)</arg_value>"
-    r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
-)
-_CALLED = re.compile(r"<tool_call>\s{0,4}[\w.-]{1,60}|<function=[\w.-]{1,60}>")
-_FORMAT = re.compile(r"</?(?:p|b|i|em|strong|br|h[1-6]|div|span|ul|ol|li)\s?/?>", re.IGNORECASE)
-_EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
-
-
-MOST_TOKENS = 4
-"""Control tokens that may end a reply."""
-
-
-def _unpacked(text: str) -> str:
-    """The text without what servers put around it: control tokens at its end, events, tags of arguments."""
-    text = _FORMAT.sub("", narrow(text)).strip()
-    for _ in range(MOST_TOKENS):
-        place = text.rfind("<") if text.endswith("|>") else -1
-        if place < 0 or not text.startswith("<|", place) or text[place - 1 : place].isalpha():
-            break
-        text = text[:place].rstrip()
-    if text.startswith("data:"):
-        text = _EVENT.sub("", text).strip()
-    if "<arg_key>" not in text and "<parameter=" not in text:
-        return text
-    return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", _CALLED.sub("", text))
-
-
 # --- a verdict among other text -----------------------------------------------------------------------------
 
 _BLANK_LINES = re.compile(r"\n\s++")
+_FENCE_LINE = re.compile(
+    r"^[ \t]{0,9}(?:`{3,6}|~{3,6})(?:ya?ml|text|markdown|md|xml|toml|json5?)?[ \t]{0,9}$", re.MULTILINE
+)
+_WHOLE_FENCE = re.compile(r"(`{3,6}|~{3,6})\w{0,10}\s*+(\{.*\})\s*\1", re.DOTALL)
 
 
-def _searched(
-    text: str, reply: Reply, key: str, author: Author, scale: tuple[float, float] | None
-) -> Found | None:
-    """The only verdict that stands in the text on its own."""
-    places, copies = object_places(text, key, author.wrote)
-    if not places and not copies and (escaped := with_quotes_escaped(text, key)) != text:
-        return _searched(escaped, reply, key, author, scale)
-    if not places and not is_named_in(text, key):
-        text = re.sub(rf"(<{re.escape(key)}>[^<]{{1,60}}</{re.escape(key)}>)", r"\n\1\n", text)
-        places = line_places(text, key, scale)
-        if places and author.wrote_line(text[places[0].start : places[0].end], places[0].found[key]):
+def is_named_in(text: str, key: str) -> bool:
+    """Whether an object in the text, which may be broken or escaped, has the key."""
+    return re.search(rf"[\"']{re.escape(key)}\\?[\"']\s*+:", text, re.IGNORECASE) is not None
+
+
+_CODE_LINE = re.compile(r"^\s*(?:print|return|json\.)[^\n]{0,80}\n?")
+"""Code behind an object that is assigned to a name."""
+_CALL = re.compile(r"\w\($|(?://|#)[ \t]*$")
+"""Code that the object is an argument of, or a comment in it."""
+
+
+class Search:
+    """The search for the only verdict that stands in a text on its own."""
+
+    def __init__(self, text: str, reply: Reply, key: str, author: Author, scale: Ends) -> None:
+        self.text, self.reply, self.key, self.author, self.scale = text, reply, key, author, scale
+
+    def verdict(self) -> Found:
+        """The verdict. Raises UnreadableVerdict or Declined where there is none."""
+        fence = _WHOLE_FENCE.fullmatch(self.text.rstrip())
+        found = whole_object(fence[2], self.key) if fence else None
+        if fence and found:
+            if self.author.wrote(found, fence[2]):
+                raise CopiedVerdict
+            _check_reason(found, self.key, self.scale)
+            return found
+        places, copies = self._objects()
+        if places:
+            _check_reason(places[-1].found, self.key, self.scale)
+        for place in copies:  # what the judge quotes is none of its own words
+            self._mask(place)
+        if not places:
+            places = [] if is_named_in(self.text, self.key) else self._lines()
+        if not places:
+            if copies:
+                raise CopiedVerdict
+            raise nothing_found(self.text, self.reply, self.key)
+        self.check_surroundings(places)
+        return places[-1].found
+
+    def _mask(self, place: FoundAt) -> None:
+        self.text = self.text[: place.start] + " " * (place.end - place.start) + self.text[place.end :]
+
+    def _objects(self) -> tuple[list[FoundAt], list[FoundAt]]:
+        """Objects with the key that are the judge's own, and those that it quotes or replaces."""
+        places: list[FoundAt] = []
+        quoted: list[FoundAt] = []
+        others: list[FoundAt] = []
+        since = 0
+        for place in self._candidates(quoted):
+            is_known = bool(places) and place.found is places[-1].found
+            is_new = not is_known and bool(places) and replaces(self.text[places[-1].end : place.start])
+            if not is_new and not is_known and self._is_others(place, since):
+                others.append(place)
+            elif (
+                not places or is_known or repr(place.found) == repr(places[-1].found)
+            ):  # unlike ==, it tells 1 from true
+                places.append(place)
+            elif is_new:
+                others, places = others + places, [place]
+            else:
+                raise UnreadableVerdict("the reply holds two different verdicts")
+            since = place.end
+        if others and not places:
+            self.check_own(others[0], 0)
+        if any(place.start > places[-1].start and place.found != places[-1].found for place in others):
+            raise UnreadableVerdict("the reply holds two different verdicts")
+        return places, quoted + others
+
+    def _candidates(self, copies: list[FoundAt]) -> Iterator[FoundAt]:
+        """Objects with the key, but for copies from the judged text."""
+        text, reader = self.text, Reader(self.text)
+        known, depth, end = FoundAt({}, 0, 0), 0, 0
+        for one in reader.objects():
+            raw, gap = text[one.start : one.end], text[end : one.start]
+            end = one.end
+            if gap.strip(" \n{"):  # a brace doubled, as templates have it, opens nothing
+                depth += gap.count("{") - gap.count("}")
+            if known.found and text.startswith(raw, known.start) and len(raw) == known.end - known.start:
+                yield FoundAt(known.found, one.start, end)
+                continue
+            if (found := self._decoded(one.value, raw)) is None:
+                continue
+            if any(is_named_in(f'"{loose}"', name) for loose in reader.loose for name in (self.key, "score")):
+                raise UnreadableVerdict("the verdict quotes another one without escapes")
+            place = FoundAt(found, one.start, end)
+            if len(copies) < MAX_COPIES and self.author.wrote(found, raw):
+                copies.append(place)
+                continue
+            if depth > 0 or gap.rstrip().endswith('":'):
+                raise UnreadableVerdict("the verdict is inside another object")
+            if (
+                not one.is_closed
+                and self.reply.finish_reason == "length"
+                and not _is_complete(one.value, self.key)
+            ):
+                raise CutOff("the reply was cut off before its verdict was complete")
+            known = place
+            yield place
+
+    def _decoded(self, value: Any, raw: str) -> Found | None:
+        """An object as a verdict; None where it is another kind of object."""
+        try:
+            found = unique(value)
+            if isinstance(found, list) and len(found) == 1:
+                found = found[0]
+            if isinstance(found, list):
+                if any(isinstance(item, dict) and verdict_in(item, self.key) for item in found):
+                    raise UnreadableVerdict("the verdict is one of a list")
+                return None
+            return verdict_in(found, self.key) if found else None
+        except UnreadableVerdict:
+            if self.key.casefold() in raw.casefold() or "\\u00" in raw:
+                raise
+            return None
+
+    def _is_others(self, place: FoundAt, since: int) -> bool:
+        try:
+            self.check_own(place, since)
+        except UnreadableVerdict:
+            return True
+        return False
+
+    def check_own(self, place: FoundAt, since: int) -> None:
+        """Raises UnreadableVerdict where the words around an object make it somebody else's."""
+        before = self.text[since : place.start]
+        if before.endswith(('"', "'", "“", "‘", "~~")) or _CALL.search(before):
+            raise UnreadableVerdict("the verdict is inside a quotation")
+        check_introduction(before)
+        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", self.text[place.end : place.end + 40]):
+            raise UnreadableVerdict("the verdict is part of a sentence")
+
+    def _lines(self) -> list[FoundAt]:
+        """Lines and sentences that state the value, and all the same one."""
+        key = self.key
+        text = with_rows_as_lines(_FENCE_LINE.sub(lambda fence: " " * len(fence[0]), self.text), key)
+        self.text = text
+        found = []
+        for sentence in sentences(text):
+            one = stated(sentence, key, self.scale)
+            if one and not text.count("```", 0, one.start) % 2:
+                found.append(one)
+                if len(found) == MAX_STATEMENTS:
+                    return []
+        if found and found[-1].is_replacing and not any(one.is_replacing for one in found[:-1]):
+            for old in found:
+                if not is_same(old.value, found[-1].value):
+                    self._mask(FoundAt({}, old.start, old.end))
+            found = [one for one in found if is_same(one.value, found[-1].value)]
+        for one in found:
+            if not is_same(one.value, found[0].value):
+                raise UnreadableVerdict(f"the reply states {one.value} and {found[0].value}")
+        if found and self.author.wrote_line(text[found[0].start : found[0].end], found[0].value):
             raise CopiedVerdict
-    if not places:
-        if copies:
-            raise CopiedVerdict
-        return None
-    for copy in copies:  # what the judge quotes is none of its own words
-        text = text[: copy.start] + " " * (copy.end - copy.start) + text[copy.end :]
-    _check_surroundings(text, places, reply, author, scale)
-    return places[0].found
+        rest, end = [], 0
+        for one in found:
+            rest.append(text[end : one.start])
+            end = one.end
+        reason = " ".join(re.sub(r"[*_#`]", "", "\n".join((*rest, text[end:]))).split())
+        return [FoundAt({key: one.value, "reason": reason}, one.start, one.end) for one in found]
+
+    def check_surroundings(self, places: list[FoundAt]) -> None:
+        """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
+        text, key = self.text, self.key
+        value = places[-1].found[key]
+        prose, end = [], 0
+        for place in places:
+            prose.append(text[end : place.start])
+            end = place.end
+        after = text[end:].lstrip("}")
+        if self.reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]}"):
+            # The missing end may take the verdict back. Padding after a finished object takes nothing back.
+            raise CutOff("the reply goes on after the verdict and was cut off")
+        everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
+        if is_named_in(after, key):
+            raise UnreadableVerdict("beside the verdict there is a second one, broken")
+        for sentence in sentences(everything) if may_state(everything) else ():
+            if is_named_in(sentence.text, key) and not is_others(sentence.text):
+                raise UnreadableVerdict("beside the verdict there is a second one, broken")
+            other = stated(sentence, key, self.scale)
+            if other and not is_same(other.value, value):
+                raise UnreadableVerdict(f"the prose says {other.value[:12]}, the verdict {str(value)[:12]}")
+        if text[places[0].start] not in "{[":  # an object's own were checked where it was found
+            check_introduction(prose[0], is_object=False)
+        check_sequel(_CODE_LINE.sub("", after), key, value, self.scale)
 
 
-def _check_surroundings(
-    text: str, places: list[FoundAt], reply: Reply, author: Author, scale: tuple[float, float] | None
-) -> None:
-    """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
-    key = author.key
-    value = places[0].found[key]
-    prose, end = [], 0
-    for place in places:
-        prose.append(text[end : place.start])
-        end = place.end
-    after = text[end:].lstrip("}")
-    everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
-    if reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]}"):
-        # The missing end may take the verdict back. Padding after a finished object takes nothing back.
-        raise CutOff("the reply goes on after the verdict and was cut off")
-    if is_named_in(everything, key):
-        raise UnreadableVerdict("beside the verdict there is a second one, broken")
-    check_statements(everything, key, value, scale)
-    check_introduction(prose[0])
-    check_sequel(after, key, value, author.topic(places[0].found))
+def _is_complete(value: Any, key: str) -> bool:
+    """Whether a cut-off object has the key, and something behind it."""
+    return isinstance(value, list) and any(pair[0] == key for pair in value[:-1] if isinstance(pair, tuple))
 
 
 # --- no verdict ---------------------------------------------------------------------------------------------
@@ -373,7 +318,7 @@ _DECLINED = re.compile(
 )
 
 
-def _nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVerdict:
+def nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVerdict:
     """What to raise over a reply without a verdict."""
     if not text.strip():
         return UnreadableVerdict(
@@ -386,22 +331,36 @@ def _nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVe
     opening = text[:300]
     if _REFUSAL.match(opening) and _DECLINED.search(opening) and not re.search(r"\d", text):
         return Declined("the judge declined in words")
-    return UnreadableVerdict(f"no JSON object with {key!r} in the reply; a score in prose does not count")
+    return UnreadableVerdict(f"no JSON object with {key!r} in the reply, and no line that clearly states it")
 
 
 # --- the values of an object --------------------------------------------------------------------------------
 
-_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+TRUTHS = {
+    **dict.fromkeys(("true", "yes", "met", "pass", "passed", "satisfied", "fulfilled", "✅", "✓", "✔"), True),
+    **dict.fromkeys(
+        ("false", "no", "not met", "unmet", "fail", "failed", "not satisfied", "❌", "✗", "✘"), False
+    ),
+}
+
+
+def row_of(row: Any, key: str) -> Found:
+    """What is said of one name, as an object that has the key."""
+    found = verdict_in(row, key) if isinstance(row, dict) else {key: row}
+    if found is None:
+        raise UnreadableVerdict(f"there is no {key} where one was asked for")
+    return found
 
 
 def truth(found: Mapping[str, Any], key: str) -> bool:
     """The value as true or false, also as text, or as the one such value beside a reason; 1 is neither."""
     value = found.get(key)
     if isinstance(value, dict):
-        answers = [inner for inner in value.values() if not isinstance(inner, str)]
+        answers = [inner for inner in value.values() if isinstance(inner, bool)]
+        answers = answers or [inner for inner in value.values() if not is_remark(inner)]
         value = answers[0] if len(answers) == 1 else value
-    if isinstance(value, str) and value.strip().casefold() in _TRUTHS:
-        return _TRUTHS[value.strip().casefold()]
+    if isinstance(value, str) and value.strip().casefold() in TRUTHS:
+        return TRUTHS[value.strip().casefold()]
     if not isinstance(value, bool):
         raise UnreadableVerdict(f"{key!r} is {str(value)[:12]!r}, neither true nor false")
     return value
@@ -409,14 +368,15 @@ def truth(found: Mapping[str, Any], key: str) -> bool:
 
 def is_remark(value: object) -> bool:
     """Whether a value is text, and neither true nor false."""
-    return isinstance(value, str) and value.strip().casefold() not in _TRUTHS
+    return isinstance(value, str) and value.strip().casefold() not in TRUTHS
 
 
 def words(found: Mapping[str, Any], key: str) -> str:
     """The value as text, also of a list of texts; empty where it is left out."""
     value = found.get(key, "")
-    if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        value = " ".join(value)
+    parts = value.values() if isinstance(value, dict) else value
+    if isinstance(value, (list, dict)) and all(isinstance(part, str) for part in parts):
+        value = " ".join(parts)
     if not isinstance(value, str):
         raise UnreadableVerdict(f"the {key} is not text")
     return value

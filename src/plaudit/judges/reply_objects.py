@@ -1,30 +1,34 @@
-"""The JSON objects in a reply: found among other text, decoded, and without any that says two things.
+"""The objects in a reply, read as JSON and as what models write in its place, by one tolerant reader.
 
-Read as JSON are also what models write in its place: quotes and literals of Python, typographic quotes, keys
-without quotes, comments, a comma before the closing bracket, a backslash that escapes nothing; and the form
-that was asked for with bare quotes inside its reason. Whatever is read, a key with two values and a second
-verdict inside a verdict are none.
+Quotes of any kind, bare quotes inside a text, keys and texts without quotes, literals of Python, comments,
+commas too many or too few, other separators, a missing end: whatever can be read in one way only is read.
+Whatever is read, a key with two values and a second verdict inside a verdict are none.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from plaudit.errors import UnreadableVerdict
+from plaudit.judges.reply_prose import choice
 
 Found = dict[str, Any]
 """A verdict object: its values by key."""
 
 MANY_KEYS = 32
 """From here on repeated keys are found by reading the object in pairs, which takes longer for a few."""
-
-MAX_COPIES = 3
-"""Objects of the judged text that a reply may quote beside its own; each is looked for in the whole text."""
+DEPTH = 8
+"""How deep objects and lists may be nested."""
+MAX_STRICT = 16
+"""Objects that are first tried as plain JSON; each attempt may read the whole text."""
+MAX_BARE = 2_000
+"""Characters of a text without quotes."""
 
 
 class FoundAt(NamedTuple):
@@ -51,172 +55,311 @@ def whole_object(text: str, key: str) -> Found | None:
     if len(found) > MANY_KEYS:  # counting each would be quadratic
         return None
     for name in found:
-        if text.count(f'"{name}"') != 1 or (name != key and _is_key(name, key)):
+        if text.count(f'"{name}"') != 1 or (name != key and is_key(name, key)):
             return None
     return found
 
 
-# --- an object among other text -----------------------------------------------------------------------------
-
-# Possessive throughout, so no backtracking. Linear over a whole text, too: an attempt that fails ends at a
-# brace outside a string, and the next one to read the same text starts a level further in, of four; it may
-# also disagree on what is inside a string, in three ways.
-_DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
-_CURLY = r"[“”][^“”]*+[“”]"
-_STRING = rf"(?:{_DOUBLE}|{_SINGLE}|{_CURLY})"
-_COMMENT = r"(?:(?://[^\n]*+|/\*[^*]*+\*/)\s*+)"
-_GAP = rf"\s*+(?:{_COMMENT})*+"
-_NEXT = r'"\w{1,64}"\s*+:'  # where a comma was left out
-_NAME = rf"(?:{_STRING}|[A-Za-z_]\w*+)"
-_SCALAR = rf"(?:{_STRING}|[^\s\"',:{{}}\[\]“”]++)"
+_listed = msgspec.json.Decoder(dict[str, list[dict[str, str | int | float | bool | None]]])
 
 
-def _objects_of(value: str) -> str:
-    pair = rf"{_GAP}{_NAME}\s*+:{_GAP}{value}{_GAP}(?:,|(?=\}}|{_NEXT}))"
-    return rf"\{{(?=\s*+[\"'/A-Za-z_“”])(?:{pair})*+{_GAP}\}}"
-
-
-def _lists_of(value: str) -> str:
-    return rf"\[{_GAP}(?:{value}{_GAP}(?:,{_GAP}|(?=\])))*+{_GAP}\]"
-
-
-_FLAT = _objects_of(rf"(?:{_SCALAR}|{_lists_of(rf'(?:{_SCALAR})')})")
-_ITEM = rf"(?:\s*+(?:{_SCALAR}|{_FLAT}))"
-_NESTED = _objects_of(rf"(?:{_SCALAR}|{_FLAT}|{_lists_of(_ITEM)})")
-_OBJECT = re.compile(_objects_of(rf"(?:{_SCALAR}|{_NESTED}|{_lists_of(_ITEM)})"), re.DOTALL)
-_CLOSING = re.compile(r"\s*+,?\s*+\]")
-
-
-def object_spans(text: str) -> list[tuple[int, int]]:
-    """Where the objects of a text start and end."""
-    return [match.span() for match in _OBJECT.finditer(text)]
-
-
-def object_places(
-    text: str, key: str, is_copy: Callable[[Found, str], bool]
-) -> tuple[list[FoundAt], list[FoundAt]]:
-    """Where the object with the key stands, once or more often, and where copies of another author's do.
-
-    Raises:
-        UnreadableVerdict: there are two of them, or the one is quoted, or part of something else.
-    """
-    places: list[FoundAt] = []
-    copies: list[FoundAt] = []
-    known = ""
-    depth = end = 0
-    for match in _OBJECT.finditer(text):
-        raw = match[0]
-        gap = text[end : match.start()]
-        end = match.end()
-        if gap.strip(" \n{"):  # a brace doubled, as templates have it, opens nothing
-            depth += gap.count("{") - gap.count("}")
-        if raw == known:
-            places.append(FoundAt(places[-1].found, match.start(), end))
-            continue
-        if (found := _decode(raw, key)) is None:
-            continue
-        if len(copies) < MAX_COPIES and is_copy(found, raw):
-            copies.append(FoundAt(found, *match.span()))
-            continue
-        if depth > 0 or _is_quoted(gap):
-            raise UnreadableVerdict("the verdict is inside a quotation or another object")
-        if places and repr(found) != repr(places[-1].found):  # unlike ==, it tells 1 from true
-            raise UnreadableVerdict("the reply holds two different verdicts")
-        start = match.start()
-        if gap.rstrip().endswith("["):
-            closing = _CLOSING.match(text, end)
-            if closing is None or gap.rstrip()[:-1].rstrip().endswith(('"', '":')):
-                raise UnreadableVerdict("the verdict is one of a list")
-            start, end = start - len(gap) + gap.rindex("["), closing.end()
-        known = raw
-        places.append(FoundAt(found, start, end))
-    return places, copies
-
-
-def _is_quoted(before: str) -> bool:
-    return before.endswith(('"', "'", "“", "‘")) or before.rstrip().endswith('":')
-
-
-_REASON = re.compile(
-    r'("reason\w{0,64}"\s*+:\s*+")(.{0,2000}?)(?="\s*+(?:,\s*+"\w{1,64}"\s*+:|\}))', re.DOTALL
-)
-_MOST_REASONS = 200
-_BARE = re.compile(r'(?<!\\)"|\\$')
-
-
-def with_quotes_escaped(text: str, key: str) -> str:
-    """The text with bare quotes inside its reasons escaped, unless one of them holds the key."""
-    if text.count('"reason') > _MOST_REASONS:
-        return text
-    reasons = _REASON.findall(text)
-    if any(f'"{name}"' in reason for _, reason in reasons for name in (key, "score")):
-        return text
-    return _REASON.sub(lambda found: found[1] + _BARE.sub(r"\\\g<0>", found[2]), text)
-
-
-def bare_list(text: str, key: str) -> Found | None:
-    """A text that is a list of objects and nothing else, but for a code fence; or an object a line."""
-    body = re.sub(r"^\s*+```\w*\s|```\s*$", "", text).strip()
-    lines = body.splitlines()
-    if len(lines) > 1 and all(line[:1] + line[-1:] == "{}" for line in lines):
-        body = f"[{','.join(lines)}]"
-    if not (body.startswith("[") and body.endswith("]")):
+def whole_list(text: str, key: str) -> list[Found] | None:
+    """The text as one list of flat objects with the same keys, under `key`; None where it may be another."""
+    try:
+        found = _listed.decode(text)
+    except (ValueError, RecursionError):
         return None
-    raw = f'{{"{key}": {body}}}'
-    return _decode(raw, key) if _OBJECT.fullmatch(raw) else None
+    rows = found.get(key)
+    if not rows or len(found) > 1 or "\\u00" in text or text.count(f'"{key}"') != 1:
+        return None
+    names = rows[0].keys()
+    is_even = len(names) <= MANY_KEYS and all(row.keys() == names for row in rows)
+    return rows if is_even and all(text.count(f'"{name}"') == len(rows) for name in names) else None
 
 
-def is_named_in(text: str, key: str) -> bool:
-    """Whether an object in the text, which may be broken or escaped, has the key."""
-    return re.search(rf"[\"']{re.escape(key)}\\?[\"']\s*+:", text, re.IGNORECASE) is not None
+# --- any object ---------------------------------------------------------------------------------------------
 
 
-def encodable(value: Any) -> Any:
-    """The value, with lone surrogates replaced where it is text."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+class Pairs(list[tuple[str, Any]]):
+    """The pairs of an object, repeated keys and all."""
+
+
+class Bare(str):
+    """A value without quotes that JSON has no word for."""
+
+
+class Located(NamedTuple):
+    """An object or a list, and where it stands; `is_closed` where its end is there."""
+
+    value: Any
+    start: int
+    end: int
+    is_closed: bool
+    is_exact: bool
+    """Whether every text in it was quoted as it should be."""
+
+
+class _NoObject(Exception):
+    """What looked like an object is none; `place` is how far it could be read."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+# Possessive throughout, so no backtracking.
+_COMMENT = r"(?:(?://|\#)[^\n]*+(?:\n|\Z)|/\*[^*]*+\*/)"
+_GAP = rf"\s*+(?:{_COMMENT}\s*+)*+"
+_QUOTED = r"(?:\"[^\"\n]{1,64}\"|'[^'\n]{1,64}'|[“”„«][^“”«»\n]{1,64}[“”»])"
+_COLON = r"\s*+(?:=>|:{1,2}(?![:/])|=(?!/))"
+_KEY = rf"(?:{_QUOTED}|[^\W\d][\w-]{{0,63}}){_COLON}"
+_AFTER = re.compile(
+    rf"\s*+\"\w{{1,64}}\"\s*+:|{_GAP}(?:[}}\]]|[,;]{_GAP}(?:[}}\]]|{_KEY}|\Z)|(?<=\n){_QUOTED}{_COLON}|```|\Z)"
+)
+"""What follows the end of a value in an object."""
+_AFTER_ITEM = re.compile(rf"{_GAP}(?:[\]}},;]|\Z)")
+_GAPS = re.compile(_GAP)
+_KEYED = re.compile(rf"\{{{_GAP}(?:{_KEY}|\}})|\[{_GAP}{_QUOTED}{_COLON}")
+_NAME = re.compile(_KEY)
+_QUOTES = {'"': '"', "'": "'", "“": "“”", "”": "”“", "„": "“”", "«": "»", "‘": "’"}
+_BARE = re.compile(r"[^\s\"',;:{}\[\]“”]++")
+_NUMBER = re.compile(r"-?[0-9]{1,16}(?:\.[0-9]{0,17})?(?:[eE][+-]?[0-9]{1,3})?")
+_LITERALS = {"true": True, "false": False, "none": None, "null": None}
+_CORRECTION = re.compile(r"(?<!out of )(?<!/)(?<!max )(?<![\d.])\d")
+"""A number in a comment that is not the best score."""
+_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?|"')
+
+
+class Reader:
+    """Reads objects of a text. Linear: an attempt that fails goes on where it failed, not where it began."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._unclosed: dict[str, int] = {}
+        self._attempts = MAX_STRICT
+        self.loose: list[str] = []
+        """Texts with quotes that should have been escaped."""
+
+    def objects(self) -> Iterator[Located]:
+        """The outermost objects, and lists that begin with one."""
+        text, place = self.text, 0
+        while (start := _OPENING.search(text, place)) is not None:
+            place = start.start()
+            if self._attempts:
+                try:
+                    strict, end = _strict.raw_decode(text, place)
+                except (ValueError, RecursionError):  # includes numbers of thousands of digits
+                    self._attempts -= 1
+                else:
+                    yield Located(strict, place, end, True, True)
+                    place = end
+                    continue
+            loose = len(self.loose)
+            try:
+                value, end, is_closed = self._value(place, DEPTH, _AFTER)
+            except _NoObject as error:
+                place = max(error.place, place + 1)
+                continue
+            yield Located(value, place, end, is_closed, is_closed and loose == len(self.loose))
+            place = end
+
+    def _value(self, at: int, depth: int, after: re.Pattern[str]) -> tuple[Any, int, bool]:
+        text = self.text
+        mark = text[at : at + 1]
+        if _KEYED.match(self.text, at):  # in square brackets, too
+            return self._object(at, depth)
+        if mark == "[":
+            return self._list(at, depth)
+        if mark in _QUOTES and mark:
+            return self._quoted(at, after)
+        return self._bare(at, after)
+
+    def _object(self, at: int, depth: int) -> tuple[Any, int, bool]:
+        text = self.text
+        if not depth:
+            raise _NoObject(at + 1)
+        pairs = Pairs()
+        place = at + 1
+        while True:
+            place = self._gap(place)
+            if text[place : place + 1] in ("}", "]"):
+                return pairs, place + 1, True
+            if text.startswith("```", place) and pairs:  # the fence ends, and with it the object
+                return pairs, place, False
+            name = _NAME.match(text, place)
+            if name is None:
+                if place >= len(text) and pairs:
+                    return pairs, place, False
+                raise _NoObject(max(place, at + 1))
+            key = name[0].rstrip("=>: \t\n").strip("\"'“”„«»")
+            value, place, is_closed = self._value(self._gap(name.end()), depth - 1, _AFTER)
+            pairs.append((_unescaped(key), value))
+            if not is_closed:
+                return pairs, place, False
+            place = self._gap(place)
+            if text[place : place + 1] in (",", ";"):
+                place += 1
+            elif text[place : place + 1].isalpha():  # prose: a key without quotes needs its comma
+                raise _NoObject(place)
+
+    def _list(self, at: int, depth: int) -> tuple[Any, int, bool]:
+        text = self.text
+        if not depth:
+            raise _NoObject(at + 1)
+        items: list[Any] = []
+        place = at + 1
+        while True:
+            place = self._gap(place)
+            if text[place : place + 1] == "]":
+                return items, place + 1, True
+            if place >= len(text):
+                return items, place, False
+            value, place, is_closed = self._value(place, depth - 1, _AFTER_ITEM)
+            items.append(value)
+            if not is_closed:
+                return items, place, False
+            place = self._gap(place)
+            if text[place : place + 1] in (",", ";"):
+                place += 1
+            elif text[place : place + 1] not in ("]", "{", ""):
+                raise _NoObject(place)
+
+    def _quoted(self, at: int, after: re.Pattern[str]) -> tuple[str, int, bool]:
+        """A text in quotes. One that is followed by more text does not end it: it was not escaped."""
+        text = self.text
+        mark = text[at]
+        if at >= self._unclosed.get(mark, len(text)):
+            raise _NoObject(at + 1)
+        ends = _CLOSERS[mark]
+        place = at + 1
+        while (end := ends.match(text, place)) is not None:
+            is_first, place = place == at + 1, end.end()
+            if after.match(text, place):
+                raw = text[at + 1 : place - 1]
+                if not is_first:
+                    self.loose.append(raw)
+                return _unescaped(raw), place, True
+        place = at
+        while (place := text.find(mark, place + 1)) >= 0:
+            if text[place - 1] == "\\" and after.match(
+                text, place + 1
+            ):  # a path's last backslash, and the end
+                return text[at + 1 : place], place + 1, True
+            if _UNENDED.match(text, place) and text[max(at, place - 9) : place].rstrip().endswith(","):
+                comma = text.rindex(",", at, place)  # the next key begins, and the quote is missing
+                return _unescaped(text[at + 1 : comma]), comma, True
+        self._unclosed[mark] = at
+        if at + 1 < len(text):
+            return Bare(_unescaped(text[at + 1 :]) + "?"), len(text), False
+        raise _NoObject(at + 1)
+
+    def _bare(self, at: int, after: re.Pattern[str]) -> tuple[Any, int, bool]:
+        text = self.text
+        word = _BARE.match(text, at)
+        if word is None:
+            raise _NoObject(at)
+        place = word.end()
+        if not after.match(text, place):
+            more = _BARE_END.finditer(text, place, min(at + MAX_BARE, len(text)))
+            place = next((end.start() for end in more if after.match(text, end.start())), -1)
+            if place < 0:
+                raise _NoObject(word.end())
+        raw = text[at:place].strip()
+        if _NUMBER.fullmatch(raw):
+            if place >= len(text):  # more digits may have been cut off
+                return Bare(raw + "?"), place, False
+            number = float(raw)
+            return (int(raw) if raw.lstrip("-").isdigit() else number), place, True
+        if raw.casefold() in _LITERALS:
+            return _LITERALS[raw.casefold()], place, True
+        return Bare(raw + "?" * (place >= len(text))), place, True
+
+    def _gap(self, place: int) -> int:
+        found = _GAPS.match(self.text, place)
+        assert found is not None
+        if found.end() > place and _CORRECTION.search(found[0]):
+            raise UnreadableVerdict("a comment beside the verdict holds another number")
+        return found.end()
+
+
+_UNENDED = re.compile(r"\"\w{1,64}\"\s*+:")
+_strict: Any = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
+"""Not strict about line breaks within texts: they make nothing ambiguous."""
+_OPENING = re.compile(rf"\{{(?={_GAP}(?:{_KEY}|\}}))|\[(?=\s*+\{{|{_GAP}{_QUOTED}{_COLON})")
+_BARE_END = re.compile(r"[,;}\]\n]")
+_CLOSERS = {mark: re.compile(rf"(?:[^{ends}\\]|\\.)*+[{ends}]", re.DOTALL) for mark, ends in _QUOTES.items()}
+
+
+def _unescaped(raw: str) -> str:
+    """A text without its escapes; a backslash that escapes nothing, as in LaTeX or a path, is itself."""
+    if "\\" not in raw:
+        return raw
+    escaped = _BACKSLASH.sub(lambda found: found[0] if found[1] else "\\" + found[0], raw.replace("\\'", "'"))
+    try:
+        return json.loads(f'"{escaped}"', strict=False)  # type: ignore[no-any-return]
+    except ValueError:
+        return raw
 
 
 # --- what an object says ------------------------------------------------------------------------------------
 
 _WRAPPER = re.compile(
-    r"(?:final|my|overall|json|tool|function)?_?(?:verdict|evaluation|judge?ment|assessment|results?|output"
-    r"|response|rating|grade|grading|feedback|arguments|parameters|input|call|criteria|checklist)",
+    r"(?:verdict|eval\w*|judge?ments?|judge|assessments?|results?|outputs?|ratings?|grad(?:e|es|ing)|scor(?:e|es|ing)|"
+    r"feedback|arguments|args|parameters|params|input|call|criteria|checklist|final|overall|answer|response|reply|data|"
+    r"payload|content|body|json|review|report|decision|return|value|function|tool|my|the|object|analysis|summary|"
+    r"properties|choices|message|\d{1,2}|[\s_-])+",
     re.IGNORECASE,
 )
-"""Names of an object in which a verdict is wrapped. Under any other name it may be somebody else's."""
-_SCORE = re.compile(
-    r"(?:(?:final|overall|total|adjusted|revised|updated|corrected|actual|true|new)[\s_-]*)?score"
+"""Names of an object in which a verdict is wrapped. Under any other it may be somebody else's, or a part."""
+_QUALITY = (
+    r"(?:(?:final|overall|total|adjusted|revised|updated|corrected|actual|true|new|numeric|numerical|integer|judge|quality|the|my"
+    r"|llm|model|eval|evaluation|response|answer|assigned|最终|综合|总)[\s_-]*){0,2}"
+)
+_SCALED = (
+    r"(?:[\s_-]*(?:value|final|total|number|\(?\d{1,3}\s?[-–to]{1,2}\s?\d{1,3}\)?|out[\s_]of[\s_]\d{1,3}))?"
 )
 
 
-def _decode(raw: str, key: str) -> Found | None:
-    """A candidate as an object; None where it is another kind of object."""
-    folded = key.casefold()
-    if folded not in raw.casefold() and "\\u00" not in raw:
-        return None
-    found = _unique(_decoded_pairs(raw, folded))
-    if not found:
-        return None
-    return verdict_in(found, key)
+def is_key(name: str, key: str) -> bool:
+    """Whether a key is the one that was asked for, but for its case or language; a final score is a score."""
+    return len(name) <= MAX_KEY and _is_key(name, key)
+
+
+_WINNERS = ("betterresponse", "betteranswer", "better", "preferredresponse", "preferred", "finalwinner")
+MAX_KEY = 80
+"""Characters of a key that may be the one."""
+
+
+@lru_cache(maxsize=1024)
+def _is_key(name: str, key: str) -> bool:
+    folded = name.strip().casefold()
+    if sorted(folded) == sorted(key) and folded[0] == key[0]:  # letters in the wrong order, or none
+        return True
+    if key == "score":
+        return re.fullmatch(_QUALITY + choice("score") + _SCALED, folded) is not None
+    folded, asked = (re.sub(r"[\W_]+", "", text) for text in (folded.removeprefix("is_"), key.casefold()))
+    return folded == asked or (key == "winner" and folded in _WINNERS)
 
 
 def verdict_in(found: Found, key: str) -> Found | None:
     """The object itself where it has the key, or the one that it wraps; None where no object in it does."""
-    names = [name for name in found if _is_key(name, key)]
+    names = [name for name in found if is_key(name, key)]
     if len(names) > 1:
         raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} are in one object")
     if not names:
-        found = {name: _unpacked(name, value) for name, value in found.items()}
+        found = {name: _parsed(value) for name, value in found.items()}
         holders = [name for name, value in found.items() if _holds(value, key)]
         if not holders:
             return None
         inner = found[holders[0]]
+        if isinstance(inner, list) and len(inner) == 1:
+            inner = inner[0]
         if len(holders) > 1 or not isinstance(inner, dict) or not _WRAPPER.fullmatch(holders[0].strip()):
             raise UnreadableVerdict("the verdict is inside another object")
         return verdict_in(inner, key)
     (name,) = names
-    if _holds([value for other, value in found.items() if other != name], key):
+    others = [other for other, value in found.items() if other != name and _holds(value, key)]
+    is_whole = _WHOLE.match(name) and not any(_WRAPPER.fullmatch(other) for other in others)
+    if others and not is_whole:
         raise UnreadableVerdict("there is a second verdict inside the verdict")
     if name == key:
         return found
@@ -225,96 +368,44 @@ def verdict_in(found: Found, key: str) -> Found | None:
     }
 
 
-def _unpacked(name: str, value: Any) -> Any:
-    """The arguments of a tool call, which are JSON in a text; any other value as it is."""
-    if not (isinstance(value, str) and value[:1] == "{" and name in ("arguments", "parameters", "input")):
+_WHOLE = re.compile(r"\s*(?:overall|final|total)", re.IGNORECASE)
+"""What the score of the whole is called beside those of its aspects."""
+
+
+def _parsed(value: Any) -> Any:
+    """The arguments of a tool call or a message, which are JSON in a text; any other value as it is."""
+    if isinstance(value, dict):
+        return {name: _parsed(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_parsed(item) for item in value]
+    if not (isinstance(value, str) and value.lstrip()[:1] == "{" and value.rstrip()[-1:] == "}"):
         return value
-    pairs = _decoded_pairs(value, "")
-    return value if pairs is None else _unique(pairs)
-
-
-def _is_key(name: str, key: str) -> bool:
-    """Whether a key is the one that was asked for, but for its case; a final score is a score."""
-    folded = name.strip().casefold()
-    if folded == key.casefold():
-        return True
-    return key == "score" and folded.endswith(key) and _SCORE.fullmatch(folded) is not None
+    whole = next(Reader(value.strip()).objects(), None)
+    return unique(whole.value) if whole and whole.end == len(value.strip()) else value
 
 
 def _holds(value: object, key: str) -> bool:
     """Whether some object in there has the key."""
     if isinstance(value, dict):
-        return any(_is_key(name, key) or _holds(inner, key) for name, inner in value.items())
+        return any(is_key(name, key) or _holds(inner, key) for name, inner in value.items())
     return isinstance(value, list) and any(_holds(item, key) for item in value)
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """The pairs of an object, repeated keys and all."""
+def encodable(value: Any) -> Any:
+    """The value, with lone surrogates replaced where it is text."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-# Not strict about line breaks within strings: they make nothing ambiguous.
-_pairs: Any = json.JSONDecoder(object_pairs_hook=_Pairs, strict=False)
-_BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_LOOSE = re.compile(
-    rf"(?P<double>{_DOUBLE})|(?P<single>{_SINGLE})|(?P<comment>{_COMMENT})|(?P<comma>,(?={_GAP}[\}}\]]))"
-    r"|(?P<name>[A-Za-z_]\w*+)(?=\s*+:)|(?P<literal>\b(?i:true|false|none)\b)"
-    rf"|(?P<curly>{_CURLY})|(?P<left_out>(?<=[\w\"'\]\}}])\s++(?={_NEXT}))|(?P<space>[^\S \t\r\n])"
-    r"|(?P<fraction>-?\d[\d.]{0,9}/\d{1,9})",
-    re.DOTALL,
-)
-_CORRECTION = re.compile(r"(?<!out of )(?<!/)(?<!max )(?<![\d.])\d")
-"""A number in a comment that is not the best score."""
-_LITERALS = {"true": "true", "false": "false", "none": "null"}
-
-
-def _decoded_pairs(raw: str, folded: str) -> _Pairs | None:
-    """The pairs of an object; None where it is none, and none with this key either."""
-    for form in (str, _escaped, _strict):
-        try:
-            return _pairs.decode(form(raw))  # type: ignore[no-any-return]
-        except (ValueError, RecursionError):  # includes numbers of thousands of digits
-            continue
-    if is_named_in(raw, folded):
-        raise UnreadableVerdict("the verdict object is not JSON")
-    return None
-
-
-def _escaped(raw: str) -> str:
-    """A backslash that escapes nothing, as in LaTeX or a path, stands for itself."""
-    return _BACKSLASH.sub(lambda found: found[0] if found[1] else "\\\\", raw)
-
-
-def _strict(raw: str) -> str:
-    """An object of Python or JavaScript as JSON."""
-    return _escaped(_LOOSE.sub(_as_json, raw))
-
-
-def _as_json(token: re.Match[str]) -> str:
-    """How JSON writes this piece of an object."""
-    kind, text = token.lastgroup, token[0]
-    if kind == "comment" and _CORRECTION.search(text):
-        raise UnreadableVerdict("a comment beside the verdict holds another number")
-    if kind in ("single", "curly"):
-        return '"' + text[1:-1].replace("\\'", "'").replace('\\"', '"').replace('"', '\\"') + '"'
-    if kind in ("name", "fraction"):
-        return f'"{text}"'
-    if kind == "left_out":
-        return ", "
-    if kind == "space":
-        return " "
-    return text if kind == "double" else _LITERALS.get(text.casefold(), "")
-
-
-def _unique(value: Any) -> Any:
+def unique(value: Any) -> Any:
     """Pairs as objects, texts encodable. Raises UnreadableVerdict where a key has two values."""
-    if isinstance(value, _Pairs):
+    if isinstance(value, Pairs):
         found: Found = {}
         for name, inner in value:
-            made = _unique(inner)
+            made = unique(inner)
             if name in found and repr(found[name]) != repr(made):
                 raise UnreadableVerdict(f"the key {name[:20]!r} appears twice, with different values")
             found[name] = made
         return found
     if isinstance(value, list):
-        return [_unique(item) for item in value]
+        return [unique(item) for item in value]
     return encodable(value)

@@ -12,6 +12,7 @@ from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.content import answer_of
 from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, object_schema
+from plaudit.judges.reply_author import CopiedVerdict
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 from plaudit.value_check import check_fields
@@ -108,7 +109,7 @@ class Rubric(PromptJudge):
         """The score and its reason. Raises UnreadableVerdict or Declined where there is no single one."""
         try:
             found = parse.single_object(reply, key="score", judged=sample.text, scale=self.scale)
-        except parse.CopiedVerdict as error:
+        except CopiedVerdict as error:
             if self.on_attack == "flag":
                 return replace(Verdict.of(reply, None), status=Status.FLAGGED, error=str(error))
             raise

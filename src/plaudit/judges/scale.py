@@ -8,7 +8,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges.base import Judge, Panel, higher_is_better
-from plaudit.judges.numerals import said
+from plaudit.judges.numerals import said_first
 from plaudit.types import Verdict
 
 ROUNDING = 1e-9
@@ -55,9 +55,9 @@ class Scale:
         match value:
             case [one]:
                 value = one
-            case {"value": one, "max": top, **others} if not others and top == self.high:
+            case {"value": one, **others} if not others or others == {"max": self.high}:
                 value = one
-        found = said(value) if isinstance(value, str) else None
+        found = said_first(value) if isinstance(value, str) else None
         if found and found.of in (None, self.high):
             value = found.value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
