@@ -21,6 +21,7 @@ from plaudit.errors import (
 from plaudit.events import BreakerChanged, EndpointLost
 from plaudit.policy.limit import LimitConfig
 from plaudit.policy.retry import RetryPolicy
+from plaudit.scheduling.dispatcher import REFUSALS
 from plaudit.testing import run
 from plaudit.types import Reply
 
@@ -38,6 +39,40 @@ def test_a_refusal_of_every_call_fails_the_whole_queue_at_once_with_one_message(
             assert {str(outcome) for outcome in outcomes.values()} == {str(error)}
             assert len(server.asked) <= 8  # what was under way already, and nothing after it
             assert max(bench.ended_at.values()) < 1.0
+            assert len(bench.seen(EndpointLost)) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("error", [KeyRefused("403: flagged"), ModelNotFound("404: no backend")], ids=repr)
+def test_an_endpoint_that_answers_others_is_not_given_up_for_the_calls_that_a_replica_refuses(
+    error: PlauditError,
+) -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: error if asked.arrival % 3 == 0 else GOOD, latency=0.2)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(300))) == 300
+            assert not bench.seen(EndpointLost)
+
+    run(main())
+
+
+def test_a_call_that_is_refused_each_time_fails_alone() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: KeyRefused("403: flagged") if asked.text == "q7" else GOOD)
+        async with Bench(server) as bench:
+            outcomes = await bench.ask_all(*numbered(100))
+            assert {text for text, outcome in outcomes.items() if outcome is not GOOD} == {"q7"}
+
+    run(main())
+
+
+def test_a_key_that_is_revoked_meanwhile_ends_the_run_after_few_more_calls() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: GOOD if asked.arrival < 100 else KeyRefused("401"), latency=0.2)
+        async with Bench(server, config=CAREFUL) as bench:
+            assert good(await bench.ask_all(*numbered(500))) == 100
+            assert len(server.asked) <= 100 + REFUSALS + 8
             assert len(bench.seen(EndpointLost)) == 1
 
     run(main())
@@ -68,7 +103,7 @@ def test_other_lanes_go_on_and_take_the_calls_of_a_lost_one() -> None:
 
 def test_a_failure_that_comes_in_after_the_loss_is_not_tried_again() -> None:
     def behave(asked: Asked) -> tuple[float, Exception]:
-        return (0.1, KeyRefused("401")) if asked.text == "q0" else (0.5, TransportFailed("reset"))
+        return (0.1, EndpointRefused("402")) if asked.text == "q0" else (0.5, TransportFailed("reset"))
 
     async def main() -> None:
         server = FakeServer(behave)

@@ -18,6 +18,8 @@ from plaudit.errors import (
     BudgetSpent,
     EndpointRefused,
     EngineClosed,
+    KeyRefused,
+    ModelNotFound,
     PlauditError,
     RateLimited,
     RequestRefused,
@@ -49,6 +51,9 @@ from plaudit.scheduling.listening import Listening
 from plaudit.types import RawRequest, Reply, Usage
 
 log = logging.getLogger("plaudit")
+
+REFUSALS = 16
+"""Calls in a row that an endpoint refuses for their key or model, after which it will refuse every other."""
 
 
 class Dispatcher:
@@ -99,6 +104,8 @@ class Dispatcher:
         self._flight_ids = 0
         self._is_closed = False
         self._is_pump_due = False
+        self._refused: Counter[Lane] = Counter()
+        """Calls that an endpoint has refused for their key or model since it last answered one."""
         self._states: dict[Lane, BreakerState] = {}
         self._lost_to: PlauditError = EngineClosed("no endpoint is left")
         self._last_trouble: str | None = None
@@ -344,7 +351,7 @@ class Dispatcher:
             self._on_refusal(flight, outcome, now)
         elif isinstance(outcome, SendAgain):
             self._on_send_again(flight, outcome, now)
-        elif isinstance(outcome, TransientError):
+        elif isinstance(outcome, TransientError) or self._is_one_of_many(lane, outcome):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
             if not lane.is_lost:
@@ -360,8 +367,20 @@ class Dispatcher:
             if not self._is_flying(call):
                 self._finish(call, outcome)
 
+    def _is_one_of_many(self, lane: Lane, error: PlauditError) -> bool:
+        """Whether an endpoint that refuses this call, for its key or its model, may well answer others.
+
+        One of its replicas may not have loaded the model, or its moderation may say 403 to some prompts.
+        """
+        if not isinstance(error, KeyRefused | ModelNotFound) or not (lane.answered or lane.flights):
+            return False
+        self._refused[lane] += 1
+        return lane.breaker.is_closed and self._refused[lane] < REFUSALS
+
     def _on_reply(self, flight: Flight, reply: Reply, now: float, latency: float) -> None:
         lane, call = flight.lane, flight.call
+        if self._refused:
+            self._refused.pop(lane, None)
         if self._listening.late:
             self._listening.stop(lane)
         before = lane.limit.limit
@@ -408,7 +427,7 @@ class Dispatcher:
         elif not (call.finished or self._is_flying(call)):
             self.queue.appendleft(call)
 
-    def _on_failure(self, flight: Flight, error: TransientError, now: float) -> None:
+    def _on_failure(self, flight: Flight, error: PlauditError, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.resends = 0
         is_unreachable, was_lost = isinstance(error, Unreachable), lane.is_lost
@@ -509,7 +528,7 @@ class Dispatcher:
         self._wake = None
         self.pump()
 
-    def _tell_state(self, lane: Lane, now: float, error: TransientError | None = None) -> None:
+    def _tell_state(self, lane: Lane, now: float, error: PlauditError | None = None) -> None:
         """Tell of an endpoint that lets nothing in, is looked at again, or is back."""
         state = lane.breaker.state
         if state is not self._states.get(lane, BreakerState.CLOSED):
