@@ -73,8 +73,14 @@ def create_beside(path: Path, *, mode: int = 0o666) -> tuple[BinaryIO, Path]:
             return os.fdopen(os.open(temporary, _NEW, mode), "w+b"), temporary
 
 
-def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+def write_whole(path: Path, data: bytes, *, mode: int = 0o666, is_synced: bool = True) -> None:
     """Put `data` under `path` in one step; a link of that name is replaced, not followed.
+
+    Args:
+        path: Where to.
+        data: What the file is to hold.
+        mode: Who may read it; the umask applies.
+        is_synced: Whether it must outlive a power cut, for which the disk is waited for.
 
     Raises:
         OSError: nothing has changed.
@@ -84,7 +90,8 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         with file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

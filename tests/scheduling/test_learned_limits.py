@@ -100,6 +100,20 @@ def test_a_folder_that_cannot_be_made_costs_nothing(tmp_path: Path) -> None:
     assert load(tmp_path / "file" / "limits.json", now=NOW) == {}
 
 
+def test_a_full_disk_keeps_what_was_known_and_nothing_else(path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    save(path, {"a": Learned(at=NOW, limit=7)}, now=NOW)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))  # no file grows beyond four bytes
+    try:
+        save(path, {"b": Learned(at=NOW, limit=8)}, now=NOW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_several_writers_never_leave_half_a_file(tmp_path: Path) -> None:
     path = tmp_path / "limits.json"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from plaudit.files import PRIVATE_FILE, write_whole
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.lane import Lane
 
@@ -78,12 +78,7 @@ def save(path: Path, news: Mapping[str, Learned], *, now: float) -> None:
         merged[name] = replace(known, needs_room=learned.needs_room) if keeps and known else learned
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".limits-", delete=False) as file:
-            file.write(msgspec.json.encode(merged))
-        try:
-            Path(file.name).replace(path)
-        except OSError:
-            Path(file.name).unlink()
+        write_whole(path, msgspec.json.encode(merged), mode=PRIVATE_FILE, is_synced=False)
 
 
 def learned_of(lane: Lane, *, now: float) -> Learned | None:
