@@ -293,9 +293,7 @@ class Dispatcher:
             return
         if call.streamed_by is None:
             call.streamed_by = flight.id
-            for lane in self.lanes:
-                for twin in [one for one in lane.flights.values() if one.call is call and one is not flight]:
-                    self._cut_off(twin)
+            self._cut_off_all(call, but=flight)
         if call.streamed_by == flight.id:
             hand_on(chunk)
 
@@ -320,19 +318,18 @@ class Dispatcher:
         else:
             del self._under_way[call.job]
         latency = now - flight.sent_at
-        usage = outcome.usage if isinstance(outcome, Reply) else Usage()
         cost = self._admission.on_return(call, lane, outcome, sent_at=flight.sent_at, now=now)
         if self._emit is not None:
+            usage = outcome.usage if isinstance(outcome, Reply) else Usage()
             error = str(outcome) if isinstance(outcome, PlauditError) else None
-            kind = kind_of(outcome)
-            self._emit(CallFinished(now, lane.name, lane.in_flight, kind, latency, usage, error))
+            self._emit(CallFinished(now, lane.name, lane.in_flight, kind_of(outcome), latency, usage, error))
         if outcome is None:
             return
         if call.twins > 1 and not isinstance(outcome, TimedOut):  # what came back did not hang
             call.twins -= 1
         if isinstance(outcome, Reply):
-            if cost is not None and usage.cost is None:
-                outcome = replace(outcome, usage=replace(usage, cost=cost))
+            if cost is not None and outcome.usage.cost is None:
+                outcome = replace(outcome, usage=replace(outcome.usage, cost=cost))
             lane.answered += 1
             self._on_reply(flight, outcome, now, latency)
         else:
@@ -345,11 +342,10 @@ class Dispatcher:
         self._last_trouble = str(outcome)
         if isinstance(outcome, RateLimited):
             lane.rate_limited += 1
-        else:
-            lane.failed += 1
-        if isinstance(outcome, RateLimited):
             self._on_refusal(flight, outcome, now)
-        elif isinstance(outcome, SendAgain):
+            return
+        lane.failed += 1
+        if isinstance(outcome, SendAgain):
             self._on_send_again(flight, outcome, now)
         elif isinstance(outcome, TransientError) or self._is_one_of_many(lane, outcome):
             self._on_failure(flight, outcome, now)
@@ -368,10 +364,7 @@ class Dispatcher:
                 self._finish(call, outcome)
 
     def _is_one_of_many(self, lane: Lane, error: PlauditError) -> bool:
-        """Whether an endpoint that refuses this call, for its key or its model, may well answer others.
-
-        One of its replicas may not have loaded the model, or its moderation may say 403 to some prompts.
-        """
+        """Whether others may be answered: a replica may lack its model, or some prompts be flagged by 403."""
         if not isinstance(error, KeyRefused | ModelNotFound) or not (lane.answered or lane.flights):
             return False
         self._refused[lane] += 1
@@ -486,8 +479,7 @@ class Dispatcher:
 
     def _lose(self, lane: Lane, error: PlauditError, now: float) -> None:
         """Give a lane up; when it was the last, everything that waits fails with its one message."""
-        if not lane.is_lost:
-            lane.breaker.lose(now=now)
+        lane.breaker.lose(now=now)
         self._lost_to = error
         self._tell(EndpointLost(now, lane.name, str(error), error.cause))
         if not self._are_all_lost:
@@ -510,9 +502,9 @@ class Dispatcher:
     def _is_flying(self, call: Call) -> bool:
         return call.is_hedged and any(f.call is call for lane in self.lanes for f in lane.flights.values())
 
-    def _cut_off_all(self, call: Call) -> None:
+    def _cut_off_all(self, call: Call, but: Flight | None = None) -> None:
         for lane in self.lanes:
-            for flight in [flight for flight in lane.flights.values() if flight.call is call]:
+            for flight in [one for one in lane.flights.values() if one.call is call and one is not but]:
                 self._cut_off(flight)
 
     def _wake_at(self, when: float, now: float) -> None:
@@ -536,10 +528,9 @@ class Dispatcher:
             if state is BreakerState.CLOSED:
                 del self._states[lane]
             if state is not BreakerState.LOST:
-                told = None if error is None else str(error)
-                is_unreachable = isinstance(error, Unreachable)
-                waits = lane.breaker.patience(is_unreachable=True) if is_unreachable else None
-                self._tell(BreakerChanged(now, lane.name, state.value, told, waits))
+                is_away = isinstance(error, Unreachable)
+                waits = lane.breaker.patience(is_unreachable=True) if is_away else None
+                self._tell(BreakerChanged(now, lane.name, state.value, error and str(error), waits))
 
     def _report_limit(self, lane: Lane) -> None:
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
@@ -606,5 +597,4 @@ class Timeouts:
                 if flight.task is not None and not flight.is_overdue:
                     flight.is_overdue = True
                     flight.task.cancel()
-        is_any = due < NEVER
-        self.timer = Alarm(max(due - now, 0.0), self._look) if is_any else None
+        self.timer = Alarm(max(due - now, 0.0), self._look) if due < NEVER else None
