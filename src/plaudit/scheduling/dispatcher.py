@@ -530,7 +530,7 @@ class Dispatcher:
             if state is not BreakerState.LOST:
                 is_away = isinstance(error, Unreachable)
                 waits = lane.breaker.patience(is_unreachable=True) if is_away else None
-                self._tell(BreakerChanged(now, lane.name, state.value, error and str(error), waits))
+                self._tell(BreakerChanged(now, lane.name, state.value, str(error) if error else None, waits))
 
     def _report_limit(self, lane: Lane) -> None:
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
