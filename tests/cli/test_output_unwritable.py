@@ -162,6 +162,13 @@ def test_stdout_on_a_full_disk_or_closed_is_an_error_of_its_own(
     assert "--output - cannot be stdout, which is closed" in done.stderr
 
 
+def test_a_closed_stdin_is_an_empty_one(lines: Path, simulator: Simulator) -> None:
+    done = score(Path("-"), simulator.url, "-o", "-", limit=lambda: os.close(0))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "stdin has no lines: nothing to score" in done.stderr
+    assert score(lines, simulator.url, "-o", "-", limit=lambda: os.close(0)).returncode == 0
+
+
 @pytest.mark.parametrize("command", ["--version", "--help", "simulate --list", "doctor --json"])
 def test_words_for_a_full_disk_are_an_error_in_one_line(command: str, full: IO[bytes]) -> None:
     done = subprocess.run(

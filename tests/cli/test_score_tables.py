@@ -109,6 +109,20 @@ def test_a_parquet_file_without_rows_gives_one_without_rows(simulator: Simulator
     assert table.num_rows == 0 and table.column_names[:3] == ["question", "answer", "score"]
 
 
+def test_half_a_character_is_written_as_its_escape(simulator: Simulator, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"prompt": "1 + 1?", "response": "2", "note": "\\ud83d"}\n')
+    for name in ("out.parquet", "out.csv", "out.jsonl"):
+        assert score(simulator, tmp_path / "in.jsonl", "-o", tmp_path / name).exit_code == 0
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert (table[0]["note"], table[0]["status"]) == ("\\ud83d", "ok")
+
+
+def test_an_empty_name_of_a_field_is_refused(simulator: Simulator, csv_file: Path, tmp_path: Path) -> None:
+    result = score(simulator, csv_file, "-o", tmp_path / "out.csv", "--response-field", "")
+    assert result.exit_code == 2
+    assert "--response-field is empty; give it a value, or leave it out" in result.stderr
+
+
 def test_other_fields_are_named_by_options(simulator: Simulator, tmp_path: Path) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text('{"task": "1+1?", "text": "2"}\n')

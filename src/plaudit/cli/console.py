@@ -63,13 +63,18 @@ def asker(is_agreed: bool) -> Callable[[str], bool] | None:
 
 
 def open_standard_streams() -> None:
-    """Make stderr one that never raises, and let no file of ours take the number of a closed stream."""
+    """Make stderr one that never raises, and let no file of ours take the number of a closed stream.
+
+    A closed stdin, as under cron, is an empty one.
+    """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
     sys.stderr = cast(TextIO, messages())
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 - it lasts as long as we do
 
 
 def close_standard_streams() -> None:

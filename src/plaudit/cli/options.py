@@ -181,13 +181,15 @@ def command(
     """
     owners = {found.name: kind for kind in kinds for found in fields(kind) if "help" in found.metadata}
 
+    optional = [found.name for kind in kinds for found in fields(kind) if found.default is None]
+
     def declare(run: Callable[..., int | None]) -> Command:
         def call(**values: Any) -> None:
             context = click.get_current_context()
             context.meta["debug"] = values.get("debug", False)
             given = {name: None if values[name] == () else values[name] for name in settings}
             with spelling(functools.partial(as_flag, own=flags)):
-                if empty := [one for one in settings if values[one] == ""]:
+                if empty := [one for one in (*settings, *optional) if values[one] == ""]:
                     raise ConfigError("is empty; give it a value, or leave it out", setting=empty[0])
                 own = [
                     kind(**{name: values[name] for name, owner in owners.items() if owner is kind})

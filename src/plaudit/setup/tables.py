@@ -443,15 +443,24 @@ def _column(arrow: Any, values: list[Any]) -> Any:
     """Values as a column; as JSON text where they are of different types."""
     try:
         return arrow.array(values)
+    except UnicodeError:
+        return _column(arrow, [_encodable(value) for value in values])
     except arrow.ArrowException:
         return arrow.array([None if value is None else json.dumps(value) for value in values])
+
+
+def _encodable(value: Any) -> str | None:
+    """A value as text that UTF-8 has signs for: half a pair of surrogates is written as its escape."""
+    text = value if value is None or isinstance(value, str) else json.dumps(value)
+    return text and text.encode(errors="backslashreplace").decode()
 
 
 def _our_columns(arrow: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     columns = {name: [row.get(name) for row in rows] for name in OURS}
     columns["judge"] = [json.dumps(judge) for judge in columns["judge"]]
-    kinds = {"score": arrow.float64()}
-    return {name: arrow.array(values, kinds.get(name, arrow.string())) for name, values in columns.items()}
+    texts = {name: map(_encodable, values) for name, values in columns.items() if name != "score"}
+    scores = arrow.array(columns["score"], arrow.float64())
+    return {"score": scores} | {name: arrow.array(list(one), arrow.string()) for name, one in texts.items()}
 
 
 # -- files ---------------------------------------------------------------------------------------------------
