@@ -13,7 +13,7 @@ from complaints import about
 
 from plaudit.caches import SqliteCache, default_path
 from plaudit.config import home
-from plaudit.errors import ConfigError, PlauditError
+from plaudit.errors import ConfigError, JournalError, PlauditError
 from plaudit.files import (
     close_to_others,
     create_beside,
@@ -126,6 +126,27 @@ def test_a_file_or_a_device_that_is_not_ours_keeps_its_mode(
             check(load({setting: str(path)}))
         assert mode(path) == before
     assert notes.read_text() == "not ours\n"
+
+
+def test_a_journal_that_could_be_written_is_not_made_before_there_is_something_to_write(
+    tmp_path: Path,
+) -> None:
+    check_journal(load({"journal": str(tmp_path / "new" / "run.journal")}))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_journal_in_a_folder_without_permission_is_refused_at_once(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(JournalError, match="cannot be written"):
+        check_journal(load({"journal": str(tmp_path / "new" / "run.journal")}))
+
+
+@pytest.mark.parametrize("name", ["notes.txt/run.journal", "x" * 300])
+def test_a_journal_that_can_never_be_a_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(JournalError, match="cannot be written"):
+        check_journal(load({"journal": str(tmp_path / name)}))
 
 
 def test_a_file_that_a_setting_names_is_read_or_the_setting_is_named(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_who_wrote_is_known_when_its_first_files_are_dropped(tmp_path: Path) -> 
     appender = Appender(path, block(SESSION, msgspec.json.encode(introduction)), max_bytes=16_000)
     for number in range(20):
         one = VerdictBlock("s", "long", has_text=True)
-        one.add(judged(number, response=random.Random(number).randbytes(2000).hex()), number)
+        one.add(judged(number, response=random.Random(number).randbytes(2000).hex()))
         appender.append(one.encode())
     appender.close()
     with JournalIndex(path) as index:

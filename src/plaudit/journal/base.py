@@ -66,6 +66,6 @@ class Judged(msgspec.Struct, gc=False):
 class Journal(Protocol):
     """Takes what an engine has judged. Called on the engine's thread; it never raises and never waits."""
 
-    def add(self, judged: Judged) -> None:
-        """Keep a verdict."""
+    def add(self, *judged: Judged) -> None:
+        """Keep verdicts."""
         ...

@@ -16,7 +16,7 @@ import functools
 import math
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,10 +30,8 @@ from plaudit.types import (
     EmbedRequest,
     GenerateRequest,
     LikelihoodRequest,
-    Message,
     RawRequest,
     Request,
-    Verdict,
 )
 
 _packing: Any = zlib
@@ -88,6 +86,7 @@ _NUMBERS = struct.Struct(
     "<" + "".join("8s" if name in HASHES else code for name, code in FACTS.items() if name not in WORDS)
 )
 """A row as it is packed: hashes are bytes already, and its words follow, which many rows have in common."""
+_pack_numbers, _ROW_SIZE = _NUMBERS.pack, ROW.size
 _WORDS = struct.Struct(f"<{len(WORDS)}H")
 _ABOUT_VALUES = (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError)
 """Errors by which msgpack says that it has no form for a value."""
@@ -195,16 +194,18 @@ class VerdictBlock:
     Args:
         session: The writer's own name; with a sequence number it names a record for good.
         run: The name of the run.
+        first: The sequence number of the first verdict.
         has_text: Whether texts are kept; without, there are only numbers and hashes.
     """
 
-    def __init__(self, session: str, run: str, *, has_text: bool) -> None:
+    def __init__(self, session: str, run: str, *, first: int = 0, has_text: bool) -> None:
         self._has_text = has_text
         self._names = _Names()
         self._writer = self._names[session], self._names[run]
+        self._first = first
         self._judges: list[Any] = []
-        self._units: dict[tuple[int, float], tuple[int, float]] = {}
-        self._words: dict[tuple[Any, ...], bytes] = {}
+        self._words: dict[tuple[Any, ...], tuple[float, bytes]] = {}
+        """What a score is worth from 0 to 1, and the last columns, which many rows have in common."""
         self._instructions: dict[str, int] = {}
         self._prompts: dict[str, bytes] = {}
         """Digests: many samples have the same prompt."""
@@ -219,50 +220,42 @@ class VerdictBlock:
         """Bytes that it takes in memory, roughly."""
         return len(self._rows) + len(self._texts)
 
-    def add(self, one: Judged, seq: int) -> None:
-        """Take in a verdict, the so-manyth of its writer. After an error of the user's it is left out."""
-        row = self._row(one, seq)
-        fields = _fields(one, self._instructions) if self._has_text else _numbers_of(one)
-        end = len(self._texts)
-        try:
-            _encode_into(fields, self._texts, -1)
-        except Exception as error:
-            del self._texts[end:]
-            if not isinstance(error, _ABOUT_VALUES):
-                raise
-            self._texts += _encode(_plain(fields))
-        self._rows += row
+    def add(self, one: Judged) -> None:
+        """Take in a verdict. After an error of the user's it is left out.
 
-    def encode(self) -> bytes:
-        """The block, compressed. Nothing can be added afterwards."""
-        facts = _encode((list(self._names), self._rows))
-        self._texts[:_TEXTS_HEAD] = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[records], instructions]
-        self._texts += _encode(_plain(list(self._instructions)))
-        return block(VERDICTS, facts, self._texts, records=len(self))
-
-    def _row(self, one: Judged, seq: int) -> bytes:
-        verdict, sample, exchanges = one.verdict, one.sample, one.exchanges
-        response = sample.response if isinstance(sample.response, str) else sample.text
-        usage, last, failure = verdict.usage, exchanges[-1] if exchanges else None, verdict.failure
-        step, gold, canary, extra = -1, _NAN, _NAN, sample.extra
-        if extra:
-            step, gold = _step(extra.get(STEP_KEY)), _number(extra.get(GOLD_KEY))
-            canary = _number(extra.get(CANARY_KEY))
-        asked = sample.prompt
-        if not isinstance(asked, str):
-            prompt = prompt_digest(asked)
-        elif not (prompt := self._prompts.get(asked, b"")):
-            prompt = self._prompts[asked] = response_digest(b"", asked)
-        score = _NAN if verdict.score is None else verdict.score
-        key = id(one.judge), score
-        judge, unit = self._units.get(key) or self._judge(verdict, one.judge, key)
+        Called for every verdict, so it is one function, and what seldom happens is done elsewhere.
+        """
+        sample, verdict, exchanges = one.sample, one.verdict, one.exchanges
+        prompt, response, extra, group = sample.prompt, sample.response, sample.extra, sample.group
+        usage, score, failure, turns = verdict.usage, verdict.score, verdict.failure, None
+        if not isinstance(response, str):
+            response, turns = sample.text, response
+        if not isinstance(prompt, str):
+            digest = prompt_digest(prompt)
+        elif not (digest := self._prompts.get(prompt, b"")):
+            digest = self._prompts[prompt] = response_digest(b"", prompt)
+        step, gold, canary = _marks(extra) if extra else (-1, _NAN, _NAN)
+        sends, endpoint = 0, ""
+        for exchange in exchanges:
+            sends += exchange.sends
+            endpoint = exchange.endpoint
+        words = (
+            id(one.judge),
+            score,
+            verdict.status,
+            verdict.source,
+            failure and failure.cause,
+            verdict.model,
+            endpoint,
+        )
+        unit, packed_words = self._words.get(words) or self._pack_words(one, words)
         row = (
             one.at,
-            score,
-            response_digest(prompt, response),
-            prompt,
-            _group_digest(prompt, sample.group) if sample.group else prompt,
-            seq,
+            _NAN if score is None else score,
+            response_digest(digest, response),
+            digest,
+            _group_digest(digest, group) if group else digest,
+            self._first + len(self._rows) // _ROW_SIZE,
             one.batch,
             one.position,
             one.panel,
@@ -276,53 +269,55 @@ class VerdictBlock:
             usage.prompt_tokens,
             usage.completion_tokens,
             len(response),
-            last.sends if last and len(exchanges) == 1 else sum(exchange.sends for exchange in exchanges),
+            sends,
             verdict.attempts,
             one.is_late,
         )
-        words = (
-            judge,
-            verdict.status,
-            verdict.source,
-            failure.cause if failure else "",
-            verdict.model,
-            last.endpoint if last else "",
-        )
         try:
-            return _NUMBERS.pack(*row) + (self._words.get(words) or self._packed(words))
+            packed = _pack_numbers(*row)
         except (struct.error, OverflowError):  # an endpoint that counts 10^20 tokens
-            fitting = (
-                value if isinstance(value, bytes) else _within(value, code)
-                for value, code in zip(row, FACTS.values(), strict=False)
-            )
-            return _NUMBERS.pack(*fitting) + self._packed(words)
+            packed = _pack_numbers(*map(_within, row, FACTS.values()))
+        fields = _fields(one, response, turns, self._instructions) if self._has_text else _numbers_of(one)
+        end = len(self._texts)
+        try:
+            _encode_into(fields, self._texts, -1)
+        except Exception as error:
+            del self._texts[end:]
+            if not isinstance(error, _ABOUT_VALUES):
+                raise
+            self._texts += _encode(_plain(fields))
+        self._rows += packed + packed_words
 
-    def _packed(self, words: tuple[Any, ...]) -> bytes:
-        """The last columns of a row: the writer's names, and these."""
-        judge, *others = words
-        numbers = (*self._writer, judge, *(self._names[word] for word in others))
-        packed = self._words[words] = _WORDS.pack(*numbers)
-        return packed
+    def encode(self) -> bytes:
+        """The block, compressed. Nothing can be added afterwards."""
+        facts = _encode((list(self._names), self._rows))
+        self._texts[:_TEXTS_HEAD] = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[records], instructions]
+        self._texts += _encode(_plain(list(self._instructions)))
+        return block(VERDICTS, facts, self._texts, records=len(self))
 
-    def _judge(self, verdict: Verdict, judge: Any, key: tuple[int, float]) -> tuple[int, float]:
-        """The number of a judge's name, and what its score is worth from 0 to 1."""
-        unit = unit_score(verdict, judge)
-        found = self._names[judge_name(judge)], math.nan if unit is None else unit
-        self._judges.append(judge)  # held on to, so that no other judge gets its id
-        self._units[key] = found
+    def _pack_words(self, one: Judged, words: tuple[Any, ...]) -> tuple[float, bytes]:
+        """What the score is worth from 0 to 1, and the last columns of a row."""
+        unit = unit_score(one.verdict, one.judge)
+        said = (judge_name(one.judge), *(word or "" for word in words[2:]))
+        packed = _WORDS.pack(*self._writer, *(self._names[word] for word in said))
+        found = self._words[words] = _NAN if unit is None else unit, packed
+        self._judges.append(one.judge)  # held on to, so that no other judge gets its id
         return found
 
 
 def _within(value: Any, code: str) -> Any:
     """A number that fits its column, as near as can be."""
-    if code in _RANGES:
+    if code in _RANGES and not isinstance(value, bytes):
         low, high = _RANGES[code]
         return min(max(int(value), low), high)
     return math.copysign(math.inf, value) if code == "f" and abs(value) > 3e38 else value
 
 
-def _step(value: Any) -> int:
-    return value if isinstance(value, int) and 0 <= value < 1 << 31 else -1
+def _marks(extra: Mapping[str, Any]) -> tuple[int, float, float]:
+    """The step, what it truly deserves and the score that a canary needs, where a sample's extra says so."""
+    step = extra.get(STEP_KEY)
+    is_step = isinstance(step, int) and 0 <= step < 1 << 31
+    return step if is_step else -1, _number(extra.get(GOLD_KEY)), _number(extra.get(CANARY_KEY))
 
 
 def _number(value: Any) -> float:
@@ -380,14 +375,17 @@ def read_texts(data: bytes) -> list[StoredText]:
     return records
 
 
-def _fields(one: Judged, instructions: dict[str, int]) -> tuple[Any, ...]:
+def _fields(one: Judged, response: str, turns: Any, instructions: dict[str, int]) -> tuple[Any, ...]:
     """The fields of a StoredText. A request that repeats its sample costs little: it is compressed."""
     sample, verdict, request = one.sample, one.verdict, one.request
-    response, turns = sample.response, None
-    if not isinstance(response, str):
-        response, turns = sample.text, response
     if isinstance(request, ChatRequest):
-        asked = _messages(request.messages, instructions)
+        asked: Any = request.messages
+        if asked and asked[0]["role"] == "system":  # a number in its place: a judge says the same every time
+            said = asked[0]["content"]
+            number = instructions.get(said)
+            if number is None:
+                number = instructions[said] = len(instructions)
+            asked = (number, asked[1]) if len(asked) == 2 else (number, *asked[1:])
     else:
         asked = shown_request(request)
     common = (
@@ -404,17 +402,6 @@ def _fields(one: Judged, instructions: dict[str, int]) -> tuple[Any, ...]:
     if verdict.parts or one.serves or turns or sample.tools:
         return (*common, verdict.parts, one.serves, turns, sample.tools)
     return common
-
-
-def _messages(messages: Sequence[Message], instructions: dict[str, int]) -> Any:
-    """Messages with a number in place of a system prompt: one judge says the same about every sample."""
-    if not messages or messages[0]["role"] != "system":
-        return messages
-    said = messages[0]["content"]
-    number = instructions.get(said)
-    if number is None:
-        number = instructions[said] = len(instructions)
-    return (number, *messages[1:])
 
 
 def _numbers_of(one: Judged) -> tuple[Any, ...]:

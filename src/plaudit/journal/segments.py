@@ -108,9 +108,7 @@ class Appender:
             self.close()
             raise
         except OSError as error:
-            raise JournalError(
-                f"the journal {self._path} cannot be written: {error.strerror}; name another file"
-            ) from error
+            raise _unwritable(self._path, error.strerror) from error
 
     def _cut_torn_tail(self) -> None:
         segment = Segment(self._path)
@@ -167,6 +165,28 @@ class Appender:
         finally:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a journal that cannot be written. One that is not there yet is not made.
+
+    Raises:
+        JournalError: the file cannot be written, or is something else.
+    """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        above = next(one for one in path.absolute().parents if one.exists())
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise _unwritable(path, f"{above} is read-only for you") from None
+    except OSError as error:
+        raise _unwritable(path, error.strerror) from error
+    else:
+        Appender(path, b"", max_bytes=1 << 60).close()
+
+
+def _unwritable(path: Path, why: str | None) -> JournalError:
+    return JournalError(f"the journal {path} cannot be written: {why}; name another file")
 
 
 def _size(path: Path) -> int:

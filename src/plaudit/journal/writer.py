@@ -32,11 +32,15 @@ log = logging.getLogger("plaudit")
 EVERY = 0.5
 """Seconds between two writes, at the most."""
 LONG = 10_000
-"""Characters of a response that is packed at once, with those before it: many of them would take too long."""
+"""Characters of a response that is packed at once: many of them would take too long."""
+GROUP = 64
+"""Verdicts that are packed together: what they are made of is still in the processor's cache."""
 BLOCK = 512
 """Verdicts in a block: larger ones compress hardly better, and take longer to open for one record."""
 BLOCK_BYTES = 4 << 20
 """Bytes of a block, where its texts are long."""
+MANY_BYTES = 1 << 20
+"""Bytes that are worth waking the writer for before its time."""
 MOST_WAITING = 256 << 20
 """Bytes that may wait for a slow disk; further verdicts are left out, and counted."""
 CLOSE_WITHIN = 5.0
@@ -80,10 +84,10 @@ class JournalWriter:
         """Verdicts that are not packed yet."""
         self._lock = threading.Lock()
         """Held while verdicts are packed, and while a block changes hands."""
+        self._packed = 0
         self._filling = self._new_block()
         self._full: deque[VerdictBlock] = deque()
         self._waiting_bytes = 0
-        self._packed = 0
         self._look = look
         self._seen = b""
         self._has_news = threading.Event()
@@ -92,32 +96,32 @@ class JournalWriter:
         self._thread = threading.Thread(target=self._work, name="plaudit-journal", daemon=True)
         self._thread.start()
 
-    def add(self, judged: Judged) -> None:
-        """Take a verdict; it is on file within half a second."""
-        judged.at = time.time()
-        self._taken.append(judged)
-        response = judged.sample.response
-        if len(self._taken) >= BLOCK or len(response) > LONG or not isinstance(response, str):
+    def add(self, *judged: Judged) -> None:
+        """Take verdicts; they are on file within half a second."""
+        now, taken, is_long = time.time(), self._taken, False
+        for one in judged:
+            one.at = now
+            taken.append(one)
+            is_long |= len(one.sample.response) > LONG
+        if len(taken) >= GROUP or is_long:
             with self._lock:
                 self._pack()
 
     def _pack(self) -> None:
         """Bring what was taken into the block that is being filled."""
+        taken, filling = self._taken, self._filling
         if self._waiting_bytes > MOST_WAITING:
-            self._lose(len(self._taken), "the disk is too slow")
-            self._taken.clear()
-        filling, taken, packed = self._filling, self._taken, self._packed
+            self._lose(len(taken), "the disk is too slow")
+            taken.clear()
         while taken:
             try:
-                filling.add(taken.popleft(), packed)
+                filling.add(taken.popleft())
             except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
                 self._lose(1, f"a sample or its judge cannot be written ({error!r})")
-            else:
-                packed += 1
-        self._packed = packed
         if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
             self._set_aside()
-            self._has_news.set()
+            if self._waiting_bytes >= MANY_BYTES:
+                self._has_news.set()
 
     def close(self) -> None:
         """Write what is left. Safe to call twice."""
@@ -149,11 +153,12 @@ class JournalWriter:
                 return
 
     def _new_block(self) -> VerdictBlock:
-        return VerdictBlock(self.session, self.run, has_text=self._has_text)
+        return VerdictBlock(self.session, self.run, first=self._packed, has_text=self._has_text)
 
     def _set_aside(self) -> None:
         """Begin a new block; the other one is to be written."""
         if self._filling:
+            self._packed += len(self._filling)
             self._full.append(self._filling)
             self._waiting_bytes += self._filling.size
             self._filling = self._new_block()

@@ -104,9 +104,8 @@ _EMPTY = hashlib.blake2b(digest_size=8)
 def response_digest(prompt: bytes, response: str) -> bytes:
     """64 bits for a response to the prompt of this digest, in every process the same; little-endian."""
     found = _EMPTY.copy()  # in half the time that a new one takes
-    found.update(prompt)
     try:
-        found.update(response.encode())
+        found.update(prompt + response.encode())
     except UnicodeEncodeError:  # a lone surrogate
-        found.update(response.encode(errors="replace"))
+        found.update(prompt + response.encode(errors="replace"))
     return found.digest()

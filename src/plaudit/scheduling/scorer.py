@@ -361,12 +361,15 @@ class Scorer:
                 group, self._unsaved = self._unsaved, []
                 await self._store([(key, verdict) for key, _, verdict in group])
                 by_batch: dict[Batch, list[tuple[int, Verdict]]] = {}
+                noted: list[Judged] = []
                 for key, asked, verdict in group:
                     del self._asked[key]
                     for batch, item in asked.shares(verdict):
                         by_batch.setdefault(batch, []).append(item)
                         if self._journal is not None:
-                            self._note(batch, [item], asked.request, asked)
+                            noted.append(_judged(batch, item, asked.request, asked))
+                if self._journal is not None:
+                    self._journal.add(*noted)
                 for batch, items in by_batch.items():
                     self._hand_over(batch, items)
                 if gather_s := self._gather_s:
@@ -409,25 +412,9 @@ class Scorer:
         """Hand verdicts to the journal, if there is one, with what led to them."""
         if self._journal is None:
             return
-        for index, verdict in items:
-            is_late = batch.verdicts[index] is not None
-            if verdict.cause is Cause.CLOSED or (is_late and asked is None):
-                continue  # it was not judged, or no more is known of it than what its caller was told
-            self._journal.add(
-                Judged(
-                    batch.samples[index],
-                    batch.judge,
-                    verdict,
-                    batch.id,
-                    index,
-                    request,
-                    asked.exchanges if asked is not None else (),
-                    asked.queued_s if asked is not None else 0.0,
-                    is_late,
-                    batch.panel,
-                    batch.serves[index] if batch.serves else (),
-                )
-            )
+        noted = [_judged(batch, item, request, asked) for item in items if item[1].cause is not Cause.CLOSED]
+        # of one that is late without a call, no more is known than what its caller was told
+        self._journal.add(*(one for one in noted if asked is not None or not one.is_late))
 
     # -- ends ---------------------------------------------------------------------------------------------
 
@@ -507,6 +494,26 @@ def _part_chars(part: object) -> int:
     """Of a turn, what is said in it."""
     text = part.get("content") if isinstance(part, Mapping) else part
     return len(text) if isinstance(text, str) else 0
+
+
+def _judged(
+    batch: Batch, item: tuple[int, Verdict], request: Request | None, asked: SharedRequest | None
+) -> Judged:
+    """A verdict for the journal, before its batch has it."""
+    index, verdict = item
+    return Judged(
+        batch.samples[index],
+        batch.judge,
+        verdict,
+        batch.id,
+        index,
+        request,
+        asked.exchanges if asked is not None else (),
+        asked.queued_s if asked is not None else 0.0,
+        batch.verdicts[index] is not None,
+        batch.panel,
+        batch.serves[index] if batch.serves else (),
+    )
 
 
 def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:

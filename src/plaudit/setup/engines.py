@@ -84,6 +84,6 @@ def check_cache(settings: Settings) -> None:
 def check_journal(settings: Settings) -> None:
     """Refuse a journal that was asked for and cannot be written. Raises JournalError."""
     if settings.journal not in ("", "off"):
-        from plaudit.journal.segments import Appender
+        from plaudit.journal.segments import check_writable
 
-        Appender(Path(settings.journal).expanduser(), b"", max_bytes=1 << 60).close()
+        check_writable(Path(settings.journal).expanduser())
