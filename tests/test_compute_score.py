@@ -358,3 +358,17 @@ def test_no_response_at_all_is_refused() -> None:
         compute_score()
     with pytest.raises(ConfigError, check=about("solution_strs")):
         compute_score(data_sources=["x"])
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"solution_strs": "56"},
+        {"solution_strs": 5},
+        {"solution_strs": ["56"], "ground_truths": "56"},
+        {"solution_strs": ["56"], "extra_infos": 5},
+    ],
+)
+def test_a_batch_that_is_no_list_is_named(batch: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, check=about(list(batch)[-1], "should be a list")):
+        compute_score(**batch)

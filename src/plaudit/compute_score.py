@@ -10,12 +10,13 @@ judge that fails never becomes a 0.0: docs/rewards.md says what it becomes in ea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
 from plaudit.rows import NO_TASK, SOURCE, Prompt, made_sample, read_prompt, read_response
 from plaudit.types import Sample
+from plaudit.value_check import check_length
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
@@ -127,19 +128,20 @@ class _Arguments:
 
 
 def _batch(call: Mapping[str, Any]) -> list[Sample]:
-    responses = call.get("solution_strs")
-    if responses is None:
-        raise ConfigError("is missing; a batch needs its responses", setting="solution_strs")
-    columns: list[Sequence[Any]] = []
+    columns: dict[str, list[Any]] = {}
     for name in BATCH:
-        values = call.get(name)
-        values = [None] * len(responses) if values is None else list(values)
-        if len(values) != len(responses):
-            raise ConfigError(
-                f"has {len(values)} entries for {len(responses)} responses; give one for each", setting=name
-            )
-        columns.append(values)
-    return [row_sample(*row) for row in zip(*columns, strict=True)]
+        if (values := call.get(name)) is not None:
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise ConfigError("should be a list, with one for each response", setting=name)
+            columns[name] = list(values)
+    if "solution_strs" not in columns:
+        raise ConfigError("is missing; a batch needs its responses", setting="solution_strs")
+    count = len(columns["solution_strs"])
+    for name, values in columns.items():
+        check_length(name, values, count, "responses")
+    return [
+        row_sample(*row) for row in zip(*(columns.get(name) or [None] * count for name in BATCH), strict=True)
+    ]
 
 
 def row_sample(source: Any, response: Any, truth: Any, extra: Mapping[str, Any] | None) -> Sample:

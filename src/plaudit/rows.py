@@ -242,7 +242,7 @@ def made_sample(
         _with_pictures(prompt, columns),
         response,
         truth,
-        None if group is None or group == "" else str(group),
+        str(group) if group is not None and str(group) else None,
         columns,
         tools=tools if is_list and tools else (),
     )
