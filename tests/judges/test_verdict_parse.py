@@ -122,7 +122,7 @@ UNREADABLE = {
     "a verdict after another": f'{{"score": 3}}\n{OWN}',
     "the same score for other reasons": f'{OWN}\n{{"reason": "Something else.", "score": 7}}',
     "a contradiction in prose": f"Final score: 3\n{OWN}",
-    "a contradiction in its reason": '{"reason": "It is wrong, so the score is 2 out of 10.", "score": 7}',
+    "a contradiction in its reason": '{"reason": "It is wrong, so my score is 2 out of 10.", "score": 7}',
     "below the scale": '{"reason": "Bad.", "score": -1}',
     "above the scale": '{"reason": "Good.", "score": 11}',
     "a fraction on a scale of whole numbers": '{"reason": "Right.", "score": 7.5}',

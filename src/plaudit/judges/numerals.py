@@ -24,7 +24,7 @@ _OF = r"\s?(?:/|out of|of|von|sur|de|su|из|över|op|uit)\s?(?:a (?:possible|to
 _SAID = re.compile(
     rf"(?P<stars>[★⭐☆✩]{{1,20}}\s?\(?)?(?:(?P<of_first>{NUMBER})(?:点満点中|점 만점에|分制中?)\s?)?"
     rf"(?:(?P<mark>\[\[?|\\?[($]{{0,2}}\s?\\boxed\{{(?:\\text\{{)?)\s?)?(?P<value>{NUMBER})(?P<share>\s?%)?{_UNIT}"
-    rf"(?:{_OF}(?P<of>{NUMBER}){_UNIT})?"
+    rf"(?:{_OF}(?P<of>{NUMBER})(?: stars)?{_UNIT})?"
     rf"(?(mark)\s?(?:\]\]?|\}}{{1,2}}\s?\\?[)$]{{0,2}})(?:{_OF}(?P<of_marked>{NUMBER}){_UNIT})?)"
     rf"(?:\s?\((?:(?P<percent>{NUMBER})\s?%"
     r"|(?:满分|max\.?|out of|of|on a scale of|/)\s?(?:0\s?(?:-|–|to)\s?)?"

@@ -76,13 +76,14 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
 def _check_reason(found: Found, key: str, scale: Ends) -> None:
     """Raises UnreadableVerdict where the verdict's own reason states another score."""
     reason = found.get("reason")
-    if key != "score" or not isinstance(reason, str) or not ("core" in reason or "ating" in reason):
+    if key != "score" or not isinstance(reason, str) or not ("core" in reason and _CONCLUDES.search(reason)):
         return
     for other in (stated(sentence, key, scale) for sentence in sentences(reason)):
         if other and other.is_named and not is_same(other.value, found[key]):
             raise UnreadableVerdict(f"its reason says {other.value[:12]}, the verdict {str(found[key])[:12]}")
 
 
+_CONCLUDES = re.compile(r"\b(?:my|final|overall|total) score\b|\bscore is therefore\b", re.IGNORECASE)
 _HEADLESS = re.compile(r"\"\w{1,64}\"\s*+:\s*+\S")
 _SCALES = ("scale", "range", "max", "max_score", "maximum", "out_of")
 

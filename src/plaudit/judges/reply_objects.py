@@ -55,7 +55,7 @@ def whole_object(text: str, key: str) -> Found | None:
     if len(found) > MANY_KEYS:  # counting each would be quadratic
         return None
     for name in found:
-        if text.count(f'"{name}"') != 1 or (name != key and is_key(name, key)):
+        if text.count(f'"{name}"') != 1 or (name != key and (name.startswith("score") or is_key(name, key))):
             return None
     return found
 
@@ -124,7 +124,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "“”", "”": "”“", "„": "“”"
 _BARE = re.compile(r"[^\s\"',;:{}\[\]“”]++")
 _NUMBER = re.compile(r"-?[0-9]{1,16}(?:\.[0-9]{0,17})?(?:[eE][+-]?[0-9]{1,3})?")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
-_CORRECTION = re.compile(r"(?<!out of )(?<!/)(?<!max )(?<![\d.])\d")
+_CORRECTION = re.compile(r"(?<!of )(?<!/)(?<!max )(?<![\d.])\d")
 """A number in a comment that is not the best score."""
 _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?|"')
 
@@ -361,6 +361,10 @@ def verdict_in(found: Found, key: str) -> Found | None:
     is_whole = _WHOLE.match(name) and not any(_WRAPPER.fullmatch(other) for other in others)
     if others and not is_whole:
         raise UnreadableVerdict("there is a second verdict inside the verdict")
+    if key == "score" and any(
+        _SECOND.match(other) and _is_other(found[other], found[name]) for other in found
+    ):
+        raise UnreadableVerdict("there are two scores in the verdict")
     if name == key:
         return found
     return {other.strip().casefold(): value for other, value in found.items() if other != name} | {
@@ -368,6 +372,11 @@ def verdict_in(found: Found, key: str) -> Found | None:
     }
 
 
+def _is_other(value: object, score: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value != score
+
+
+_SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight)", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:overall|final|total)", re.IGNORECASE)
 """What the score of the whole is called beside those of its aspects."""
 

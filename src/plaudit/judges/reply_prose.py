@@ -142,8 +142,8 @@ _NOUNS = {
     "equivalent": r"(?:equivalent|equivalence|verdict)",
 }
 _SCALE = (
-    rf"(?:\s?[(\[]\s?(?:out of|from|scale:?|max\.?|/|von|sur|de)?\s?"
-    rf"(?:(?P<low>{NUMBER})\s?(?:-|–|to|\.\.|bis|à|a)\s?)?(?P<high>{NUMBER})\s?[)\]])?"
+    rf"(?:\s?(?:[(\[]|on a scale)\s?(?:out of|of|from|scale:?|max\.?|/|von|sur|de)?\s?"
+    rf"(?:(?P<low>{NUMBER})\s?(?:-|–|to|\.\.|bis|à|a)\s?)?(?P<high>{NUMBER})\s?[)\]]?)?"
 )
 _START = (
     r"(?:^|(?<=[,;] )(?:and |so |hence |thus )?)"
@@ -175,9 +175,9 @@ def _labelled(key: str) -> re.Pattern[str]:
     if key == "score":
         noun = rf"(?:{choice('score')}|(?P<verdict>{choice('verdict')})|(?P<sum>{choice('sum')}))"
     return re.compile(
-        rf"{_START}(?:{choice('lead')}\s?[:,]?\s?)?[\"“']?(?:{choice('modifier')}[\s-]*){{0,3}}{noun}"
+        rf"{_START}(?:{choice('lead')}\s?[:,]?\s?)?(?P<quote>[\"“'])?(?:{choice('modifier')}[\s-]*){{0,3}}{noun}(?(quote)[\"”'])"
         r"(?:[\s-]*(?:final|total|finale|globale?|général|obtained|value|given|result))?"
-        rf"(?: (?:for|of|to|on) (?:the|this|that)(?: \w{{1,20}}){{1,2}})?[\"”']?{_SCALE}"
+        rf"(?: (?:for|of|to|on) (?:the|this|that)(?: \w{{1,20}}){{1,2}})?{_SCALE}"
         rf"(?P<sep>(?:\s?(?:[:=|]|->|→|{choice('is')}(?![a-z])|would be|-(?=\s)|–|—)\s?){{1,3}}"
         r"|\s(?=\[\[|\()|(?<=[^\x00-\x7f])\s?)",
         re.IGNORECASE,
@@ -357,8 +357,10 @@ def check_sequel(after: str, key: str, value: object, scale: Ends) -> None:
     after = after.strip()
     if len(after) > MAX_SEQUEL:
         raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
+    is_labelled = False
     for sentence in sentences(after):
-        if is_doubtful(sentence.text, key, value, scale):
+        is_labelled = is_labelled or sentence.text.endswith(":")
+        if is_doubtful(sentence.text, key, value, scale, is_rest=is_labelled):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.text[:40]!r}")
 
 
@@ -428,8 +430,11 @@ def _is_contrary(text: str, key: str, value: str) -> bool:
             return words(f"opposite of {winner}").search(text) is not None
         case "true" | "yes":
             is_denied = re.search(rf"\bnot {re.escape(key)}\b", text, re.IGNORECASE) is not None
-            is_unequal = key == "equivalent" and words("opposite of equivalent").search(text) is not None
-            return is_denied or is_unequal or words("opposite of true").search(text) is not None
+            is_unequal = key == "equivalent" and (
+                words("unequal").search(text)
+                or (words("different").search(text) and not words("equivalent").search(text))
+            )
+            return is_denied or bool(is_unequal) or words("opposite of true").search(text) is not None
         case "false" | "no":
             is_equal = (
                 key == "equivalent"

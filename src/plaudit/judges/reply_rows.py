@@ -111,6 +111,9 @@ class _RowSearch(Search):
         if not places:
             raise nothing_found(self.text, self.reply, self.key)
         self.check_surroundings([FoundAt({self.key: rows}, place.start, place.end) for place in places])
+        for sentence in sentences(self.text[places[-1].end :]):
+            if _SHOULD.search(sentence.text) and any(name in sentence.text for name in self.names):
+                raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.text[:40]!r}")
         return rows
 
     def _merge(self, rows: dict[str, Any], here: Mapping[str, Any]) -> None:
@@ -202,6 +205,7 @@ def _folded(value: object) -> str:
     return str(value).strip().casefold()
 
 
+_SHOULD = re.compile(r"\b(?:should|must|ought)\b", re.IGNORECASE)
 _BOX = re.compile(r"\W*?\[([ xX✓✔])\]\s")
 _BULLET = re.compile(r"^(?:[-•·|\"'\s]|\d{1,2}[.)]\s)++")
 _NAMED = re.compile(r"[\"'\s]*(?::|=|—|–|->|→|\||\s-\s)")
