@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 from refusing import refused_before_generating
 from swift.rewards import orms
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.swift import SwiftReward, register
 
 pytestmark = pytest.mark.environments
@@ -81,3 +83,8 @@ def test_the_solution_reaches_the_judge() -> None:
 def test_a_key_that_is_refused_ends_the_run_before_the_first_generation() -> None:
     with refused_before_generating() as options:
         register("brief", JUDGE, **options)(args=None)
+
+
+def test_a_judge_in_the_place_of_the_name_is_told_apart() -> None:
+    with pytest.raises(ConfigError, check=about("name")):
+        register(JUDGE, **Choosy().options)  # type: ignore[arg-type]

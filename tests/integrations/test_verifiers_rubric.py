@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
+from complaints import about
 
+from plaudit.errors import ConfigError
 from plaudit.integrations.verifiers import rubric
 
 pytestmark = pytest.mark.environments
@@ -34,3 +36,8 @@ def test_a_group_is_scored_together_and_a_missing_verdict_is_its_mean() -> None:
     assert [one["judge_valid"] for one in states] == [True, False, True, True]
     assert all(text in judge.asked[0] for text in ("Why is the sky blue?", "It scatters."))
     assert "Let me see." in judge.asked[0]  # the whole trajectory, turn by turn
+
+
+def test_a_weight_that_is_no_number_is_named() -> None:
+    with pytest.raises(ConfigError, check=about("weight")):
+        rubric(JUDGE, weight="0.5", **Choosy().options)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from open_instruct.ground_truth_utils import VerificationResult, VerifierFunctio
 from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score
+from plaudit.value_check import check_value
 
 
 class _Judged:
@@ -64,6 +65,7 @@ def verifier(title: str, judge: Judge | Panel | None = None, **options: Any) -> 
 
     open-instruct looks at direct subclasses only, so a subclass of JudgedVerifier would not be found.
     """
+    check_value("title", title, str)
     made = {"scored": Scored.checked(one_by_one(judge, "open-instruct"), **options), "title": title}
     return type("JudgedVerifier", (_Judged, VerifierFunction), made)
 

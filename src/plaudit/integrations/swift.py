@@ -24,6 +24,7 @@ except ImportError:  # before version 4
 
 from plaudit.integrations.scored import Scored, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.value_check import check_value
 
 REFERENCE = "solution"
 """The column of the data set that holds the ground truth, by ms-swift's custom."""
@@ -67,6 +68,7 @@ class SwiftReward(AsyncORM):  # type: ignore[misc, unused-ignore]
 
 def register(name: str = "plaudit", judge: Judge | Panel | None = None, **options: Any) -> type[SwiftReward]:
     """Make `--reward_funcs NAME` mean this judge; `options` are those of plaudit.Engine."""
+    check_value("name", name, str)
     chosen = type("SwiftReward", (SwiftReward,), {"scored": Scored(judge, **options)})
     orms[name] = chosen
     return chosen

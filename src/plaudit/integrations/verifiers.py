@@ -23,6 +23,7 @@ from typing import Any
 from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored, asked_when_loaded, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
+from plaudit.value_check import check_number
 
 Reward = Callable[..., Coroutine[Any, Any, float]]
 
@@ -64,6 +65,7 @@ def rubric(judge: Judge | Panel | None = None, *, weight: float = 1.0, **options
 
     if not hasattr(vf, "Rubric"):
         raise ConfigError(f"verifiers {vf.__version__} has no Rubric; plug `judged` into the task's rewards")
+    check_number("weight", weight)
     scored = Scored(judge, **options)
     scored.check()
 
