@@ -11,6 +11,7 @@ from stand_in import documented
 class Base:
     def __init__(self, *positional, **named): self.__dict__.update(named)
     def __init_subclass__(cls, **named): pass
+    def __class_getitem__(cls, _): return cls
     @classmethod
     def run_webserver(cls): assert cls.verify
 
@@ -40,7 +41,7 @@ documented("tinker_cookbook.renderers", get_text_content=str)
 documented("tinker_cookbook.rl.types", Env=Base, EnvGroupBuilder=Base, StepResult=Base)
 documented("swift.rewards", AsyncORM=Base, orms={})
 documented("verifiers", Rubric=Base, SingleTurnEnv=Base)
-documented("verifiers.v1", Judge=Base)
+documented("verifiers.v1", Judge=Base, JudgeConfig=Base)
 import art
 from pathlib import Path
 

@@ -169,7 +169,10 @@ def test_a_judge_that_is_a_plug_in_is_loaded_with_the_configuration_and_scores(
         with pytest.raises(BatchFailed, match=r"will never answer: .* 401"):
             vf.TaskConfig(judges=[{"id": "my-judge-wrong"}])
         plugged(tmp_path, server, "right")
+        with pytest.raises(ValueError, match="model of the entry is not used"):  # by pydantic
+            vf.TaskConfig(judges=[{"id": "my-judge-right", "model": "another"}])
         config = vf.TaskConfig(judges=[{"id": "my-judge-right", "name": "kind", "weight": 0.5}])
+        config = vf.TaskConfig.model_validate(config.model_dump())  # as it goes to other processes
         asked = Asked(Question(prompt="Why is the sky blue?"), config)
         one = trace(asked, "It scatters.")
         asyncio.run(asked.score(one))

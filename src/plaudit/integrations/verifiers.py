@@ -52,7 +52,14 @@ def plugin(judge: Judge | Panel | None = None, **options: Any) -> Any:
     scored = Scored(one_by_one(judge, "verifiers"), **options)
     scored.check()
 
-    class PlauditJudge(vf.Judge):  # type: ignore[misc, unused-ignore]
+    class PlauditJudgeConfig(vf.JudgeConfig):  # type: ignore[misc, unused-ignore]
+        def model_post_init(self, context: Any) -> None:
+            super().model_post_init(context)
+            for name in ("model", "prompt", "sampling"):
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ConfigError("of the entry is not used; give plugin(...) its judge", setting=name)
+
+    class PlauditJudge(vf.Judge[float, PlauditJudgeConfig]):  # type: ignore[misc, unused-ignore]
         async def score(self, task: Any, trace: Any) -> float:
             return await _reward(scored)(task, trace)
 
