@@ -14,6 +14,7 @@ from plaudit.caches import MemoryCache
 from plaudit.config import UNSET, Endpoint, Price, Secret
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings, engine_config, load, resolve, unknown_variables
+from plaudit.setup.judges import judge_of
 
 TOML = Path("/project/plaudit.toml")
 
@@ -97,6 +98,21 @@ def test_a_key_in_the_file_is_refused_without_repeating_it() -> None:
 def test_an_unknown_key_is_named_with_the_file_and_the_closest_known_one() -> None:
     with pytest.raises(ConfigError, check=about("max_concurent", str(TOML), "max_concurrent?")):
         settled(table={"max_concurent": 60})
+
+
+def test_settings_inside_a_table_are_told_to_stand_outside() -> None:
+    with pytest.raises(ConfigError, check=about("plaudit", "remove the line with [plaudit]")):
+        settled(table={"plaudit": {"rpm": 60}})
+
+
+def test_a_judge_that_is_none_is_named_where_it_was_written() -> None:
+    for settings, written in (
+        (settled({}, {"PLAUDIT_JUDGE": "rubrik"}), "PLAUDIT_JUDGE='rubrik'"),
+        (settled({}, {}, {"judge": "rubrik"}), f"{TOML}: judge='rubrik'"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            judge_of(settings)
+        assert str(caught.value).startswith(written)
 
 
 def test_an_unknown_key_like_no_other_gets_the_list() -> None:

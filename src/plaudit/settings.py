@@ -523,7 +523,11 @@ def _reject_unknown(table: Mapping[str, Any], path: Path | None) -> None:
             "set PLAUDIT_OBSERVERS, or use --observers"
         )
     with spelling(lambda name, _: f"{where}: {name}"):
-        for key in table:
+        for key, value in table.items():
+            if key not in NAMES and isinstance(value, Mapping):
+                raise ConfigError(
+                    f"is a table, but settings are not in tables; remove the line with [{key}]", setting=key
+                )
             check_known(key, NAMES, "setting")
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, spelling
 from plaudit.files import read_text
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.content import has_words
@@ -28,8 +28,13 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
     """The judge that the settings describe.
 
     The embedded model is too small for rubrics: by default it judges by likelihood, and with criteria of the
-    user's own it is asked for yes or no.
+    user's own it is asked for yes or no. Errors name a setting as it was written: flag, variable or key.
     """
+    with spelling(settings.spelled):
+        return _judge_of(settings, is_embedded=is_embedded)
+
+
+def _judge_of(settings: Settings, *, is_embedded: bool) -> Judge | Panel:
     changes: dict[str, Any] = {}
     if settings.rubric:
         changes["criteria"] = text_or_file(settings.rubric, "rubric")
