@@ -63,7 +63,7 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
         text = own_words(said)
         if _HEADLESS.match(text):  # the template wrote the brace
             text = "{" + text
-        found = Search(text, reply, key, Author(judged, key), scale).verdict()
+        found = VerdictSearch(text, reply, key, Author(judged, key), scale).verdict()
     elif key in judged and Author(judged, key).wrote(found, said):
         raise CopiedVerdict
     else:
@@ -123,7 +123,7 @@ _CALL = re.compile(r"\w\($|(?://|#)[ \t]*$")
 """Code that the object is an argument of, or a comment in it."""
 
 
-class Search:
+class VerdictSearch:
     """The search for the only verdict that stands in a text on its own."""
 
     def __init__(self, text: str, reply: Reply, key: str, author: Author, scale: Ends) -> None:

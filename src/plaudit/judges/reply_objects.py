@@ -88,7 +88,7 @@ class Bare(str):
     """A value without quotes that JSON has no word for."""
 
 
-class Located(NamedTuple):
+class LocatedObject(NamedTuple):
     """An object or a list, and where it stands; `is_closed` where its end is there."""
 
     value: Any
@@ -139,7 +139,7 @@ class Reader:
         self.loose: list[str] = []
         """Texts with quotes that should have been escaped."""
 
-    def objects(self) -> Iterator[Located]:
+    def objects(self) -> Iterator[LocatedObject]:
         """The outermost objects, and lists that begin with one."""
         text, place = self.text, 0
         while (start := _OPENING.search(text, place)) is not None:
@@ -150,7 +150,7 @@ class Reader:
                 except (ValueError, RecursionError):  # includes numbers of thousands of digits
                     self._attempts -= 1
                 else:
-                    yield Located(strict, place, end, True, True)
+                    yield LocatedObject(strict, place, end, True, True)
                     place = end
                     continue
             loose = len(self.loose)
@@ -159,7 +159,7 @@ class Reader:
             except _NoObject as error:
                 place = max(error.place, place + 1)
                 continue
-            yield Located(value, place, end, is_closed, is_closed and loose == len(self.loose))
+            yield LocatedObject(value, place, end, is_closed, is_closed and loose == len(self.loose))
             place = end
 
     def _value(self, at: int, depth: int, after: re.Pattern[str]) -> tuple[Any, int, bool]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from plaudit.errors import CutOff, UnreadableVerdict
-from plaudit.judges.parse import TRUTHS, Search, check_declined, is_remark, nothing_found
+from plaudit.judges.parse import TRUTHS, VerdictSearch, check_declined, is_remark, nothing_found
 from plaudit.judges.reply_author import Author, CopiedVerdict
 from plaudit.judges.reply_objects import FoundAt, Reader, unique, whole_list, whole_object
 from plaudit.judges.reply_prose import (
@@ -68,7 +68,7 @@ _ID_KEY = re.compile(
 """Keys of an object whose value may be the name that the object is about."""
 
 
-class _RowSearch(Search):
+class _RowSearch(VerdictSearch):
     """The search for what a text says of several names."""
 
     names: tuple[str, ...]
