@@ -315,9 +315,9 @@ def _within(value: Any, code: str) -> Any:
 
 def _marks(extra: Mapping[str, Any]) -> tuple[int, float, float]:
     """The step, what it truly deserves and the score that a canary needs, where a sample's extra says so."""
-    step = extra.get(STEP_KEY)
-    is_step = isinstance(step, int) and 0 <= step < 1 << 31
-    return step if is_step else -1, _number(extra.get(GOLD_KEY)), _number(extra.get(CANARY_KEY))
+    found = extra.get(STEP_KEY)
+    step = found if isinstance(found, int) and 0 <= found < 1 << 31 else -1
+    return step, _number(extra.get(GOLD_KEY)), _number(extra.get(CANARY_KEY))
 
 
 def _number(value: Any) -> float:
