@@ -58,6 +58,27 @@ def test_what_is_stored_as_a_reference_is_whole_again(tmp_path: Path) -> None:
     assert third["prompt"] == list(turns)
 
 
+@pytest.mark.parametrize("missing", [b"", b"\0" * 200])
+def test_a_journal_without_its_beginning_is_read_from_the_first_whole_block_on(
+    tmp_path: Path, missing: bytes
+) -> None:
+    path = tmp_path / "journal"
+    write(path, [judged(0)])
+    write(path, [judged(1)])
+    path.write_bytes(missing + path.read_bytes()[200:])
+    with JournalIndex(path) as index:
+        assert [record.text.response for record in index.records()][-1] == judged(1).sample.response
+        assert len(index.damage) == 1 and "from byte 0 on" in index.damage[0]
+    with pytest.raises(JournalError, match="not a journal"):
+        JournalWriter(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(JournalError, match="not a file"):
+        JournalIndex(tmp_path / "pipe")
+
+
 def test_a_torn_tail_is_left_out_and_named_and_cut_by_the_next_writer(tmp_path: Path) -> None:
     path = tmp_path / "j"
     write(path, [judged(n) for n in range(600)])

@@ -32,6 +32,8 @@ SEGMENTS = 8
 """A full journal is in so many files; the oldest is dropped for a new one."""
 SEARCH = 1 << 20
 """Bytes that are searched for the next block at a time."""
+START = 64 << 20
+"""Bytes of a file that does not begin like a journal that are searched for the first block."""
 
 
 # -- writing ----------------------------------------------------------------------------------------------
@@ -245,6 +247,8 @@ class Segment:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            if not path.is_file() and not path.is_dir():  # a pipe would be waited for
+                raise JournalError(f"{path} is not a file; name a journal")
             self._file = path.open("rb")
         except OSError as error:
             raise JournalError(
@@ -270,8 +274,13 @@ class Segment:
                 if size:
                     yield Damage(0, size, is_tail=True)
                 return
-            check_title(self._read(0, len(TITLE)), self.path)
-            self._next = len(TITLE)
+            title = self._read(0, len(TITLE))
+            if not title.startswith(_MAGIC) and (found := self._search(0, min(size, START))) is not None:
+                yield Damage(0, found, is_tail=False)  # its beginning is missing
+                self._next = found
+            else:
+                check_title(title, self.path)
+                self._next = len(TITLE)
         while self._next < size:
             head = read_head(self._read(self._next, HEAD_SIZE))
             if head is not None and self._next + head.size <= size:
