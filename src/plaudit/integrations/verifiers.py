@@ -3,9 +3,8 @@
     # v1: beside the task's own rewards
     --env.taskset.task.rewards.judged.fn plaudit.integrations.verifiers:judged
 
-    # the same, but loaded before anything is generated: my_judge.py, for judges = [{id = "my_judge"}]
-    MyJudge = plugin(Rubric("Is it correct and brief?"))
-    __all__ = ["MyJudge"]
+    # the same, loaded before anything is generated: my_judge.py, for judges = [{id = "my_judge"}]
+    MyJudge, __all__ = plugin(Rubric("Is it correct and brief?")), ["MyJudge"]
 
     # environments with a Rubric
     vf.SingleTurnEnv(dataset=..., rubric=rubric(Rubric("Is it correct and brief?")))
@@ -43,10 +42,7 @@ def _reward(scored: Scored) -> Reward:
 
 
 def plugin(judge: Judge | Panel | None = None, **options: Any) -> Any:
-    """A judge for `task.judges`, in a module of yours whose name is its `id`; `options` are plaudit.Engine's.
-
-    verifiers loads it with the configuration. A judge that will never answer raises BatchFailed there.
-    """
+    """A judge for `task.judges`, in a module that is its `id`. verifiers loads it with the configuration."""
     import verifiers.v1 as vf
 
     scored = Scored(one_by_one(judge, "verifiers"), **options)
