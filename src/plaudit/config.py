@@ -364,12 +364,9 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
 def _tuple_of(kind: type, name: str, values: Any) -> tuple[Any, ...]:
     is_list = isinstance(values, Iterable) and not isinstance(values, str)
     found = tuple(values) if is_list else (values,)
-    example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
-    if not is_list:
+    if not is_list or not all(isinstance(one, kind) for one in found):
+        example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
         raise ConfigError(f"should be a list, like [{example}]", setting=name)
-    for number, one in enumerate(found):
-        if not isinstance(one, kind):
-            raise ConfigError(f"should be like {example}", setting=f"{name}[{number}]", value=one)
     return found
 
 
