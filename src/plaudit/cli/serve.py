@@ -25,6 +25,7 @@ from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
 from plaudit.journal.index import JournalIndex
+from plaudit.journal.segments import Appender
 from plaudit.observers.log import Log
 from plaudit.page.page_routes import Page
 from plaudit.service.access import LOOPBACK, TOKEN, Access
@@ -32,7 +33,7 @@ from plaudit.service.app import Service, Shared
 from plaudit.service.connections import raise_file_limit, serving
 from plaudit.service.prometheus import Prometheus
 from plaudit.settings import Settings, engine_config, load
-from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
+from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 
 if TYPE_CHECKING:
@@ -146,14 +147,11 @@ COMMAND = serve
 @contextlib.contextmanager
 def _journaled(settings: Settings) -> Iterator[Settings]:
     """Settings with a journal for the page to show: without one of the user's, numbers only, for now only."""
-    if settings.journal not in ("", "off"):
-        check_journal(settings)
-        yield settings
-        return
     with tempfile.TemporaryDirectory(prefix="plaudit-") as folder:
-        journal = str(Path(folder, "journal"))
-        settings = replace(settings, journal=journal, journal_text=False, journal_max_mb=PAGE_MB)
-        check_journal(settings)
+        if settings.journal in ("", "off"):
+            journal = str(Path(folder, "journal"))
+            settings = replace(settings, journal=journal, journal_text=False, journal_max_mb=PAGE_MB)
+        Appender(Path(settings.journal).expanduser(), b"", max_bytes=1 << 60).close()  # the page reads it now
         yield settings
 
 
