@@ -221,6 +221,15 @@ def probes_until_open(breaker: Breaker, *, since: float, seconds: float) -> list
     return sent
 
 
+def test_a_door_believed_for_what_it_said_is_asked_by_our_own_schedule_once_it_says_nothing() -> None:
+    breaker, now = Breaker(), 10.0
+    for _ in range(3):  # it says when it will be back, and is
+        probes_until_open(breaker, since=now, seconds=1.0)
+        now += 10.0
+    assert fail(breaker, sent_at=now - TRIP, accepted=0, is_refusal=True)
+    assert breaker.ready_at(now=now) < now + 0.5
+
+
 def test_an_endpoint_that_said_twice_right_when_it_is_back_is_believed() -> None:
     breaker = Breaker()
     first, *_, last = (probes_until_open(breaker, since=10.0 * n, seconds=1.0) for n in range(1, 5))

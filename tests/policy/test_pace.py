@@ -289,3 +289,18 @@ def test_the_headers_tell_the_rate_by_what_is_used_up() -> None:
 )
 def test_headers_that_do_not_tell_the_rate_are_not_taken_to(headers: RateHeaders) -> None:
     assert rate_hint(headers) is None
+
+
+def test_refusals_that_begin_where_a_clean_pace_is_left_are_for_the_rate() -> None:
+    server, pace = Server(367.0, burst=18), paced(367.0)
+    pace.refuse_time = ROUND_TRIP
+    server.serve(pace, until=3.0)
+    assert server.refused < 0.3 * server.accepted
+    assert server.accepted > 0.9 * 3.0 * 367.0
+
+
+def test_a_rate_hundreds_of_times_the_first_guess_is_found() -> None:
+    server, pace = Server(150.0, burst=6), paced(2.0)
+    server.serve(pace, until=10.0)
+    assert not pace.is_none
+    assert pace.rate == pytest.approx(150.0, rel=0.3)

@@ -118,6 +118,8 @@ class Pace:
         self._refused_at = rate
         self._held = 0.0
         """The last pace that met few refusals, until it meets many."""
+        self._clean: PaceTrial | None = None
+        """What became of the calls sent under it."""
         self._caution = self._to_wait = 0
         """How many times a pace is to hold before it grows, and how many times are left."""
         self._trials: list[PaceTrial] = []
@@ -266,6 +268,7 @@ class Pace:
             if self.rate > 1.01 * self._held:
                 self._caution //= 2
             self._held = self.rate
+            self._clean = trial if trial.sent >= ENOUGH else None
         if self._to_wait > 0:
             self._to_wait -= 1
             return
@@ -286,6 +289,8 @@ class Pace:
         """Go down to what was let in, or back up where a slower pace brought no fewer refusals."""
         assert self.rate is not None
         is_guess = not self._is_measured or self.rate < LEAST_OF_BEST * self._best
+        if self._clean is not None and evidence(trial, self._clean) < -SURE:
+            is_guess = False  # the pace before met no refusals, and lets us tell that these are for the rate
         self._is_measured = True
         if is_guess and trial.share <= MOST_TO_DOUBT:  # it may be far too slow: does more bring more in?
             self._suspend(now, trial, trial.share, 2.0 * self.rate)
