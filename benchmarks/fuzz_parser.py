@@ -245,6 +245,10 @@ GIANTS = {
     "reasoning tags": "<think></think>" * (MEGABYTE // 15),
     "code fences": "```json\n" * (MEGABYTE // 8),
     "refusals": "I cannot help. " * (MEGABYTE // 15),
+    "broken objects": "{a: b, " * (MEGABYTE // 7),
+    "full stops": "。" * MEGABYTE,
+    "scores alone": "7/10\n" * (MEGABYTE // 5),
+    "rows of a table": "| a | 7 |\n" * (MEGABYTE // 10),
 }
 
 

@@ -164,6 +164,8 @@ class VerdictSearch:
         for place in self._candidates(quoted):
             is_known = bool(places) and place.found is places[-1].found
             is_new = not is_known and bool(places) and replaces(self.text[places[-1].end : place.start])
+            if len(others) > MAX_STATEMENTS:
+                raise UnreadableVerdict("the reply holds too many verdicts")
             if not is_new and not is_known and self._is_others(place, since):
                 others.append(place)
             elif (
@@ -288,11 +290,13 @@ class VerdictSearch:
         everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
         if is_named_in(after, key):
             raise UnreadableVerdict("beside the verdict there is a second one, broken")
+        same = 0
         for sentence in sentences(everything) if may_state(everything) else ():
             if is_named_in(sentence.text, key) and not is_others(sentence.text):
                 raise UnreadableVerdict("beside the verdict there is a second one, broken")
             other = stated(sentence, key, self.scale)
-            if other and not is_same(other.value, value):
+            same += other is not None
+            if other and (same > MAX_STATEMENTS or not is_same(other.value, value)):
                 raise UnreadableVerdict(f"the prose says {other.value[:12]}, the verdict {str(value)[:12]}")
         if text[places[0].start] not in "{[":  # an object's own were checked where it was found
             check_introduction(prose[0], is_object=False)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,8 +28,12 @@ DEPTH = 8
 """How deep objects and lists may be nested."""
 MAX_STRICT = 16
 """Objects that are first tried as plain JSON; each attempt may read the whole text."""
-MAX_BARE = 2_000
+MAX_FAILED = 1_000
+"""Objects that turn out to be none."""
+MAX_BARE = 1_000
 """Characters of a text without quotes."""
+MAX_COMMAS = 12
+"""Commas and line breaks in it."""
 
 
 class FoundAt(NamedTuple):
@@ -141,7 +146,7 @@ class Reader:
 
     def objects(self) -> Iterator[LocatedObject]:
         """The outermost objects, and lists that begin with one."""
-        text, place = self.text, 0
+        text, place, failed = self.text, 0, 0
         while (start := _OPENING.search(text, place)) is not None:
             place = start.start()
             if self._attempts:
@@ -157,7 +162,9 @@ class Reader:
             try:
                 value, end, is_closed = self._value(place, DEPTH, _AFTER)
             except _NoObject as error:
-                place = max(error.place, place + 1)
+                place, failed = max(error.place, place + 1), failed + 1
+                if failed > MAX_FAILED:
+                    raise UnreadableVerdict("the reply holds too many broken objects for a verdict") from None
                 continue
             yield LocatedObject(value, place, end, is_closed, is_closed and loose == len(self.loose))
             place = end
@@ -259,7 +266,7 @@ class Reader:
             raise _NoObject(at)
         place = word.end()
         if not after.match(text, place):
-            more = _BARE_END.finditer(text, place, min(at + MAX_BARE, len(text)))
+            more = islice(_BARE_END.finditer(text, place, min(at + MAX_BARE, len(text))), MAX_COMMAS)
             place = next((end.start() for end in more if after.match(text, end.start())), -1)
             if place < 0:
                 raise _NoObject(word.end())

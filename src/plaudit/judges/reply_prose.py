@@ -26,6 +26,8 @@ MAX_SEQUEL = 4_000
 """Characters of explanation that may follow a verdict."""
 MAX_SENTENCE = 2_000
 """Characters of a sentence that may state a value."""
+MAX_SENTENCES = 1_000
+"""Sentences of a reply, beyond which it is no verdict."""
 MAX_LINE = 300
 """Characters of a row or a heading."""
 MAX_SHORT = 6
@@ -81,7 +83,9 @@ class Sentence(NamedTuple):
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a text; a line break ends one, too."""
     start = 0
-    for found in _BOUNDARY.finditer(text):
+    for count, found in enumerate(_BOUNDARY.finditer(text)):
+        if count == MAX_SENTENCES:
+            raise UnreadableVerdict("the reply has too many sentences for a verdict")
         end = found.end(found.lastindex) if found.lastindex else found.start()
         if plain := " ".join(_MARKUP.sub("", text[start:end]).split()):
             yield Sentence(plain, start, end)
