@@ -177,7 +177,7 @@ def main() -> int:
         options.records, options.scrolled = 2_000, 2_000
     if BINARY is None:
         print("no chromium, so nothing was measured; run: make test-browser")
-        return 1
+        return 2
     print(f"load {os.getloadavg()[0]:.1f}")
     rows: list[tuple[str, str, str]] = []
     is_met = True

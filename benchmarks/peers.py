@@ -99,8 +99,8 @@ def share_of_work(site: Site, seed: int, *, count: int, part: int) -> float:
 
 
 def versions() -> str:
-    names = ("aiohttp", "openai", "litellm")
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    found = {one.name: one.version for one in importlib.metadata.distributions()}
+    return ", ".join(f"{name} {found[name]}" for name in ("aiohttp", "openai", "litellm") if name in found)
 
 
 def main() -> int:
