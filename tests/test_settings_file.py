@@ -175,3 +175,9 @@ def test_a_file_that_is_none_of_settings_is_named_and_not_read_to_its_end(
     with pytest.raises(ConfigError, check=about("config", why)) as caught:
         read_file(path)
     assert str(path) in str(caught.value)
+
+
+def test_a_file_that_windows_saved_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plaudit.toml"
+    path.write_bytes(b'\xef\xbb\xbfmodel = "m"\r\nrpm = 60\r\n')
+    assert read_file(path) == {"model": "m", "rpm": 60}

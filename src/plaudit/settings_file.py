@@ -70,7 +70,7 @@ def read_file(path: Path) -> dict[str, Any]:
             text = file.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise OSError(f"it is larger than {LARGEST >> 10} KiB")
-        return tomllib.loads(text.decode())
+        return tomllib.loads(text.decode("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         why = f'is not TOML: {error}; text needs quotes, like model = "m"'
     except (OSError, UnicodeDecodeError, RecursionError) as error:

@@ -14,6 +14,7 @@ from simulated_judge import Simulator
 from plaudit.cli import app
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
+from plaudit.judges.expected import Expected
 from plaudit.judges.likelihood import Likelihood
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
@@ -35,6 +36,10 @@ def test_rubric_and_scale_are_taken_as_given() -> None:
 
 def test_a_scale_with_broken_ends_allows_broken_scores() -> None:
     assert judge(rubric="Is it brief?", scale=(0, 0.5)) == Rubric("Is it brief?", (0, 0.5), integer=False)
+
+
+def test_a_scale_fits_a_judge_that_takes_whole_numbers_only() -> None:
+    assert judge(judge="expected", scale=(1.0, 3.0)) == Expected(CRITERIA, (1, 3))
 
 
 def test_a_rubric_may_be_in_a_file(tmp_path: Path) -> None:

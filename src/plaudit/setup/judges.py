@@ -39,7 +39,7 @@ def _judge_of(settings: Settings, *, is_embedded: bool) -> Judge | Panel:
     if settings.rubric:
         changes["criteria"] = text_or_file(settings.rubric, "rubric")
     if settings.scale:
-        changes["scale"] = list(settings.scale)
+        changes["scale"] = [int(end) if end.is_integer() else end for end in map(float, settings.scale)]
     if settings.judge in kinds():
         is_free = is_embedded and settings.origin("judge") == DEFAULT
         kind = ("yes" if changes else "likelihood") if is_free else settings.judge
