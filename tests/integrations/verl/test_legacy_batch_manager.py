@@ -200,7 +200,7 @@ def test_a_judge_alone_scores_every_row_from_0_to_1(server: Loopback) -> None:
     result = BatchRewardManager(Letters(), 0, judge=judge)(batch(RESPONSES, uids=MIXED), return_dict=True)
     rewards = rewards_of(result["reward_tensor"])
     assert rewards == pytest.approx(result["reward_extra_info"]["plaudit/judge"])
-    assert len(set(rewards)) > 3
+    assert len(set(rewards)) > 1
     assert server.stats.answered == 16
     assert judge.samples[0].prompt == ({"role": "user", "content": "What is a?"},)
 
