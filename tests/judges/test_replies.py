@@ -131,6 +131,13 @@ def test_whatever_the_form_a_verdict_that_is_taken_back_is_none(sequel: str) -> 
     assert kept == []
 
 
+def test_whatever_the_form_a_verdict_that_is_quoted_line_by_line_is_none() -> None:
+    cases = [case for case in READ if not re.search(r"[<◁]|\[/|assistantfinal", case["text"])]
+    texts = ["\n".join(f"> {line}" for line in case["text"].split("\n")) for case in cases]
+    kept = [text for text, case in zip(texts, cases, strict=True) if read("rubric", {**case, "text": text})]
+    assert kept == []
+
+
 @pytest.mark.parametrize(
     "sequel", ["<|im_end|>", "\n\nThe response is clear.", "\n\nLet me know if you need anything else."]
 )

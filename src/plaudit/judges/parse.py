@@ -106,9 +106,11 @@ def check_declined(reply: Reply) -> None:
 # --- a verdict among other text -----------------------------------------------------------------------------
 
 _BLANK_LINES = re.compile(r"\n\s++")
-_FENCE_LINE = re.compile(
-    r"^[ \t]{0,9}(?:`{3,6}|~{3,6})(?:ya?ml|text|markdown|md|xml|toml|json5?)?[ \t]{0,9}$", re.MULTILINE
+_NO_WORDS = re.compile(
+    r"^[ \t]{0,9}(?:>.*|(?:`{3,6}|~{3,6})(?:ya?ml|text|markdown|md|xml|toml|json5?)?[ \t]{0,9})$",
+    re.MULTILINE,
 )
+"""Lines that are none of the judge's words: quotations, and the ends of code."""
 _WHOLE_FENCE = re.compile(r"(`{3,6}|~{3,6})\w{0,10}\s*+(\{.*\})\s*\1", re.DOTALL)
 
 
@@ -249,7 +251,8 @@ class VerdictSearch:
     def _lines(self) -> list[FoundAt]:
         """Lines and sentences that state the value, and all the same one."""
         key = self.key
-        text = with_rows_as_lines(_FENCE_LINE.sub(lambda fence: " " * len(fence[0]), self.text), key)
+        text = _NO_WORDS.sub(lambda line: " " * len(line[0]), self.text)
+        text = with_rows_as_lines(text, key)
         self.text = text
         found = []
         for sentence in sentences(text):

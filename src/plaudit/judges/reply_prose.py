@@ -216,8 +216,12 @@ def stated(sentence: Sentence, key: str, scale: Ends) -> Stated | None:
     label = _labelled(key).search(text)
     spots = [label or (_ALONE.match(text) if key == "score" else re.match(r"\W*(?=\[\[)", text))]
     if key == "score":
-        passing = (pattern.search(text) for pattern in _in_passing())
-        spots += [spot for spot in passing if spot and not words("aspect").search(text[: spot.start()])]
+        given, earned = (pattern.search(text) for pattern in _in_passing())
+        if earned and words("reported").search(text[: earned.start()]):
+            earned = None
+        spots += [
+            spot for spot in (given, earned) if spot and not words("aspect").search(text[: spot.start()])
+        ]
     for spot in spots:
         value = _value_at(spot, key, scale, is_label=spot is label) if spot else ""
         if value and spot:
@@ -243,6 +247,8 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
     number, end = found
     rest = text[end:].lstrip("\"'”)]")
     if not _END.match(rest) or _ANOTHER.match(rest) or is_doubtful(rest, key, number.value, is_rest=True):
+        return ""
+    if rest.strip(" .!") and names.get("sep", "").strip() == "of":  # what a score of ten stands for
         return ""
     low, high = (said(names[name] or "") if name in names else None for name in ("low", "high"))
     tops = {number.of, high.value if high else None} - {None}
@@ -325,6 +331,8 @@ def replaces(between: str) -> bool:
 def check_introduction(before: str, *, is_object: bool = True) -> None:
     """The words that lead up to a verdict, if there are any: they must make it the judge's own."""
     text = before[-MAX_CLAUSE:] if before[-MAX_CLAUSE:].strip() else before.rstrip()[-MAX_CLAUSE:] + "\n"
+    if text[text.rfind("\n") + 1 :].lstrip().startswith(">"):
+        raise UnreadableVerdict("the verdict is inside a quotation")
     text = _REASON_TAG.sub("\n", _FENCE_OPENED.sub("\n", text))
     told = [one for one in sentences(text) if re.search(r"\w", one.text)]
     while told and words("reason").search(told[-1].text):
