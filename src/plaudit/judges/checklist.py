@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -135,11 +136,14 @@ class Checklist(_Criteria, Judge):
     def parse(self, reply: Reply, sample: Sample) -> Verdict:
         """The sum of what is met. Raises UnreadableVerdict unless every criterion has its one answer."""
         criteria = self.criteria_of(sample)
-        names = {point.name.strip().casefold(): point.name for point in criteria}
+        names = {_letters(point.name): point.name for point in criteria}
+        if len(names) < len(criteria):  # what tells them apart are signs
+            names = {}
+        names |= {point.name: point.name for point in criteria}
         found = named_rows(
             reply,
-            names.values(),
-            find=lambda said: names.get(str(said).strip().casefold()),
+            [point.name for point in criteria],
+            find=lambda said: names.get(str(said)) or names.get(_letters(str(said))),
             key=criteria[0].name,
             judged=sample.text,
         )
@@ -263,6 +267,11 @@ _LEVELS = (
     " Where whole numbers are asked for instead, 0 means that the criterion is not met at all, the highest "
     "number that it is met in full, and those between that it is met in part."
 )
+
+
+def _letters(name: str) -> str:
+    """A name but for its case, spaces and signs: `Criterion 1` for `criterion_1`."""
+    return re.sub(r"[\W_]+", "", name.casefold()) or name
 
 
 def _form(point: Criterion) -> str:
