@@ -17,6 +17,7 @@ from journals import judged, write
 from plaudit.cli.view import page_app
 from plaudit.journal.index import JournalIndex
 from plaudit.page.page_routes import Page
+from plaudit.policy.fingerprint import sample_id
 
 
 @contextlib.asynccontextmanager
@@ -172,6 +173,22 @@ def test_no_other_file_is_served(journal: Path, name: str) -> None:
 def test_other_sites_get_nothing(journal: Path, head: dict[str, str]) -> None:
     ((status, _),) = answers(journal, "/page/api/records", **head)
     assert status in (400, 403)
+
+
+def test_who_looks_first_sees_what_was_written_since_the_server_started(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [])
+
+    async def look(route: str, number: int) -> Any:
+        async with served(path) as session:
+            write(path, [judged(number)])
+            async with session.get(route) as answer:
+                return await answer.json()
+
+    assert asyncio.run(look("/page/api/overview", 0))["records"] == 1
+    assert asyncio.run(look("/page/api/records", 1))["total"] == 2
+    found = asyncio.run(look(f"/page/api/record/{sample_id(judged(2).sample)}", 2))
+    assert found["record"]["response"] == judged(2).sample.response
 
 
 def test_news_come_while_a_journal_is_written(journal: Path) -> None:

@@ -107,6 +107,7 @@ class Page:
 
     async def _overview(self, request: web.Request) -> web.Response:
         query = self._query_of(request)
+        await self._refresh()  # the first who looks should see what was written before
         key = query, self._index.version
         if key not in self._overviews:
             self._overviews[key] = await asyncio.to_thread(self._computed, query)
@@ -122,8 +123,10 @@ class Page:
         return msgspec.json.encode(found)
 
     async def _records(self, request: web.Request) -> web.Response:
-        rows = await self._found(self._query_of(request))
-        offset = _number(request, "offset", 0)
+        query, offset = self._query_of(request), _number(request, "offset", 0)
+        if offset == 0:
+            await self._refresh()
+        rows = await self._found(query)
         limit = min(_number(request, "limit", 100), MOST_ROWS)
         shown = await asyncio.to_thread(self._summaries, rows[offset : offset + limit])
         found = {"total": len(rows), "all": self._index.verdicts, "rows": shown}
@@ -139,6 +142,7 @@ class Page:
         return self._rows[key]
 
     async def _record(self, request: web.Request) -> web.Response:
+        await self._refresh()
         row = self._index.row_of(request.match_info["id"])
         if row is None:
             return _json(msgspec.json.encode({"error": "there is no such record"}), status=404)

@@ -193,7 +193,7 @@ function drawOverview(found) {
 
   const { latency_s: latency, queued_s: queued } = found, ranks = ["p50", "p95", "p99"];
   panel("time", "Where does the time go?",
-    latency.p50 == null ? quiet("no call yet") : table("Seconds of a call", ["", ...ranks].map((one) => one || " "), [["in our queue", ...ranks.map((name) => seconds(queued[name]))], ["at the endpoint", ...ranks.map((name) => seconds(latency[name]))]]),
+    latency.p50 == null ? quiet("no call yet") : table("Seconds of a call", ["", ...ranks].map((one) => one || " "), [["queue", ...ranks.map((name) => seconds(queued[name]))], ["endpoint", ...ranks.map((name) => seconds(latency[name]))]]),
     latency.p50 == null ? null : curves({ ...common, height: 120, label: `Seconds of a call by ${by}`, unit: seconds, yText: seconds, series: [{ name: "endpoint p50", values: columns.map((one) => one.latency_s.p50) },
       { name: "endpoint p95", values: columns.map((one) => one.latency_s.p95), look: 1 }, { name: "queue p95", values: columns.map((one) => one.queued_s.p95), look: 3 }] }));
 
