@@ -78,8 +78,8 @@ def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
 ) -> None:
     """Rows of one group are in both workers' halves of the batch; one verdict in ten is lost."""
     calls.server.become(INSTANT.replace(faults=LOSING_A_TENTH), now=0.0)
-    uids = [f"group {row % 10}" for row in range(40)]
-    data = batch(tokenizer, [f"answer {row}" for row in range(40)], uid=uids)
+    uids = [f"group {row % 20}" for row in range(80)]
+    data = batch(tokenizer, [f"answer {row}" for row in range(80)], uid=uids)
     result = judged.compute_rm_score(data)
     calls.server.become(INSTANT, now=0.0)
 
@@ -88,14 +88,14 @@ def test_groups_meet_across_worker_processes_and_failures_cost_no_advantage(
     assert set(columns) == set(result.meta_info["reward_extra_keys"])
     assert np.isfinite(rewards).all()
     failed = columns["plaudit/judge_valid"] == 0.0
-    assert 0 < failed.sum() < 20
+    assert 0 < failed.sum() < 40
     assert (columns["plaudit/members"] == 4.0).all()
-    for group in range(10):
-        rows = [row for row in range(40) if row % 10 == group]
+    for group in range(20):
+        rows = [row for row in range(80) if row % 20 == group]
         valid = [rewards[row] for row in rows if not failed[row]]
         if len(valid) >= 2:
             assert all(rewards[row] == pytest.approx(np.mean(valid), abs=1e-6) for row in rows if failed[row])
-    assert calls.stats.unique == 40
+    assert calls.stats.unique == 80
 
 
 def test_a_length_penalty_goes_by_the_whole_group_wherever_its_rows_are(judged: Any, tokenizer: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_length_penalty_goes_by_the_whole_group_wherever_its_rows_are(judged: 
 
 
 def test_eight_identical_samples_are_one_call(judged: Any, tokenizer: Any, calls: Loopback) -> None:
-    result = judged.compute_rm_score(batch(tokenizer, ["answer 56"] * 8, uid=["a", "b"] * 4))
+    result = judged.compute_rm_score(batch(tokenizer, ["answer 156"] * 8, uid=["a", "b"] * 4))
     assert calls.stats.requests == 1
     assert len(set(result.batch["rm_scores"].sum(dim=1).tolist())) == 1
 
