@@ -66,7 +66,7 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
         found = VerdictSearch(text, reply, key, Author(judged, key), scale).verdict()
     elif key in judged and Author(judged, key).wrote(found, said):
         raise CopiedVerdict
-    else:
+    elif "core " in said:
         _check_reason(found, key, scale)
     if scale is not None and not found.keys().isdisjoint(_SCALES):
         _check_scale(found, scale)

@@ -60,7 +60,8 @@ def whole_object(text: str, key: str) -> Found | None:
     if len(found) > MANY_KEYS:  # counting each would be quadratic
         return None
     for name in found:
-        if text.count(f'"{name}"') != 1 or (name != key and (name.startswith("score") or is_key(name, key))):
+        is_other = name != key and (is_key(name, key) or (key == "score" and name.startswith(key)))
+        if is_other or text.count(f'"{name}"') != 1:
             return None
     return found
 
