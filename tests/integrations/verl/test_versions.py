@@ -70,4 +70,5 @@ def test_lost_verdicts_have_no_advantage_and_every_other_row_keeps_its_score(
                 assert reward == pytest.approx(judged)
             else:
                 assert reward == pytest.approx(sum(earned) / len(earned))
-                assert advantage == pytest.approx(0.0, abs=1e-4)
+                # Where all rewards of a group are equal, verl divides its own rounding of float32 by 1e-6.
+                assert advantage == pytest.approx(0.0, abs=1e-4 if len(set(earned)) > 1 else 0.02)
