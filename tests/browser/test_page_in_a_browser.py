@@ -159,6 +159,7 @@ def test_a_link_opens_its_record(tmp_path: Path) -> None:
 
     async def look(tab: Tab) -> None:
         await tab.until("document.getElementById('record').innerText.includes('answer 123')")
+        await tab.until("document.getElementById('record').getBoundingClientRect().top < innerHeight / 2")
 
     visit(path, look, hash_=f"#{id_}")
 

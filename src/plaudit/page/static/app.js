@@ -535,9 +535,9 @@ function hear(found) {
 }
 
 async function begin() {
-  refreshOverview();  // at the same time: with a million records it takes a second
+  const drawn = refreshOverview();  // at the same time: with a million records it takes a second
   if (!await reload()) return;
-  if (location.hash.length > 1) show(location.hash.slice(1));
+  if (location.hash.length > 1) Promise.all([show(location.hash.slice(1)), drawn]).then(() => { if (state.open) $("record").scrollIntoView(); });
   listen();
 }
 
