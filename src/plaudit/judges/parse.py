@@ -261,6 +261,8 @@ class VerdictSearch:
                 found.append(one)
                 if len(found) == MAX_STATEMENTS:
                     return []
+        if all(one.is_prose for one in found):
+            return []
         if found and found[-1].is_replacing and not any(one.is_replacing for one in found[:-1]):
             for old in found:
                 if not is_same(old.value, found[-1].value):

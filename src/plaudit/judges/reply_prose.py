@@ -1,9 +1,9 @@
 """The words of a reply: statements of a value among them, and whether what they say leaves a verdict alone.
 
-A reply is read sentence by sentence. Each states a value (`Score: 8/10`, `I give it an 8 of 10`), or casts
-doubt on a verdict (it is taken back, an example, somebody else's), or is a remark. Words that nobody thought
-of make a remark: what counts is whether a sentence speaks of the verdict, and how. The words
-are in reply_words.txt.
+A reply is read sentence by sentence. Each states a value (`Score: 8/10`), or casts doubt on a verdict (it is
+taken back, an example, somebody else's), or is a remark. A score in prose only (`I give it an 8`) is none,
+but may contradict another. Words that nobody thought of make a remark: what counts is whether a sentence
+speaks of the verdict, and how. The words are in reply_words.txt.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ class Stated(NamedTuple):
     """Whether it has the name that was asked for, or another word for it."""
     is_replacing: bool
     """Whether it has a name that says that it replaces what came before."""
+    is_prose: bool = False
+    """Whether it is said in passing (`I give it an 8`): a verdict that says otherwise is in doubt then."""
 
 
 _TRUTH = r"true|false|yes|no|first|second|tie"
@@ -226,7 +228,8 @@ def stated(sentence: Sentence, key: str, scale: Ends) -> Stated | None:
         value = _value_at(spot, key, scale, is_label=spot is label) if spot else ""
         if value and spot:
             is_replacing = spot is spots[0] and words("replaced").search(spot[0]) is not None
-            return Stated(value, sentence.start, sentence.end, spot is label, is_replacing)
+            is_prose = spot is not spots[0]
+            return Stated(value, sentence.start, sentence.end, spot is label, is_replacing, is_prose)
     return None
 
 
