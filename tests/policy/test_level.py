@@ -140,14 +140,3 @@ def test_replies_that_were_on_their_way_when_a_level_was_full_do_not_make_it_loo
     for _ in range(8):  # expected at 1.2, come at 1.05: whatever sped them up, it was not the load since
         level.on_older(before, now=1.05, sent_at=0.9, tokens=200)
     assert not level.is_free(before)
-
-
-def test_older_calls_that_are_held_up_count_in_what_a_level_costs() -> None:
-    before, level = line_of(0.1, 0.001, target=16), Level(target=32, base=16, began=1.0, filled_at=1.0)
-    level.pairs = [(10, 0.11)] * 4  # short ones, which come first
-    assert level.slowdown_over(before) == pytest.approx(1.0)
-    for _ in range(8):
-        level.on_older(before, now=2.0, sent_at=0.9, tokens=400)
-    slowdown = level.slowdown_over(before)
-    assert slowdown is not None
-    assert slowdown > 1.5

@@ -143,8 +143,9 @@ class Level:
         """How much longer calls take here than they took on the level before."""
         if previous.line is not None and len(self.pairs) >= (4 * FEWEST if self.is_level else FEWEST):
             intercept, slope = previous.line
-            taken = self.early[2] + sum(latency for _, latency in self.pairs)
-            return taken / (self.early[1] + sum(intercept + slope * tokens for tokens, _ in self.pairs))
+            return sum(latency for _, latency in self.pairs) / sum(
+                intercept + slope * tokens for tokens, _ in self.pairs
+            )
         usual = self._usual(previous)
         if usual is None or usual <= 0.0 or len(self.latencies) < self.needed:
             return None
