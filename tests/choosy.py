@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from concurrent.futures import Future
 from typing import Any
 
 from plaudit import Rubric
@@ -43,3 +45,16 @@ class Choosy:
             "cache": "memory",
             "transport": lambda _endpoint: self,
         }
+
+
+class Unhurried(Choosy):
+    """One that keeps what it is worth to itself until it is released; what is lost is lost at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released: Future[None] = Future()
+
+    async def send(self, request: Request) -> Reply:
+        if "worth" in str(request):
+            await asyncio.wrap_future(self.released)
+        return await super().send(request)

@@ -6,20 +6,18 @@ import asyncio
 import logging
 import random
 import statistics
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import uvicorn
 from atroposlib.api.server import app
 from atroposlib.envs.base import APIServerConfig, BaseEnv, BaseEnvConfig
 from choosy import JUDGE, Choosy
 from example_trainer.data import pad_data_to_good_offset
+from served_app import served_app
 from tiny_policy import save_tiny_tokenizer
-from until import until
 
 from plaudit.errors import BatchFailed
 from plaudit.integrations.atropos import group_scorer
@@ -32,15 +30,8 @@ SIZE = 4
 @pytest.fixture
 def rollout_server() -> Iterator[str]:
     """The URL of Atropos' own server."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        until(lambda: server.started)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    with served_app(app) as url:
+        yield url
 
 
 def environment(url: str, folder: Path, score_group: Any, *, one_by_one: bool) -> Any:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvicorn
 from choosy import JUDGE, Choosy
 from complaints import about
 from loopback import INSTANT, loopback
@@ -20,7 +18,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.rubrics import Gate, Rubric, Sequential, WeightedSum
 from pydantic import create_model
 from refusing import refused_before_generating
-from until import until
+from served_app import served_app
 
 from plaudit import Group
 from plaudit.errors import ConfigError, NoVerdict
@@ -109,21 +107,6 @@ def test_a_judge_that_compares_responses_has_nothing_to_compare() -> None:
         JudgedRubric(Group("Is it kind?"), url="http://127.0.0.1:9/v1", model="m")
 
 
-@contextmanager
-def served(make: Callable[[], Any], action_kind: Any) -> Iterator[str]:
-    """The URL of OpenEnv's own server for such environments, with a session for each client."""
-    app = create_fastapi_app(make, action_kind, Observation, max_concurrent_envs=8)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        until(lambda: server.started)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 @pytest.mark.parametrize("is_async", [True, False], ids=["step_async", "step"])
 def test_clients_of_a_server_get_rewards_and_gaps_but_not_the_solution(is_async: bool) -> None:
     judge = Choosy()
@@ -163,7 +146,9 @@ def test_clients_of_a_server_get_rewards_and_gaps_but_not_the_solution(is_async:
                 made.reward = None
             return made
 
-    with served(Async if is_async else Sync, type(action(message=""))) as url:
+    make, action_kind = Async if is_async else Sync, type(action(message=""))
+    app = create_fastapi_app(make, action_kind, Observation, max_concurrent_envs=8)
+    with served_app(app) as url:  # with a session for each client
 
         async def play(answer: str) -> Any:
             async with GenericEnvClient(base_url=url) as client:

@@ -7,12 +7,12 @@ import importlib
 import pickle
 import socket
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from choosy import JUDGE, Choosy
+from choosy import JUDGE, Choosy, Unhurried
 from complaints import about
 from loopback import INSTANT, loopback
 
@@ -170,23 +170,16 @@ def test_equal_judges_and_options_share_one_engine_and_others_with_the_same_opti
 
 
 def test_a_group_that_is_complete_waits_for_no_other_and_never_gets_its_mean() -> None:
-    released: Future[None] = Future()
-
-    class Slow(Choosy):
-        async def send(self, request: Request) -> Reply:
-            if "worth" in str(request):
-                await asyncio.wrap_future(released)
-            return await super().send(request)
-
     async def main() -> None:
-        judge = scored(Slow())
+        transport = Unhurried()
+        judge = scored(transport)
         other = asyncio.create_task(
             judge.agroup([sample_of("When?", "worth 9"), sample_of("When?", "worth 7")])
         )
         found = await judge.agroup([sample_of("Why?", "lost"), sample_of("How?", "lost")])
         assert not other.done()
         assert found == [0.0, 0.0]
-        released.set_result(None)
+        transport.released.set_result(None)
         assert await other == [0.9, 0.7]
 
     asyncio.run(main())

@@ -7,12 +7,11 @@ import pickle
 import random
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
-from choosy import JUDGE, Choosy
+from choosy import JUDGE, Choosy, Unhurried
 from complaints import about
 from loopback import INSTANT, loopback
 from refusing import refused_before_generating
@@ -27,7 +26,6 @@ from plaudit import Checklist
 from plaudit.errors import ConfigError
 from plaudit.integrations.scored import Scored
 from plaudit.integrations.tinker_cookbook import JudgedGroupBuilder
-from plaudit.types import Reply, Request
 
 pytestmark = pytest.mark.environments
 
@@ -90,20 +88,12 @@ def test_a_lost_row_has_no_advantage_and_moves_no_other() -> None:
 def test_a_group_that_was_lost_waits_for_no_other() -> None:
     """Other groups are always under way where rollouts are asynchronous."""
 
-    released: Future[None] = Future()
-
-    class Slow(Choosy):
-        async def send(self, request: Request) -> Reply:
-            if "worth" in str(request):
-                await asyncio.wrap_future(released)
-            return await super().send(request)
-
     async def main() -> list[Any]:
-        judge = Slow()
+        judge = Unhurried()
         other = asyncio.create_task(do_group_rollout(builder(2, judge), policy(["worth 9", "worth 1"])))
         lost = await do_group_rollout(builder(2, judge), policy(["lost", "lost"]))
         assert not other.done()
-        released.set_result(None)
+        judge.released.set_result(None)
         return [lost, await other]
 
     lost, other = asyncio.run(main())
