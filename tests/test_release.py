@@ -33,7 +33,7 @@ def test_the_package_page_links_to_the_repository_that_released_it(tmp_path: Pat
     project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["urls"]["Repository"] == URL
     assert set(project["urls"]) == {"Repository", "Documentation", "Changelog", "Issues"}
-    assert project["scripts"] == {"plaudit": "plaudit.cli:main"}
+    assert project["scripts"] == {"plaudit": "plaudit_command:main"}
 
 
 def test_no_link_of_the_readme_is_relative_then_and_each_leads_to_a_file(tmp_path: Path) -> None:

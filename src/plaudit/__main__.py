@@ -1,5 +1,5 @@
 """`python -m plaudit`, the same as the command `plaudit`."""
 
-from plaudit.cli import main
+from plaudit_command import main
 
 main()

@@ -17,22 +17,13 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_origin, get_type_hints
 
 import msgspec
 
-from plaudit.config import (
-    UNSET,
-    Endpoint,
-    EngineConfig,
-    Price,
-    Secret,
-    Unset,
-    default_cache,
-    shown_url,
-)
+from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Secret, Unset, default_cache, shown_url
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, VARIABLE, announce, find_file, read_file
 from plaudit.value_check import check_known, complaint_about, kinds_of, words_for
@@ -52,11 +43,29 @@ KEY_CHARS = 20
 KEY_VARIABLES = ("PLAUDIT_API_KEY", "OPENAI_API_KEY")
 OTHER_VARIABLES = {"PLAUDIT_API_KEY", "PLAUDIT_CONFIG", "PLAUDIT_FETCH", "PLAUDIT_HOME", "PLAUDIT_TOKEN"}
 """Variables of ours that are no settings of this table."""
+REQUIRED: Any = MISSING
 
 
-def _setting(default: T, text: str, section: str = "", metavar: str = "", flags: tuple[str, ...] = ()) -> T:
-    """A setting, with the text and the section of `--help`, and its option if that has another name."""
-    facts = {"help": text, "metavar": metavar, "section": section, "flags": flags}
+def option(
+    default: T,
+    text: str,
+    section: str = "",
+    metavar: str = "",
+    *,
+    flags: tuple[str, ...] = (),
+    type_: Any = None,
+) -> T:
+    """A field that is an option of the command line.
+
+    Args:
+        default: Its value where it is not given; REQUIRED where it has to be.
+        text: What the help says of it.
+        section: The heading under which the help shows it.
+        metavar: What stands for the value in the help.
+        flags: As typed, like `-o` or `--retest/--no-retest`; the field's own name where there is none.
+        type_: A type of click's, or a function that reads the text; the field's own type where there is none.
+    """
+    facts = {"help": text, "metavar": metavar, "section": section, "flags": flags, "type": type_}
     found: T = field(default=default, metadata=facts)
     return found
 
@@ -68,136 +77,126 @@ class Settings:
     A new setting is a new field here: its variable, its key in plaudit.toml and its option are made from it.
     """
 
-    base_url: tuple[str, ...] = _setting(
+    base_url: tuple[str, ...] = option(
         (),
         "Endpoint, like http://localhost:8000/v1; repeat the option for several (commas in a variable) "
         "(default: a model on this machine)",
         "Judge",
         "URL",
     )
-    model: str = _setting("", "Model to use (default: the endpoint's only model)", "Judge", "M")
-    api_key_env: str = _setting(
+    model: str = option("", "Model to use (default: the endpoint's only model)", "Judge", "M")
+    api_key_env: str = option(
         "", "Variable with the API key (default: PLAUDIT_API_KEY or OPENAI_API_KEY)", "Judge", "NAME"
     )
-    identity: str = _setting(
-        "", "Identity of the model in cache keys (default: its name)", "Requests", "NAME"
-    )
-    judge: str = _setting(
+    identity: str = option("", "Identity of the model in cache keys (default: its name)", "Requests", "NAME")
+    judge: str = option(
         "rubric",
         "A kind of judge (rubric, yes, reference, ...), or a file that describes one (default: rubric)",
         "Judge",
         "NAME|FILE",
     )
-    rubric: str = _setting(
-        "",
-        "Criteria, as text or in a file (default: the judge's own)",
-        "Judge",
-        "TEXT|FILE",
+    rubric: str = option(
+        "", "Criteria, as text or in a file (default: the judge's own)", "Judge", "TEXT|FILE"
     )
-    scale: tuple[float, float] | None = _setting(
+    scale: tuple[float, float] | None = option(
         None, "Lowest and highest score (default: the judge's own)", "Judge", "LO HI"
     )
-    local_model: str = _setting(
+    local_model: str = option(
         "", "GGUF file of a model to run on this machine (default: the packaged model)", "Judge", "FILE.gguf"
     )
-    max_tokens: int | None = _setting(
+    max_tokens: int | None = option(
         None, "Maximum tokens of a reply, reasoning included (default: the judge's)", "Requests", "N"
     )
-    temperature: float | None = _setting(
+    temperature: float | None = option(
         None, "Sampling temperature (default: the judge's own, mostly 0)", "Requests", "T"
     )
-    top_p: float | None = _setting(None, "Nucleus sampling (default: the endpoint's)", "Requests")
-    seed: int | None = _setting(None, "Sampling seed (default: none is sent)", "Requests", "N")
-    reasoning_effort: str | None = _setting(
+    top_p: float | None = option(None, "Nucleus sampling (default: the endpoint's)", "Requests")
+    seed: int | None = option(None, "Sampling seed (default: none is sent)", "Requests", "N")
+    reasoning_effort: str | None = option(
         None, "low, medium, high or another value (default: the endpoint's)", "Requests", "WORD"
     )
-    extra: Mapping[str, Any] | None = _setting(
+    extra: Mapping[str, Any] | None = option(
         None, 'Additional request fields, like {"top_k": 20} (default: none)', "Requests", "JSON"
     )
-    headers: Mapping[str, str] | None = _setting(
+    headers: Mapping[str, str] | None = option(
         None, 'Additional headers, like {"X-Team": "rl"} (default: none)', "Requests", "JSON"
     )
-    max_concurrent: int | None = _setting(
+    max_concurrent: int | None = option(
         None, "Maximum calls at once, over all endpoints (default: adaptive concurrency)", "Limits", "N"
     )
-    rpm: int | None = _setting(
+    rpm: int | None = option(
         None, "Maximum requests per minute, over all endpoints (default: no limit)", "Limits", "N"
     )
-    tpm: int | None = _setting(
+    tpm: int | None = option(
         None, "Maximum tokens per minute, over all endpoints (default: no limit)", "Limits", "N"
     )
-    budget: float | None = _setting(None, "US dollars that a run may spend; needs a price", "Limits", "USD")
-    price: tuple[float, float] | None = _setting(
-        None,
-        "US dollars per million prompt tokens and per million completion tokens",
-        "Limits",
-        "IN OUT",
+    budget: float | None = option(None, "US dollars that a run may spend; needs a price", "Limits", "USD")
+    price: tuple[float, float] | None = option(
+        None, "US dollars per million prompt tokens and per million completion tokens", "Limits", "IN OUT"
     )
-    cached_price: float | None = _setting(
+    cached_price: float | None = option(
         None, "US dollars per million cached prompt tokens (default: the same as others)", "Limits", "USD"
     )
-    timeout: float = _setting(120.0, "Seconds one call may take (default: 120)", "Limits", "S")
-    deadline: float | None = _setting(
-        None, "Seconds the whole run may take (default: no limit)", "Limits", "S"
-    )
-    hedge: bool = _setting(
+    timeout: float = option(120.0, "Seconds one call may take (default: 120)", "Limits", "S")
+    deadline: float | None = option(None, "Seconds the whole run may take (default: no limit)", "Limits", "S")
+    hedge: bool = option(
         True, "Whether to send a call that takes far too long a second time (default: yes)", "Limits"
     )
-    cache: str = _setting(
+    cache: str = option(
         "",
         "File for cached verdicts, or off (default: verdicts.sqlite in plaudit's home)",
         "Output",
         "PATH|off",
     )
-    on_failure: str = _setting(
+    on_failure: str = option(
         "null",
         "Score of lines without a verdict; raise reports the first one (default: null)",
         "Output",
         "null|group-mean|VALUE|raise",
     )
-    client: Literal["httptools", "aiohttp", "pyreqwest"] = _setting(
+    client: Literal["httptools", "aiohttp", "pyreqwest"] = option(
         "httptools", "HTTP client; pyreqwest must be installed (default: httptools)", "Limits"
     )
-    observers: tuple[str, ...] = _setting(
+    observers: tuple[str, ...] = option(
         (),
         "Import path of a function to call with every event; repeat the option for several (commas in a "
         "variable) (default: none)",
         "Output",
         "MODULE:NAME",
     )
-    journal: str = _setting(
+    journal: str = option(
         "",
         "File that records every verdict with its request and reply, or off (default: off)",
         "Output",
         "FILE|off",
     )
-    journal_max_mb: float = _setting(
+    journal_max_mb: float = option(
         2048.0,
         "Maximum size of the journal; its oldest part is deleted first (default: 2048)",
         "Output",
         "MB",
     )
-    journal_text: bool = _setting(
+    journal_text: bool = option(
         True,
         "Whether the journal keeps texts, or only numbers and hashes (default: yes)",
         "Output",
         flags=("--journal-text/--no-text",),
     )
-    run: str = _setting(
+    run: str = option(
         "", "Name of this run in the journal (default: from the current time)", "Output", "NAME"
     )
-    train_with_monitor: bool = _setting(False, "Whether compute_score adds the monitor's verdict")
-    monitor_cache: bool = _setting(True, "Whether compute_score keeps verdicts for repeated responses")
-    monitor: str = _setting(
+    train_with_monitor: bool = option(False, "Whether compute_score adds the monitor's verdict")
+    monitor_cache: bool = option(True, "Whether compute_score keeps verdicts for repeated responses")
+    monitor: str = option(
         "",
         "Behaviour that compute_score's monitor looks for, as text or in a file (default: gaming the score)",
     )
-    monitor_use: Literal["penalise", "screen", "observe"] = _setting(
+    monitor_use: Literal["penalise", "screen", "observe"] = option(
         "penalise",
         "What compute_score does with the monitor's verdict: subtract it, drop the row, or only report it",
     )
-    monitor_weight: float = _setting(1.0, "Penalty at full suspicion")
-    max_failure_rate: float = _setting(
+    monitor_weight: float = option(1.0, "Penalty at full suspicion")
+    max_failure_rate: float = option(
         0.2, "Share of samples without a verdict above which compute_score raises"
     )
     api_key: Secret | None = None

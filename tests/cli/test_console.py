@@ -39,22 +39,24 @@ def test_a_server_that_cannot_listen_says_which_option_to_change(
 
 
 CTRL_C_WHILE_LOADING = """
+import signal
 import sys
-import plaudit.cli
 
 class Interrupted:
     def find_spec(self, name, *_):
-        if name == "plaudit.cli.score":
-            raise KeyboardInterrupt
+        if name == sys.argv[-1]:
+            signal.raise_signal(signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupted())
-sys.argv = ["plaudit", "score", "answers.jsonl"]
-plaudit.cli.main()
+from plaudit_command import main
+main()
 """
 
 
-def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CTRL_C_WHILE_LOADING], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (130, "")
+@pytest.mark.parametrize(
+    "module", ["plaudit", "plaudit.types", "click", "plaudit.cli.console", "plaudit.cli.score"]
+)
+def test_ctrl_c_while_the_command_is_still_loading_shows_no_traceback(module: str) -> None:
+    command = [sys.executable, "-c", CTRL_C_WHILE_LOADING, "score", module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

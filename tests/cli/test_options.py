@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from complaints import about
 
 from plaudit.cli import COMMANDS, app
-from plaudit.cli.options import JUDGE, LIMITS, Command, Given, argument, command, option
+from plaudit.cli.options import JUDGE, LIMITS, Command, Given, argument, command
 from plaudit.errors import ConfigError
-from plaudit.settings import NAMES, Settings
+from plaudit.settings import NAMES, Settings, option
 
 CONTRACT = {
     *("--output", "--base-url", "--model", "--api-key-env", "--judge", "--rubric", "--scale", "--timeout"),
@@ -39,8 +39,8 @@ def command_named(name: str) -> click.Command:
 @dataclass(frozen=True, kw_only=True)
 class Options:
     source: str = argument("IN", "What to read.")
-    size: int = option("-s", "--size", default=3, text="How much.", section="Amounts")
-    is_loud: bool = option("--loud", default=False, text="Whether to shout.")
+    size: int = option(3, "How much.", "Amounts", flags=("-s", "--size"))
+    is_loud: bool = option(False, "Whether to shout.", flags=("--loud",))
 
 
 def made(*settings: str) -> tuple[Command, list[tuple[Options, Given]]]:

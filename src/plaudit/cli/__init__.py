@@ -103,8 +103,6 @@ def main() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
         sys.exit(status)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(CLOSED)
     except OSError as error:

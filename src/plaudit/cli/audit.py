@@ -31,7 +31,7 @@ from plaudit.audit.pairs import is_pair, pairs_from
 from plaudit.audit.views import view_answers, view_calibration, view_comparison, view_probe
 from plaudit.cli.console import Console, asker
 from plaudit.cli.input import rows_in
-from plaudit.cli.options import JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
+from plaudit.cli.options import JUDGE, LIMITS, REQUESTS, Given, Running, argument, command
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
@@ -40,7 +40,7 @@ from plaudit.observers.progress import Progress
 from plaudit.report.document import Report, Table
 from plaudit.report.html import page
 from plaudit.rows import RowReader
-from plaudit.settings import Settings, load
+from plaudit.settings import Settings, load, option
 from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
 from plaudit.setup.json_lines import OURS
 from plaudit.setup.judges import judge_of
@@ -56,26 +56,20 @@ ENGINE = (*REQUESTS, *LIMITS, "cache")
 class AuditOptions(Running):
     """What every one of these commands takes beside the settings."""
 
-    json: Path | None = option(
-        default=None, metavar="FILE", text="Write all numbers to this file.", section="Report"
-    )
-    html: Path | None = option(
-        default=None, metavar="FILE", text="Write an HTML page with charts.", section="Report"
-    )
+    json: Path | None = option(None, "Write all numbers to this file.", "Report", "FILE")
+    html: Path | None = option(None, "Write an HTML page with charts.", "Report", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(AuditOptions):
-    per_family: int | None = option(
-        default=None, metavar="N", text="Attacks per family (default: all, 230 in total)"
-    )
+    per_family: int | None = option(None, "Attacks per family (default: all, 230 in total)", metavar="N")
     pass_mark: float | None = option(
-        default=None, metavar="S", text="Lowest score of a good answer (default: the middle of the scale)"
+        None, "Lowest score of a good answer (default: the middle of the scale)", metavar="S"
     )
     margin: float | None = option(
-        default=None, metavar="S", text="Rise in score that counts as fooled (default: a fifth of the scale)"
+        None, "Rise in score that counts as fooled (default: a fifth of the scale)", metavar="S"
     )
-    with_reference: bool = option(default=False, text="Show the right answers to the judge, too.")
+    with_reference: bool = option(False, "Show the right answers to the judge, too.")
 
 
 @command(
@@ -102,9 +96,7 @@ def probe(options: ProbeOptions, given: Given) -> int:
 class CalibrateOptions(AuditOptions):
     file: Path = argument("FILE", "Labelled pairs: RewardBench, JudgeBench or LLMBar fields.")
     retest: bool = option(
-        "--retest/--no-retest",
-        default=True,
-        text="Judge everything twice, the second time without the cache.",
+        True, "Judge everything twice, the second time without the cache.", flags=("--retest/--no-retest",)
     )
 
 
@@ -130,12 +122,8 @@ def calibrate_(options: CalibrateOptions, given: Given) -> int:
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(AuditOptions):
     file: Path = argument("FILE", "Answers, as for plaudit score, or labelled pairs, as for calibrate.")
-    judge: tuple[str, ...] = option(
-        default=(), metavar="NAME|FILE", text="Give it twice to compare two judges.", section="Judge"
-    )
-    model: tuple[str, ...] = option(
-        default=(), metavar="M", text="Give it twice to compare two models.", section="Judge"
-    )
+    judge: tuple[str, ...] = option((), "Give it twice to compare two judges.", "Judge", "NAME|FILE")
+    model: tuple[str, ...] = option((), "Give it twice to compare two models.", "Judge", "M")
 
 
 @command(

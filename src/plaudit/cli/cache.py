@@ -16,10 +16,10 @@ import msgspec
 
 from plaudit.caches import CacheStats, SqliteCache, default_path
 from plaudit.cli.console import Console
-from plaudit.cli.options import WholeNumber, command, option
+from plaudit.cli.options import WholeNumber, command
 from plaudit.cli.output import written
 from plaudit.errors import CacheError, ConfigError
-from plaudit.settings import load
+from plaudit.settings import load, option
 
 T = TypeVar("T")
 
@@ -48,14 +48,12 @@ def size(text: str) -> int:
 class CacheOptions:
     """What every one of these commands takes."""
 
-    cache: str | None = option(
-        default=None, metavar="PATH", text="Verdict file (default: that of plaudit score)"
-    )
+    cache: str | None = option(None, "Verdict file (default: that of plaudit score)", metavar="PATH")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions(CacheOptions):
-    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
+    as_json: bool = option(False, "Print one JSON object, for scripts.", flags=("--json",))
 
 
 @command(StatsOptions, epilog="Example:  plaudit cache stats --json")
@@ -73,16 +71,13 @@ def stats(options: StatsOptions) -> None:
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(CacheOptions):
     older_than: float | None = option(
-        default=None, type_=seconds, metavar="AGE", text="Drop verdicts older than this: 12h, 30d, 2w."
+        None, "Drop verdicts older than this: 12h, 30d, 2w.", metavar="AGE", type_=seconds
     )
     max_size: int | None = option(
-        default=None, type_=size, metavar="SIZE", text="Then drop the oldest, down to this size: 500MB, 1GB."
+        None, "Then drop the oldest, down to this size: 500MB, 1GB.", metavar="SIZE", type_=size
     )
     max_entries: int | None = option(
-        default=None,
-        type_=WholeNumber(min=0),
-        metavar="N",
-        text="Then drop the oldest, down to this number.",
+        None, "Then drop the oldest, down to this number.", metavar="N", type_=WholeNumber(min=0)
     )
 
 
@@ -95,15 +90,14 @@ def prune(options: PruneOptions) -> None:
     older_than, max_bytes, max_entries = limits
     path = _existing(options.cache)
     count = _run(
-        path,
-        lambda file: file.prune(older_than=older_than, max_bytes=max_bytes, max_entries=max_entries),
+        path, lambda file: file.prune(older_than=older_than, max_bytes=max_bytes, max_entries=max_entries)
     )
     click.echo(f"dropped {count:,} verdicts from {path}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(CacheOptions):
-    output: str = option("-o", "--output", default="-", metavar="OUT", text="File to write; - for stdout.")
+    output: str = option("-", "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
 
 
 @command(ExportOptions, epilog="Example:  plaudit cache export -o verdicts.jsonl")
@@ -121,7 +115,7 @@ def export(options: ExportOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClearOptions(CacheOptions):
-    yes: bool = option("--yes", "-y", default=False, text="Do not ask for confirmation.")
+    yes: bool = option(False, "Do not ask for confirmation.", flags=("--yes", "-y"))
 
 
 @command(ClearOptions, epilog="Example:  plaudit cache clear --yes")

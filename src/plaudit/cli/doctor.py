@@ -17,8 +17,8 @@ import click
 
 from plaudit.caches import default_path
 from plaudit.cli.console import printable
-from plaudit.cli.endpoint_check import CheckResult, check_endpoint, check_key, examine
-from plaudit.cli.options import Debugging, Given, as_flag, command, option
+from plaudit.cli.endpoint_check import CheckResult, check_endpoint, check_key, examine, note, ok, wrong
+from plaudit.cli.options import Debugging, Given, as_flag, command
 from plaudit.cli.trl_check import check_trl
 from plaudit.cli.verl_check import check_verl
 from plaudit.config import Endpoint, home, without_password
@@ -26,7 +26,7 @@ from plaudit.errors import ConfigError, as_argument
 from plaudit.install_command import install_command
 from plaudit.local.model import SMOLLM2
 from plaudit.scheduling import learned_limits
-from plaudit.settings import NAMES, Settings, endpoints_of, load, unknown_variables
+from plaudit.settings import NAMES, Settings, endpoints_of, load, option, unknown_variables
 from plaudit.setup.json_lines import encode
 
 HELP = (
@@ -54,16 +54,16 @@ MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 class DoctorOptions(Debugging):
     """What `plaudit doctor` takes beside the settings."""
 
-    as_json: bool = option("--json", default=False, text="Write JSON, for scripts.")
+    as_json: bool = option(False, "Write JSON, for scripts.", flags=("--json",))
     verl: Path | None = option(
-        default=None,
+        None,
+        "Check the judge of a verl configuration, without verl and without a GPU.",
         metavar="CONFIG.yaml",
-        text="Check the judge of a verl configuration, without verl and without a GPU.",
     )
     trl: Path | None = option(
-        default=None,
+        None,
+        "Check the judge of a TRL script, or of a file for `trl grpo --config`, without running it.",
         metavar="SCRIPT.py",
-        text="Check the judge of a TRL script, or of a file for `trl grpo --config`, without running it.",
     )
 
 
@@ -78,14 +78,14 @@ def doctor(options: DoctorOptions, given: Given) -> int:
         raise ConfigError("give either --verl or --trl, not both")
     settings, sections = _examine(given, options)
     rows = settings_table(settings, options.trl) if settings else []
-    wrong = [check for checks in sections.values() for check in checks if check.state == "wrong"]
+    faults = [check.name for checks in sections.values() for check in checks if check.state == "wrong"]
     if options.as_json:
         found = {place: [asdict(check) for check in checks] for place, checks in sections.items()}
-        result = {"ok": not wrong, "checks": found, "settings": rows}
+        result = {"ok": not faults, "checks": found, "settings": rows}
         sys.stdout.buffer.write(encode(result) + b"\n")
     else:
-        click.echo(printable("\n".join(_lines(sections, rows, wrong))))
-    return WRONG if wrong else 0
+        click.echo(printable("\n".join(_lines(sections, rows, faults))))
+    return WRONG if faults else 0
 
 
 COMMAND = doctor
@@ -120,15 +120,13 @@ def check_remembered(endpoint: Endpoint) -> list[CheckResult]:
         return []
     minutes = (now - learned.at) / 60
     age = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.0f} hours"
-    return [CheckResult("learned", "ok", f"{', '.join(what)}, as of {age} ago")]
+    return [ok("learned", f"{', '.join(what)}, as of {age} ago")]
 
 
 def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:
     """Variables that look like settings and are none."""
     return [
-        CheckResult(
-            "variable", "wrong", f"{name} has no effect" + (f"; did you mean {near}?" if near else "")
-        )
+        wrong("variable", f"{name} has no effect" + (f"; did you mean {near}?" if near else ""))
         for name, near in unknown_variables(environment).items()
     ]
 
@@ -136,24 +134,20 @@ def check_variables(environment: Mapping[str, str]) -> list[CheckResult]:
 def check_cache(settings: Settings) -> CheckResult:
     """Where verdicts are kept, how much there is, and whether more can be added."""
     if settings.cache in ("off", "memory"):
-        return CheckResult(
-            "cache", "note", f"{settings.cache} ({settings.origin('cache')}): another run pays again"
-        )
+        return note("cache", f"{settings.cache} ({settings.origin('cache')}): another run pays again")
     path = Path(settings.cache).expanduser() if settings.cache else default_path()
     if path.is_dir():
-        return CheckResult("cache", "wrong", f"{path} is a folder; name a file")
+        return wrong("cache", f"{path} is a folder; name a file")
     if not path.exists():
         nearest = next(place for place in path.absolute().parents if place.exists())
         if os.access(nearest, os.W_OK):
-            return CheckResult("cache", "ok", f"{path}, does not exist yet")
+            return ok("cache", f"{path}, does not exist yet")
         why = f"{path} cannot be made: {nearest} is not writable; use --cache PATH"
-        return CheckResult("cache", "wrong", why)
+        return wrong("cache", why)
     found = f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        return CheckResult("cache", "ok", f"{found}, writable")
-    return CheckResult(
-        "cache", "wrong", f"{found}, cannot be written; change its permissions, or use --cache"
-    )
+        return ok("cache", f"{found}, writable")
+    return wrong("cache", f"{found}, cannot be written; change its permissions, or use --cache")
 
 
 def check_packages() -> list[CheckResult]:
@@ -161,9 +155,9 @@ def check_packages() -> list[CheckResult]:
     checks = []
     for name, (gain, requirement) in PACKAGES.items():
         try:
-            checks.append(CheckResult(name, "ok", version(name)))
+            checks.append(ok(name, version(name)))
         except PackageNotFoundError:
-            checks.append(CheckResult(name, "note", f"not installed: {gain}; {install_command(requirement)}"))
+            checks.append(note(name, f"not installed: {gain}; {install_command(requirement)}"))
     return checks
 
 
@@ -172,14 +166,12 @@ def check_embedded(settings: Settings) -> CheckResult:
     if settings.local_model:
         path = Path(settings.local_model).expanduser()
         if path.is_file():
-            return CheckResult("embedded", "ok", str(path))
-        return CheckResult("embedded", "wrong", f"the model file {path} does not exist")
+            return ok("embedded", str(path))
+        return wrong("embedded", f"the model file {path} does not exist")
     if SMOLLM2.path.exists():
-        return CheckResult("embedded", "note", f"{SMOLLM2.path}: for trying things out, not a reliable judge")
-    return CheckResult(
-        "embedded",
-        "note",
-        f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be downloaded on first use, if you agree",
+        return note("embedded", f"{SMOLLM2.path}: for trying things out, not a reliable judge")
+    return note(
+        "embedded", f"{SMOLLM2.title} ({SMOLLM2.megabytes} MB) will be downloaded on first use, if you agree"
     )
 
 
@@ -195,7 +187,7 @@ def _examine(arguments: Mapping[str, Any], options: DoctorOptions) -> tuple[Sett
             endpoints = endpoints_of(settings)
     except ConfigError as error:
         named = error.named(functools.partial(_spelled, is_script=options.trl is not None))
-        return None, {"settings": [CheckResult("settings", "wrong", str(named))]}
+        return None, {"settings": [wrong("settings", str(named))]}
     if endpoints:
         sections["key"] = [check_key(settings, endpoints)]
     for endpoint in endpoints:
@@ -214,9 +206,7 @@ def _spelled(setting: str, value: object, *, is_script: bool) -> str:
     return as_flag(setting, value, own={"verl": "--verl", "trl": "--trl"})
 
 
-def _lines(
-    sections: dict[str, list[CheckResult]], rows: list[dict[str, Any]], wrong: list[CheckResult]
-) -> list[str]:
+def _lines(sections: Sections, rows: list[dict[str, Any]], faults: list[str]) -> list[str]:
     lines = []
     for place, checks in sections.items():
         lines.append(place)
@@ -225,8 +215,8 @@ def _lines(
         lines.append("settings")
         lines += [f"  {row['name']:19}{_shown(row['value']):40} {row['origin']}" for row in rows]
     lines.append("")
-    names = ", ".join(dict.fromkeys(check.name for check in wrong))
-    lines.append(f"something is wrong: {names}" if wrong else "everything is fine")
+    named = ", ".join(dict.fromkeys(faults))
+    lines.append(f"something is wrong: {named}" if faults else "everything is fine")
     return lines
 
 

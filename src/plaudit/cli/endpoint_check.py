@@ -142,6 +142,18 @@ class CheckResult:
     text: str
 
 
+def ok(name: str, text: str) -> CheckResult:
+    return CheckResult(name, "ok", text)
+
+
+def note(name: str, text: str) -> CheckResult:
+    return CheckResult(name, "note", text)
+
+
+def wrong(name: str, text: str) -> CheckResult:
+    return CheckResult(name, "wrong", text)
+
+
 def masked(key: Secret) -> str:
     """Enough of a key to recognise it, too little to use it."""
     value = key.reveal()
@@ -156,17 +168,15 @@ def check_key(settings: Settings, endpoints: tuple[Endpoint, ...]) -> CheckResul
     if settings.api_key is None:
         for endpoint in distant:
             if needs_key(endpoint.url):
-                return CheckResult("key", "wrong", _said(missing_key(endpoint, settings)))
+                return wrong("key", _said(missing_key(endpoint, settings)))
         if distant:
-            return CheckResult("key", "note", "none set; these servers may not need one")
-        return CheckResult("key", "ok", "none set, and none needed on this network")
+            return note("key", "none set; these servers may not need one")
+        return ok("key", "none set, and none needed on this network")
     text = f"{masked(settings.api_key)} from {settings.origin('api_key')}"
     in_clear = [endpoint.url for endpoint in distant if endpoint.url.startswith("http://")]
     if in_clear:
-        return CheckResult(
-            "key", "wrong", f"{text}, but {in_clear[0]} would receive it unencrypted; use https://"
-        )
-    return CheckResult("key", "ok", text)
+        return wrong("key", f"{text}, but {in_clear[0]} would receive it unencrypted; use https://")
+    return ok("key", text)
 
 
 def check_endpoint(found: Findings, settings: Settings) -> list[CheckResult]:
@@ -186,12 +196,12 @@ def _reach(found: Findings, settings: Settings) -> CheckResult:
     answer, endpoint = found.models, found.endpoint
     if answer.error:
         hint = " (doctor looks once; plaudit score waits a minute for a server that is still starting)"
-        return CheckResult("reach", "wrong", answer.error + (hint if answer.may_pass else ""))
+        return wrong("reach", answer.error + (hint if answer.may_pass else ""))
     if answer.status in (401, 403):
-        return CheckResult("reach", "wrong", _said(refused_key(endpoint, answer.status, settings)))
+        return wrong("reach", _said(refused_key(endpoint, answer.status, settings)))
     secure = " over TLS" if endpoint.url.startswith("https") else ""
     answered = f"answers in {answer.seconds * 1000:.0f} ms{secure} (HTTP {answer.status})"
-    return CheckResult("reach", "ok", f"{endpoint.url} {answered}")
+    return ok("reach", f"{endpoint.url} {answered}")
 
 
 def _model(found: Findings, settings: Settings) -> CheckResult:
@@ -199,17 +209,17 @@ def _model(found: Findings, settings: Settings) -> CheckResult:
     listed = ", ".join(names[:MODELS_SHOWN]) + (" ..." if len(names) > MODELS_SHOWN else "")
     if not model:
         how = f"there are {listed}" if names else "the endpoint does not list its models"
-        return CheckResult("model", "wrong", f"none chosen; {how}; name one with --model")
+        return wrong("model", f"none chosen; {how}; name one with --model")
     test = found.test
     if test is None or test.error:
-        return CheckResult("model", "wrong", f"{model}: {test.error if test else 'not asked'}")
+        return wrong("model", f"{model}: {test.error if test else 'not asked'}")
     if test.status in (401, 403):
-        return CheckResult("model", "wrong", _said(refused_key(found.endpoint, test.status, settings)))
+        return wrong("model", _said(refused_key(found.endpoint, test.status, settings)))
     if not test.is_ok:
         there = f"; there are {listed}" if names and model not in names else ""
-        return CheckResult("model", "wrong", f"{model}: HTTP {test.status}: {test.complaint}{there}")
+        return wrong("model", f"{model}: HTTP {test.status}: {test.complaint}{there}")
     known = "" if not names or model in names else ", though its list of models does not name it"
-    return CheckResult("model", "ok", f"{model} answers in {test.seconds:.2f} s{known}")
+    return ok("model", f"{model} answers in {test.seconds:.2f} s{known}")
 
 
 def _said(error: ConfigError) -> str:
@@ -219,18 +229,14 @@ def _said(error: ConfigError) -> str:
 def _schema(found: Findings) -> CheckResult:
     answer = found.schema
     if answer is None or not answer.is_ok:
-        return CheckResult(
-            "schema", "note", "JSON schemas are not supported; the prompt describes the format instead"
-        )
+        return note("schema", "JSON schemas are not supported; the prompt describes the format instead")
     try:
         is_kept = isinstance(json.loads(_text(answer.body)).get("ok"), bool)
     except (ValueError, AttributeError):
         is_kept = False
     if is_kept:
-        return CheckResult("schema", "ok", "replies follow a JSON schema")
-    return CheckResult(
-        "schema", "note", "JSON schemas are accepted but not followed; more replies may be unreadable"
-    )
+        return ok("schema", "replies follow a JSON schema")
+    return note("schema", "JSON schemas are accepted but not followed; more replies may be unreadable")
 
 
 def _logprobs(found: Findings) -> list[CheckResult]:
@@ -238,31 +244,28 @@ def _logprobs(found: Findings) -> list[CheckResult]:
         return []
     choice = _first_choice(found.logprobs.body) if found.logprobs.is_ok else {}
     if choice.get("logprobs"):
-        return [CheckResult("logprobs", "ok", "log-probabilities are supported")]
-    return [CheckResult("logprobs", "note", "no log-probabilities; the judge `yes` needs them")]
+        return [ok("logprobs", "log-probabilities are supported")]
+    return [note("logprobs", "no log-probabilities; the judge `yes` needs them")]
 
 
 def _limits(answer: HttpAnswer) -> CheckResult:
     headers = {name.lower(): value for name, value in answer.headers.items()}
     limits = [f"{name} {headers[name]}" for name in sorted(headers) if "ratelimit" in name]
-    return CheckResult("limits", "ok", ", ".join(limits) if limits else "none in the endpoint's headers")
+    return ok("limits", ", ".join(limits) if limits else "none in the endpoint's headers")
 
 
 def _parallel(found: Findings) -> CheckResult:
     if not found.alone_s or not found.together_s:
-        return CheckResult(
-            "ollama", "note", f"version {found.ollama_version}; parallel requests were not measured"
-        )
+        return note("ollama", f"version {found.ollama_version}; parallel requests were not measured")
     ratio = TOGETHER * found.alone_s / found.together_s
     times = found.together_s / found.alone_s
     text = (
         f"version {found.ollama_version}; {TOGETHER} requests at once take {times:.1f} times as long as one"
     )
     if ratio >= PARALLEL_ENOUGH:
-        return CheckResult("ollama", "ok", text)
-    return CheckResult(
+        return ok("ollama", text)
+    return note(
         "ollama",
-        "note",
         f"{text}: it answers them one after another; restart it with OLLAMA_NUM_PARALLEL=4 ollama serve "
         "(each slot takes memory for its own context)",
     )

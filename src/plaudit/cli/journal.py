@@ -16,13 +16,14 @@ import click
 import msgspec
 
 from plaudit.cli.console import Console, bars, printable
-from plaudit.cli.options import WholeNumber, argument, command, option
+from plaudit.cli.options import WholeNumber, argument, command
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
 from plaudit.journal.blocks import FACTS, HASHES, WORDS, StoredText
 from plaudit.journal.index import JournalIndex, Record
 from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
+from plaudit.settings import option
 
 WIDE = 100
 PARQUET_ROWS = 5_000
@@ -39,28 +40,20 @@ class JournalOptions:
 class Choice(JournalOptions):
     """Which records a command is about."""
 
-    run: str = option(default="", metavar="NAME", text="Only records of this run.", section="Records")
+    run: str = option("", "Only records of this run.", "Records", "NAME")
     judge: str = option(
-        default="",
-        metavar="NAME",
-        text="Only records of this judge; the beginning of its name is enough.",
-        section="Records",
+        "", "Only records of this judge; the beginning of its name is enough.", "Records", "NAME"
     )
-    status: str = option(
-        default="", metavar="STATUS", text="Only this status: ok, failed, ..., or missing.", section="Records"
-    )
-    step: str = option(default="", metavar="N|N-M", text="Only these training steps.", section="Records")
-    sort: str = option(default="time", type_=click.Choice(ORDERS), text="What to sort by.", section="Records")
-    descending: bool = option(
-        "--descending", "-d", default=False, text="The largest first.", section="Records"
-    )
+    status: str = option("", "Only this status: ok, failed, ..., or missing.", "Records", "STATUS")
+    step: str = option("", "Only these training steps.", "Records", "N|N-M")
+    sort: str = option("time", "What to sort by.", "Records", type_=click.Choice(ORDERS))
+    descending: bool = option(False, "The largest first.", "Records", flags=("--descending", "-d"))
     limit: int = option(
-        "-n",
-        "--limit",
-        default=20,
+        20,
+        "Maximum number of records; 0 for all.",
+        "Records",
+        flags=("-n", "--limit"),
         type_=WholeNumber(min=0),
-        text="Maximum number of records; 0 for all.",
-        section="Records",
     )
 
     def query(self, text: str = "") -> Query:
@@ -98,9 +91,9 @@ class Choice(JournalOptions):
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(Choice):
     id: str = option(
-        default="",
+        "",
+        "Show the record with this id in full; for a trainer's `record`, the last verdict on it.",
         metavar="ID",
-        text="Show the record with this id in full; for a trainer's `record`, the last verdict on it.",
     )
 
 
@@ -147,7 +140,7 @@ def grep(options: GrepOptions) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalStatsOptions(Choice):
-    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
+    as_json: bool = option(False, "Print one JSON object, for scripts.", flags=("--json",))
 
 
 @command(JournalStatsOptions, epilog="Example:  plaudit journal stats run.journal --step 40-60")
@@ -165,7 +158,7 @@ def stats(options: JournalStatsOptions) -> None:
 class DiffOptions(JournalOptions):
     first: str = argument("RUN", "Name of a run, as `plaudit journal stats` lists it.")
     second: str = argument("RUN", "Name of the other run.")
-    as_json: bool = option("--json", default=False, text="Print one JSON object, for scripts.")
+    as_json: bool = option(False, "Print one JSON object, for scripts.", flags=("--json",))
 
 
 @command(DiffOptions, epilog="Example:  plaudit journal diff run.journal monday tuesday")
@@ -187,19 +180,17 @@ def diff(options: DiffOptions) -> None:
 @dataclass(frozen=True, kw_only=True)
 class JournalExportOptions(Choice):
     limit: int = option(
-        "-n",
-        "--limit",
-        default=0,
+        0,
+        "Maximum number of records; 0 for all.",
+        "Records",
+        flags=("-n", "--limit"),
         type_=WholeNumber(min=0),
-        text="Maximum number of records; 0 for all.",
-        section="Records",
     )
     output: str = option(
-        "-o",
-        "--output",
-        default="-",
+        "-",
+        "File: .jsonl, or .parquet; - for stdout, as JSON lines.",
         metavar="OUT",
-        text="File: .jsonl, or .parquet; - for stdout, as JSON lines.",
+        flags=("-o", "--output"),
     )
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from plaudit.cli.console import Console, asker
 from plaudit.cli.mutation_engines import open_engines
-from plaudit.cli.options import JUDGE, LIMITS, Given, argument, command, option
+from plaudit.cli.options import JUDGE, LIMITS, Given, argument, command
 from plaudit.cli.output import written
 from plaudit.cli.train_mutator import ModelOptions, require
 from plaudit.mutation.questions import load_questions
-from plaudit.settings import load
+from plaudit.settings import REQUIRED, load, option
 from plaudit.setup.engines import check_cache
 from plaudit.setup.json_lines import encode
 
@@ -30,7 +30,7 @@ class MutateOptions(ModelOptions):
 
     folder: Path = argument("FOLDER", "Folder of a training.")
     questions: Path = argument("QUESTIONS", "JSON lines with question and, if the judge needs it, reference.")
-    output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
+    output: str = option(REQUIRED, "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
 
 
 @command(

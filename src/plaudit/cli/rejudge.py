@@ -22,7 +22,6 @@ from plaudit.cli.options import (
     WholeNumber,
     argument,
     command,
-    option,
 )
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
@@ -30,7 +29,7 @@ from plaudit.journal.query import Query, compare, last_verdicts
 from plaudit.judges.base import compares
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
-from plaudit.settings import Settings, load
+from plaudit.settings import Settings, load, option
 from plaudit.setup.engines import check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 from plaudit.types import Sample
@@ -53,22 +52,17 @@ class RejudgeOptions(Running):
     """What `plaudit rejudge` takes beside the settings."""
 
     source: str = argument("JOURNAL", "Journal file.")
-    of_run: str = option(default="", metavar="NAME", text="Only the samples of this run.", section="Records")
-    step: str = option(default="", metavar="N|N-M", text="Only these training steps.", section="Records")
-    status: str = option(
-        default="", metavar="STATUS", text="Only this status: ok, failed, ..., or missing.", section="Records"
-    )
+    of_run: str = option("", "Only the samples of this run.", "Records", "NAME")
+    step: str = option("", "Only these training steps.", "Records", "N|N-M")
+    status: str = option("", "Only this status: ok, failed, ..., or missing.", "Records", "STATUS")
     limit: int = option(
-        "-n",
-        "--limit",
-        default=0,
+        0,
+        "Maximum number of samples; 0 for all.",
+        "Records",
+        flags=("-n", "--limit"),
         type_=WholeNumber(min=0),
-        text="Maximum number of samples; 0 for all.",
-        section="Records",
     )
-    as_json: bool = option(
-        "--json", default=False, text="The comparison as one JSON object.", section="Output"
-    )
+    as_json: bool = option(False, "The comparison as one JSON object.", "Output", flags=("--json",))
 
 
 @command(

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from plaudit.cli.input import rows_in
-from plaudit.cli.options import argument, command, option
+from plaudit.cli.options import argument, command
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.report.document import Bars, Part, Report, Table
@@ -21,6 +21,7 @@ from plaudit.report.html import page
 from plaudit.report.measure import share
 from plaudit.report.score_digest import Example, ScoreDigest
 from plaudit.rows import Fields, find_fields
+from plaudit.settings import option
 from plaudit.setup.json_lines import OURS
 from plaudit.value_check import MOST, reworded
 
@@ -33,11 +34,7 @@ SHORT = 160
 class ReportOptions:
     source: str = argument("SCORED", "File written by plaudit score.")
     output: str | None = option(
-        "-o",
-        "--output",
-        default=None,
-        metavar="PAGE.html",
-        text="Page to write (default: next to the input).",
+        None, "Page to write (default: next to the input).", metavar="PAGE.html", flags=("-o", "--output")
     )
 
 

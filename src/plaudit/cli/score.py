@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, RowSource, WholeGroups, can_be_read_twice, check_input, open_source
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
 from plaudit.cli.run_summary import RunSummary, Saved
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
@@ -30,7 +30,7 @@ from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
 from plaudit.report.score_digest import ScoreDigest
 from plaudit.rows import RowReader
-from plaudit.settings import Settings, load
+from plaudit.settings import REQUIRED, Settings, load, option
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, Line, encode
 from plaudit.setup.judges import judge_of
@@ -66,7 +66,7 @@ EPILOG = (
 
 def _field_option(name: str) -> Any:
     text = f"Field that holds the {name} (default: recognised by its name)."
-    return option(default=None, metavar="NAME", text=text, section="Input")
+    return option(None, text, "Input", "NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,9 @@ class ScoreOptions(Running):
     """What `plaudit score` takes beside the settings."""
 
     source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet, also gzipped) or folder; - for stdin.")
-    output: str = option("-o", "--output", metavar="OUT", text="File to write; - for stdout.")
-    summary: str | None = option(
-        default=None, metavar="FILE.json", text="Write a summary of the run to this file.", section="Output"
-    )
-    skip_bad: bool = option(default=False, text="Skip lines that cannot be scored.", section="Output")
+    output: str = option(REQUIRED, "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
+    summary: str | None = option(None, "Write a summary of the run to this file.", "Output", "FILE.json")
+    skip_bad: bool = option(False, "Skip lines that cannot be scored.", "Output")
     prompt_field: str | None = _field_option("prompt")
     response_field: str | None = _field_option("response")
     reference_field: str | None = _field_option("reference")
@@ -116,8 +114,7 @@ class ScoreOptions(Running):
             )
         if settings.budget is not None and settings.price is None:
             raise ConfigError(
-                "needs to know what calls cost; add --price IN OUT, USD per million tokens",
-                setting="budget",
+                "needs to know what calls cost; add --price IN OUT, USD per million tokens", setting="budget"
             )
         if self.summary is not None and Path(self.summary).resolve() in (output, Path(self.source).resolve()):
             raise ConfigError(f"--summary would overwrite {self.summary}; give the summary another file")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from plaudit.cli.console import Console, asker, cannot_listen
-from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, WholeNumber, command, option
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, WholeNumber, command
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
 from plaudit.engine import Engine
@@ -32,7 +32,7 @@ from plaudit.service.access import LOOPBACK, TOKEN, Access
 from plaudit.service.app import Service, Shared
 from plaudit.service.connections import raise_file_limit, serving
 from plaudit.service.prometheus import Prometheus
-from plaudit.settings import Settings, engine_config, load
+from plaudit.settings import Settings, engine_config, load, option
 from plaudit.setup.engines import ReadyEndpoints, check_cache, engine_for, open_endpoints
 from plaudit.setup.judges import judge_of
 
@@ -65,35 +65,23 @@ EPILOG = (
 class ServeOptions(Running):
     """What `plaudit serve` takes beside the settings."""
 
-    host: str = option(default="127.0.0.1", text="Address to listen on.", section="Server")
-    port: int = option(
-        default=8400,
-        type_=WholeNumber(0, 65535),
-        text="Port to listen on; 0 for any free one.",
-        section="Server",
-    )
+    host: str = option("127.0.0.1", "Address to listen on.", "Server")
+    port: int = option(8400, "Port to listen on; 0 for any free one.", "Server", type_=WholeNumber(0, 65535))
     config: str | None = option(
-        default=None,
-        metavar="FILE",
+        None,
+        "File of settings to use, in place of the nearest plaudit.toml.",
+        "Server",
+        "FILE",
         type_=click.Path(exists=True, dir_okay=False),
-        text="File of settings to use, in place of the nearest plaudit.toml.",
-        section="Server",
     )
     trusted_host: tuple[str, ...] = option(
-        default=(),
-        metavar="NAME",
-        text="Host name by which other machines reach this one; may be repeated.",
-        section="Server",
+        (), "Host name by which other machines reach this one; may be repeated.", "Server", "NAME"
     )
     ray: bool = option(
-        default=False,
-        text="Use one engine for all such servers of a Ray cluster: one limit, one cache.",
-        section="Server",
+        False, "Use one engine for all such servers of a Ray cluster: one limit, one cache.", "Server"
     )
     drop_abandoned: bool = option(
-        default=False,
-        text="Also cancel requests at temperature 0 when their client disconnects.",
-        section="Server",
+        False, "Also cancel requests at temperature 0 when their client disconnects.", "Server"
     )
 
 

@@ -11,8 +11,9 @@ import click
 
 from plaudit._loop_thread import new_event_loop
 from plaudit.cli.console import Console, cannot_listen, stopped_by_signal
-from plaudit.cli.options import WholeNumber, command, option
+from plaudit.cli.options import WholeNumber, command
 from plaudit.errors import ConfigError
+from plaudit.settings import option
 from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
 from plaudit.simulator.http_server import serving
 from plaudit.simulator.presets import DESCRIPTIONS
@@ -21,30 +22,20 @@ from plaudit.simulator.presets import DESCRIPTIONS
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions:
     scenario: str = option(
-        default="queue",
-        metavar="PRESET|FILE",
-        text=f"One of {', '.join(PRESETS)}; or a .toml or .json file.",
+        "queue", f"One of {', '.join(PRESETS)}; or a .toml or .json file.", metavar="PRESET|FILE"
     )
     list_scenarios: bool = option(
-        "--list", default=False, text="List the scenarios and what each does, and exit."
+        False, "List the scenarios and what each does, and exit.", flags=("--list",)
     )
-    host: str = option(default="127.0.0.1", text="Address to listen on.")
-    port: int = option(
-        default=8010, type_=WholeNumber(0, 65535), text="Port to listen on; 0 for any free one."
-    )
-    seed: int | None = option(default=None, text="Seed for lengths, answers and faults.")
-    speed: float = option(
-        default=1.0, text="Simulated seconds per real second; times in headers shrink with it."
-    )
-    capacity: float | None = option(
-        default=None, text="Slots, requests per second or knee, instead of the scenario's."
-    )
+    host: str = option("127.0.0.1", "Address to listen on.")
+    port: int = option(8010, "Port to listen on; 0 for any free one.", type_=WholeNumber(0, 65535))
+    seed: int | None = option(None, "Seed for lengths, answers and faults.")
+    speed: float = option(1.0, "Simulated seconds per real second; times in headers shrink with it.")
+    capacity: float | None = option(None, "Slots, requests per second or knee, instead of the scenario's.")
     latency: float | None = option(
-        default=None, metavar="SECONDS", text="Average duration of a call, in simulated seconds."
+        None, "Average duration of a call, in simulated seconds.", metavar="SECONDS"
     )
-    api_key_env: str | None = option(
-        default=None, metavar="VAR", text="Refuse calls without the key in this variable."
-    )
+    api_key_env: str | None = option(None, "Refuse calls without the key in this variable.", metavar="VAR")
 
 
 @command(SimulateOptions)

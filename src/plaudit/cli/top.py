@@ -16,9 +16,10 @@ from rich.live import Live
 from rich.text import Text
 
 from plaudit.cli.console import bars, printable
-from plaudit.cli.options import argument, command, option
+from plaudit.cli.options import argument, command
 from plaudit.errors import ConfigError
 from plaudit.service.access import TOKEN
+from plaudit.settings import option
 from plaudit.transports.http_errors import system_words
 
 ANSWER_WITHIN = 10.0
@@ -27,7 +28,7 @@ ANSWER_WITHIN = 10.0
 @dataclass(frozen=True, kw_only=True)
 class TopOptions:
     url: str = argument("URL", "URL of plaudit serve or plaudit view.")
-    once: bool = option(default=False, text="Show the numbers once, and exit.")
+    once: bool = option(False, "Show the numbers once, and exit.")
 
 
 @command(TopOptions, epilog="Example:  plaudit top http://127.0.0.1:8400")

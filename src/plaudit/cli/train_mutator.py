@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.mutation_engines import MutationEngines, Roles, open_engines
-from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command, option
+from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.install_command import install_command
 from plaudit.judges.check import check_samples
@@ -24,7 +24,7 @@ from plaudit.mutation.questions import Item, builtin_questions, load_questions
 from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Pace, Training
 from plaudit.observers.progress import StatusLine, bar
-from plaudit.settings import Settings, load
+from plaudit.settings import Settings, load, option
 from plaudit.setup.engines import check_cache
 from plaudit.types import Sample
 
@@ -53,25 +53,20 @@ SERVERS_LOST = 3
 class ModelOptions(Running):
     """The operators and the models of query mutation, in training and afterwards."""
 
-    operators: Path | None = option(
-        default=None, metavar="FILE", text="Your own operators, in TOML or JSON.", section="Task"
-    )
+    operators: Path | None = option(None, "Your own operators, in TOML or JSON.", "Task", "FILE")
     base_url: tuple[str, ...] = option(
-        "--servers",
-        "--base-url",
-        default=(),
-        metavar="URL",
-        text="Ollama or OpenAI-compatible URL; repeat it or use commas for several (default: a model here)",
-        section="Models",
+        (),
+        "Ollama or OpenAI-compatible URL; repeat it or use commas for several (default: a model here)",
+        "Models",
+        "URL",
+        flags=("--servers", "--base-url"),
     )
-    mutate_model: str = option(default="", text="Model that rewrites (default: --model)", section="Models")
-    target_model: str = option(default="", text="Model that answers (default: --model)", section="Models")
-    judge_model: str = option(default="", text="Model that judges (default: --model)", section="Models")
-    embed_model: str = option(
-        default="", text="Model that embeds (default: on this machine)", section="Models"
-    )
-    rewrite_tokens: int = option(default=256, text="Maximum tokens of a rewrite.", section="Models")
-    answer_tokens: int = option(default=512, text="Maximum tokens of an answer.", section="Models")
+    mutate_model: str = option("", "Model that rewrites (default: --model)", "Models")
+    target_model: str = option("", "Model that answers (default: --model)", "Models")
+    judge_model: str = option("", "Model that judges (default: --model)", "Models")
+    embed_model: str = option("", "Model that embeds (default: on this machine)", "Models")
+    rewrite_tokens: int = option(256, "Maximum tokens of a rewrite.", "Models")
+    answer_tokens: int = option(512, "Maximum tokens of an answer.", "Models")
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -107,27 +102,20 @@ class MutatorOptions(ModelOptions):
     """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
 
     output: Path = option(
-        "-o", "--output", default=Path("mutator"), metavar="FOLDER", text="Folder of the training."
+        Path("mutator"), "Folder of the training.", metavar="FOLDER", flags=("-o", "--output")
     )
-    resume: bool = option(default=False, text="Continue from the checkpoint in the folder.")
+    resume: bool = option(False, "Continue from the checkpoint in the folder.")
     questions: Path | None = option(
-        default=None,
-        metavar="FILE",
-        text="JSON lines with question and reference (default: 200 built-in questions)",
-        section="Task",
+        None, "JSON lines with question and reference (default: 200 built-in questions)", "Task", "FILE"
     )
-    patience: float = option(
-        default=300.0, text="Maximum duration of an outage, in seconds.", section="Models"
-    )
+    patience: float = option(300.0, "Maximum duration of an outage, in seconds.", "Models")
     use_batching: bool = option(
-        "--use-batching/--no-batching",
-        default=True,
-        text="Run all environments at once, or one call after another.",
-        section="PPO",
+        True,
+        "Run all environments at once, or one call after another.",
+        "PPO",
+        flags=("--use-batching/--no-batching",),
     )
-    no_barrier: bool = option(
-        default=False, text="Environments do not wait for each other within a rollout.", section="PPO"
-    )
+    no_barrier: bool = option(False, "Environments do not wait for each other within a rollout.", "PPO")
 
     @property
     def pace(self) -> Pace:

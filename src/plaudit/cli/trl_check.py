@@ -15,7 +15,7 @@ from typing import Any
 
 import plaudit.judges
 import plaudit.rewards
-from plaudit.cli.endpoint_check import CheckResult
+from plaudit.cli.endpoint_check import CheckResult, note, ok, wrong
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.engine import configure
 from plaudit.errors import BatchFailed, ConfigError
@@ -80,7 +80,7 @@ def check_trl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRes
         checks += _reference(judge, {*options, *unknown})
     if unknown:
         known_later = "known only when the script runs, and not checked"
-        checks.append(CheckResult("options", "note", f"{', '.join(unknown)}: {known_later}"))
+        checks.append(note("options", f"{', '.join(unknown)}: {known_later}"))
     checks += [_version(), *_others(training), _groups(training, judge), _overlap(training)]
     settings = load(_as_settings(engine))
     endpoints = _endpoints(engine) if _TARGETS.isdisjoint(unknown) else ()
@@ -96,7 +96,7 @@ _OWN = {"judge", "penalty", "rules", "rule_weights", "monitor", "weight", "engin
 
 def _described(call: ast.Call, judge: Any) -> CheckResult:
     what = "a judge of the script's own" if judge is UNKNOWN else type(judge).__name__
-    return CheckResult("reward", "ok", f"{FUNCTION} in line {call.lineno}, {what}")
+    return ok("reward", f"{FUNCTION} in line {call.lineno}, {what}")
 
 
 def _reference(judge: Any, given: Collection[str]) -> list[CheckResult]:
@@ -107,23 +107,22 @@ def _reference(judge: Any, given: Collection[str]) -> list[CheckResult]:
         judge.check(Sample("prompt", "response"))
     except ConfigError:
         needs = "this judge compares with the right answer; name its column: reference='solution', say"
-        return [CheckResult("reference", "wrong", needs)]
+        return [wrong("reference", needs)]
     return []
 
 
 def _version() -> CheckResult:
     if (version := version_of_trl()) is None:
-        return CheckResult("trl", "note", "not installed here, so its version is not checked (1.6 or later)")
-    return CheckResult("trl", "ok", version)
+        return note("trl", "not installed here, so its version is not checked (1.6 or later)")
+    return ok("trl", version)
 
 
 def _others(training: _Training) -> list[CheckResult]:
     if len(training.functions) < 2:
         return []
     return [
-        CheckResult(
+        wrong(
             "functions",
-            "wrong",
             f"reward_funcs has {len(training.functions)} functions, and TRL counts a missing verdict as 0 "
             f"beside another one; pass the others to {FUNCTION} as rules=[...]",
         )
@@ -137,20 +136,20 @@ def _groups(training: _Training, judge: Any) -> CheckResult:
         "gradient_accumulation_steps", 1
     )
     if not all(isinstance(number, int) for number in (size, batch, steps)):
-        return CheckResult("group", "note", "num_generations or the batch size is known only at run time")
+        return note("group", "num_generations or the batch size is known only at run time")
     if size < 2:
-        return CheckResult("group", "wrong", "num_generations=1 gives no advantage; set 8, say")
+        return wrong("group", "num_generations=1 gives no advantage; set 8, say")
     if (batch * steps) % size == 0:
-        return CheckResult("group", "ok", f"{size} completions for each prompt")
+        return ok("group", f"{size} completions for each prompt")
     whole = f"per_device_train_batch_size x steps_per_generation is {batch * steps}, no multiple of {size}"
     if judge is not UNKNOWN and compares(judge):
-        return CheckResult("group", "wrong", f"{whole}; this judge compares within a group: make it one")
-    return CheckResult("group", "note", f"{whole}: groups lie across processes, and TRL refuses a single one")
+        return wrong("group", f"{whole}; this judge compares within a group: make it one")
+    return note("group", f"{whole}: groups lie across processes, and TRL refuses a single one")
 
 
 def _overlap(training: _Training) -> CheckResult:
     if not training.overlaps:
-        return CheckResult("overlap", "note", "not used; overlap(GRPOTrainer) judges during the log-probs")
+        return note("overlap", "not used; overlap(GRPOTrainer) judges during the log-probs")
     config = training.config
     has_log_probs = (
         training.kind == "RLOOConfig"
@@ -160,8 +159,8 @@ def _overlap(training: _Training) -> CheckResult:
         or config.get("steps_per_generation") not in (None, config.get("gradient_accumulation_steps", 1))
     )
     if has_log_probs:
-        return CheckResult("overlap", "ok", "the judge works while log-probs are computed")
-    return CheckResult("overlap", "note", "beta=0 leaves no log-probs to hide behind; beta=0.04 would")
+        return ok("overlap", "the judge works while log-probs are computed")
+    return note("overlap", "beta=0 leaves no log-probs to hide behind; beta=0.04 would")
 
 
 def _as_settings(engine: Mapping[str, Any]) -> dict[str, Any]:

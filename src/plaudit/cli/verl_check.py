@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from plaudit.cli.endpoint_check import CheckResult
+from plaudit.cli.endpoint_check import CheckResult, ok, wrong
 from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.files import decoded, read_text
@@ -36,40 +36,31 @@ def check_verl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRe
     plain = resolve(settings)
     judge = judge_for(settings, plain)
     group = settings.group_size or 1
-    checks = [
-        _manager(config),
-        CheckResult("judge", "ok", f"{type(judge).__name__}, coefficient {settings.coefficient:g}"),
-    ]
+    checks = [_manager(config), ok("judge", f"{type(judge).__name__}, coefficient {settings.coefficient:g}")]
     if compares(judge) and group < 2:
         checks.append(
-            CheckResult(
+            wrong(
                 "group",
-                "wrong",
                 "this judge compares responses to one prompt, and there is one; set "
                 "actor_rollout_ref.rollout.n=8, say",
             )
         )
     else:
-        checks.append(CheckResult("group", "ok", f"{group} response{'s' if group != 1 else ''} to a prompt"))
+        checks.append(ok("group", f"{group} response{'s' if group != 1 else ''} to a prompt"))
     if (needed := workers_needed(config, settings)) is not None:
-        checks.append(
-            CheckResult("workers", "wrong", f"too few for this batch; set reward.num_workers={needed}")
-        )
+        checks.append(wrong("workers", f"too few for this batch; set reward.num_workers={needed}"))
     checks += _budget(settings, plain)
     endpoints = endpoints_for(settings, plain)
     if not endpoints:
-        checks.append(
-            CheckResult("endpoint", "wrong", f"there is none; set {PLACE}.base_url=http://host:8000/v1")
-        )
+        checks.append(wrong("endpoint", f"there is none; set {PLACE}.base_url=http://host:8000/v1"))
     return plain, endpoints, checks
 
 
 def _manager(config: Any) -> CheckResult:
     if is_chosen(config):
-        return CheckResult("manager", "ok", "plaudit's")
-    return CheckResult(
+        return ok("manager", "plaudit's")
+    return wrong(
         "manager",
-        "wrong",
         f"{MANAGER} is another, so {PLACE} is not read; set {MANAGER}.name=plaudit (verl 0.9) or "
         f"{MANAGER}.source=importlib, .name=RewardManager and .module.path=pkg://plaudit.integrations.verl",
     )
@@ -79,7 +70,7 @@ def _budget(settings: RewardSettings, plain: Settings) -> list[CheckResult]:
     prices = [table.price for table in settings.endpoints] or [plain.price]
     if plain.budget is None or all(prices):
         return []
-    return [CheckResult("budget", "wrong", f"{PLACE}.budget needs {PLACE}.price, USD for a million tokens")]
+    return [wrong("budget", f"{PLACE}.budget needs {PLACE}.price, USD for a million tokens")]
 
 
 def _read(path: Path) -> Any:

@@ -11,11 +11,12 @@ from aiohttp import web
 
 from plaudit.cli.console import cannot_listen, stopped_by_signal
 from plaudit.cli.journal import opened
-from plaudit.cli.options import WholeNumber, argument, command, option
+from plaudit.cli.options import WholeNumber, argument, command
 from plaudit.errors import ConfigError
 from plaudit.journal.index import JournalIndex
 from plaudit.page.page_routes import ROOT, Page
 from plaudit.service.access import Access, Refusal
+from plaudit.settings import option
 
 HELP = (
     "Show journals in a browser.\n\n"
@@ -29,10 +30,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:
     journals: tuple[str, ...] = argument("JOURNAL...", "Journal files.")
-    port: int = option(
-        default=8401, type_=WholeNumber(0, 65535), text="Port to listen on; 0 for any free one."
-    )
-    open_browser: bool = option("--open", default=False, text="Open the page in the browser.")
+    port: int = option(8401, "Port to listen on; 0 for any free one.", type_=WholeNumber(0, 65535))
+    open_browser: bool = option(False, "Open the page in the browser.", flags=("--open",))
 
 
 @command(ViewOptions, text=HELP, epilog="Example:  plaudit view run.journal --open")
