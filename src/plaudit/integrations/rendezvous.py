@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from plaudit.errors import ConfigError
@@ -92,17 +93,15 @@ class Rendezvous:
             del self._parted[next(iter(self._parted))]
 
 
+@dataclass(slots=True)
 class _Group:
     """Those who came so far, and those who wait."""
 
-    __slots__ = ("alarm", "begun", "came", "parted", "size")
-
-    def __init__(self, size: int, *, begun: float) -> None:
-        self.size = size
-        self.begun = begun
-        self.came: dict[str, Any] = {}
-        self.parted = asyncio.Event()
-        self.alarm: asyncio.TimerHandle | None = None
+    size: int
+    begun: float
+    came: dict[str, Any] = field(default_factory=dict)
+    parted: asyncio.Event = field(default_factory=asyncio.Event)
+    alarm: asyncio.TimerHandle | None = None
 
 
 def _sorted(came: dict[str, T]) -> dict[str, T]:

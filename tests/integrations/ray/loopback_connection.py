@@ -30,7 +30,7 @@ class LoopbackConnection:
         """The send, counted from 0, at which the engine dies."""
         self.is_silent = False
         """Whether nothing that is sent arrives, and nobody says so."""
-        self.on_answers: Callable[[Results], Results | None] = lambda answers: answers
+        self.on_answers: Callable[[Results], Results] = lambda answers: answers
         self._transport = transport
         self._cache = cache
         self._hold = hold
@@ -84,17 +84,19 @@ class LoopbackConnection:
             raise self.broken
         if self._server is None:
             self._server = EngineServer(self._open, hold=self._hold)
+        self._server.admit("me")
 
-    async def send(self, messages: Sequence[Message], *, is_all: bool) -> bool:
+    async def send(self, messages: Sequence[Message]) -> None:
         self.sent.append(list(messages))
         if len(self.sent) - 1 == self.dies_at_send:
             self._lose()
         server = self._server
         if server is None:
             raise ConnectionError("the engine died")
-        return self.is_silent or server.receive("me", pickle.loads(pickle.dumps(messages)), is_all=is_all)
+        if not self.is_silent:
+            server.receive("me", pickle.loads(pickle.dumps(messages)))
 
-    async def collect(self) -> Results | None:
+    async def collect(self) -> Results:
         server, cut = self._server, asyncio.ensure_future(self._cut.wait())
         if server is None:
             raise ConnectionError("the engine died")
@@ -107,8 +109,7 @@ class LoopbackConnection:
             got.cancel()
             raise ConnectionError("the engine died")
         cut.cancel()
-        answers = got.result()
-        return self.on_answers(answers) if answers is not None else None
+        return self.on_answers(got.result())
 
     async def close(self) -> None:
         """Nothing to free."""
@@ -129,7 +130,7 @@ def submit(
     client: EngineClient, samples: Sequence[Sample], judge: Judge, *, deadline: float | None = None
 ) -> Pending:
     batch = Batch(samples, judge, model="m", deadline=deadline)
-    client.start(batch, split_batch(batch, pickle_judge(judge, dumps=pickle.dumps), dumps=pickle.dumps))
+    client.start(batch, split_batch(batch, pickle_judge(judge, dumps=pickle.dumps)))
     return Pending(batch, client)
 
 

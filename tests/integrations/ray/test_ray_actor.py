@@ -23,7 +23,7 @@ agreed = pickle.load(sys.stdin.buffer)
 
 async def main():
     actor = EngineActor("engine", agreed, "the driver")
-    reply = await actor.hello(agreed)
+    reply = await actor.hello(agreed, "a process")
     config = await actor.config()
     await actor.stop(False)
     return reply.differences, config

@@ -185,7 +185,7 @@ def test_a_process_taken_for_dead_asks_again_for_what_it_lacks() -> None:
         assert other.result(timeout=15)[0].is_valid
         held.all.set()
         assert {verdict.status for verdict in pending.result(timeout=15)} == {Status.OK}
-    assert connection.connects == 1
+    assert connection.connects == 2
 
 
 class Stranger(Rubric):
@@ -216,7 +216,7 @@ def test_what_cannot_travel_is_told_before_anything_is_sent() -> None:
     judge = pickle_judge(JUDGE, dumps=pickle.dumps)
     batch = Batch([Sample("Q", "A", extra={"lock": threading.Lock()})], JUDGE, model="m")
     with pytest.raises(ConfigError, check=about("", "sample", "_thread.lock")):
-        split_batch(batch, judge, dumps=pickle.dumps)
+        split_batch(batch, judge)
 
 
 def test_groups_of_two_callers_are_judged_apart() -> None:

@@ -63,20 +63,22 @@ class EngineActor:
     def __repr__(self) -> str:
         return "plaudit"  # how Ray marks the lines this actor logs
 
-    async def hello(self, config: EngineConfig) -> ConnectReply:
-        """Compare a configuration with that of the engine. Raises what is wrong with the engine's own."""
+    async def hello(self, config: EngineConfig, client_id: str) -> ConnectReply:
+        """Admit a process whose configuration is the engine's. Raises what is wrong with the engine's own."""
         if self._is_stopping:
             raise EngineClosed("the shared engine is stopping")
-        self._opened()
-        return ConnectReply(tuple(self._config.differences(config)), self._started_by)
+        server, differences = self._opened(), tuple(self._config.differences(config))
+        if not differences:
+            server.admit(client_id)
+        return ConnectReply(differences, self._started_by)
 
     async def config(self) -> EngineConfig:
         return self._opened().config
 
-    async def receive(self, client_id: str, messages: Sequence[Message], is_all: bool) -> bool:
-        return self._opened().receive(client_id, messages, is_all=is_all)
+    async def receive(self, client_id: str, messages: Sequence[Message]) -> None:
+        self._opened().receive(client_id, messages)
 
-    async def collect(self, client_id: str) -> Results | None:
+    async def collect(self, client_id: str) -> Results:
         return await self._opened().collect(client_id)
 
     async def summary(self) -> Summary:
@@ -165,7 +167,9 @@ class ActorConnection:
             check_running()
             try:
                 actor = self._find()
-                hello: ConnectReply = await _reply(actor.hello.remote(self._config))
+                # A new id each time: a call that still waits there must not fetch the results of this one.
+                self._client_id = uuid.uuid4().hex
+                hello: ConnectReply = await _reply(actor.hello.remote(self._config, self._client_id))
                 break
             except ConfigError:
                 raise
@@ -184,16 +188,14 @@ class ActorConnection:
                 "one that runs (SharedEngine.stop())"
             )
         self._actor = actor
-        # A new id each time: a call that still waits there must not fetch the results of this one.
-        self._client_id = uuid.uuid4().hex
         if hello.started_by != self._me:
             self._own = None
 
-    async def send(self, messages: Sequence[Message], *, is_all: bool) -> bool:
-        return bool(await _reply(self._actor.receive.remote(self._client_id, messages, is_all)))
+    async def send(self, messages: Sequence[Message]) -> None:
+        await _reply(self._actor.receive.remote(self._client_id, messages))
 
-    async def collect(self) -> Results | None:
-        results: Results | None = await _reply(self._actor.collect.remote(self._client_id), LONG_POLL)
+    async def collect(self) -> Results:
+        results: Results = await _reply(self._actor.collect.remote(self._client_id), LONG_POLL)
         return results
 
     async def summary(self) -> Summary:
@@ -268,7 +270,7 @@ def check_running() -> None:
 
 def check_node(node: str | None) -> None:
     """Raise ConfigError where the cluster has no such node."""
-    known = [one["NodeID"] for one in ray.nodes() if one["Alive"]] if node is not None else []
+    known = [one["NodeID"] for one in ray.nodes() if one["Alive"]]
     if node is not None and node not in known:
         raise ConfigError(
             f"is not a node of this cluster; it has {', '.join(known)}", setting="node", value=node

@@ -103,8 +103,11 @@ class SharedEngine(BaseEngine):
     def __repr__(self) -> str:
         return f"SharedEngine({', '.join(e.url for e in self.endpoints)}, model={self.model!r}, {self.name})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _copy_of, (self.name, self.config, self._node, self._is_detached)
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.name, self.config, self._node, self._is_detached
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._set_up(*state)
 
     # -- scoring ------------------------------------------------------------------------------------------
 
@@ -119,7 +122,7 @@ class SharedEngine(BaseEngine):
         batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline, job=job)
         client = self._client_at_work()
         if samples:
-            client.start(batch, split_batch(batch, pack, dumps=ray.cloudpickle.dumps))
+            client.start(batch, split_batch(batch, pack))
         return Pending(batch, client)
 
     # -- meeting ------------------------------------------------------------------------------------------
@@ -171,10 +174,3 @@ class SharedEngine(BaseEngine):
                 )
                 self._client = EngineClient(self._connection)
             return self._client
-
-
-def _copy_of(name: str, config: EngineConfig, node: str | None, detached: bool) -> SharedEngine:
-    """A SharedEngine from what was pickled of another."""
-    copy = SharedEngine.__new__(SharedEngine)
-    copy._set_up(name, config, node, detached)
-    return copy

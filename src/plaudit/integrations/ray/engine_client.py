@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plaudit._loop_thread import LoopOwner, result_of
+from plaudit._loop_thread import LoopOwner
 from plaudit.errors import ConfigError, EngineClosed, PlauditError
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel
@@ -53,12 +53,12 @@ class EngineConnection(Protocol):
         """Find the engine, or start it. ConfigError: it runs with other settings, or Ray is missing."""
         ...
 
-    async def send(self, messages: Sequence[Message], *, is_all: bool) -> bool:
-        """Send messages; False: the engine does not know this process, and needs all that is open."""
+    async def send(self, messages: Sequence[Message]) -> None:
+        """Hand messages over."""
         ...
 
-    async def collect(self) -> Results | None:
-        """Wait for results; None when the engine does not know this process."""
+    async def collect(self) -> Results:
+        """Wait for results."""
         ...
 
     async def close(self) -> None:
@@ -73,18 +73,20 @@ class PickledJudge:
     judge: Judge | Panel
     pickled: bytes
     is_panel: bool
+    dumps: Dumps
+    """Pickles its samples."""
 
 
 def pickle_judge(judge: Judge | Panel, *, dumps: Dumps) -> PickledJudge:
     """Pickle a judge. ConfigError where that fails."""
     with _must_pickle("the judge"):
-        return PickledJudge(judge, dumps(judge), is_panel(judge))
+        return PickledJudge(judge, dumps(judge), is_panel(judge), dumps)
 
 
 class PendingScore:
     """Samples of one batch that travel together."""
 
-    def __init__(self, batch: Batch, places: Sequence[int], judge: PickledJudge, *, dumps: Dumps) -> None:
+    def __init__(self, batch: Batch, places: Sequence[int], judge: PickledJudge) -> None:
         self.id = 0
         self.batch = batch
         self.due: float | None = None
@@ -93,15 +95,14 @@ class PendingScore:
         self.missing = dict.fromkeys(places)
         self._places = tuple(places)
         self._judge = judge
-        self._dumps = dumps
-        self._samples: bytes | None = dumps([batch.samples[place] for place in places])
+        self._samples: bytes | None = judge.dumps([batch.samples[place] for place in places])
 
     def message(self, *, now: float) -> ScoreRequest:
         """What to send, the second time as the first: of a plain judge's samples, those without a verdict."""
         places = self._places if self._judge.is_panel else tuple(self.missing)
         samples = self._samples
         if samples is None:
-            samples = self._dumps([self.batch.samples[place] for place in places])
+            samples = self._judge.dumps([self.batch.samples[place] for place in places])
         self._samples = None  # rarely needed again, and then often not all of them
         deadline = None if self.due is None else max(self.due - now, 0.05)
         return ScoreRequest(self.id, self._judge.pickled, samples, places, deadline, self.batch.job)
@@ -151,12 +152,12 @@ class PendingJoin:
             self.found.set_exception(error)
 
 
-def split_batch(batch: Batch, judge: PickledJudge, *, dumps: Dumps) -> list[PendingScore]:
+def split_batch(batch: Batch, judge: PickledJudge) -> list[PendingScore]:
     """Split a batch into parts that travel. ConfigError where a sample cannot be pickled."""
     size = max(len(batch.samples), 1) if judge.is_panel else CHUNK
     with _must_pickle("a sample"):
         return [
-            PendingScore(batch, range(start, min(start + size, len(batch.samples))), judge, dumps=dumps)
+            PendingScore(batch, range(start, min(start + size, len(batch.samples))), judge)
             for start in range(0, len(batch.samples), size)
         ]
 
@@ -192,10 +193,6 @@ class AsyncEngineClient:
         self._connecting = asyncio.Lock()
         self._epoch = 0
         """Counts the engines that were lost, so that one loss noticed twice is one loss."""
-        self._resends = 0
-        """Counts how often everything was sent, so that an engine which parts for it twice gets it once."""
-        self._is_known = False
-        self._is_resending = False
 
     # -- requests in --------------------------------------------------------------------------------------
 
@@ -244,27 +241,26 @@ class AsyncEngineClient:
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
-        if self._is_resending:
-            return  # calls overtake each other, and an engine that does not know us would ask for all again
         items, self._outbox, self._outbox_size = self._outbox, [], 0
-        if self._is_connected and not self._is_known:
-            self._resend(self._resends)
-        elif self._is_connected:
-            now = asyncio.get_running_loop().time()
-            messages = [item if isinstance(item, CancelRequest) else item.message(now=now) for item in items]
-            if messages:
-                self._spawn(self._send(messages))
-            self._listen()
+        if self._is_connected:
+            self._send(items)
         elif self._reconnecting is None and (self._scores or self._joins):
             self._reconnecting = self._spawn(self._reconnect())  # it sends all that is open
 
     # -- the engine, lost and found -----------------------------------------------------------------------
 
     async def connect(self) -> None:
+        """Find or start the engine, and send everything that has no outcome."""
         async with self._connecting:
-            if not self._is_connected:
-                await self._connection.connect()
-                self._is_connected, self._is_known = True, False
+            if self._is_connected:
+                return
+            await self._connection.connect()
+            self._is_connected = True
+            self._outbox, self._outbox_size = [], 0
+            # A member that has left its group may be missed by one whose answer was lost: it comes once more.
+            now = asyncio.get_running_loop().time()
+            finished = [joined for joined in self._finished_joins if joined.due > now]
+            self._send([*self._scores.values(), *finished, *self._joins.values()])
 
     async def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Do something else over the connection; the second time with the engine found again."""
@@ -272,71 +268,49 @@ class AsyncEngineClient:
         epoch = self._epoch
         try:
             return await action()
-        except Exception as error:  # noqa: BLE001 - as in _send
+        except Exception as error:  # noqa: BLE001 - as in _hand_over
             self._on_lost(epoch, error)
         await self.connect()
         return await action()
 
     async def _reconnect(self) -> None:
-        """Find or start the engine, and send everything that has no outcome."""
         try:
             await self.connect()
         except Exception as error:  # noqa: BLE001 - every request that waits fails with the reason
             self._fail(list(self._scores.values()), f"the shared engine cannot be reached: {error}")
             for join in list(self._joins):
                 self._give_up_join(join, str(error))
-            return
         finally:
             self._reconnecting = None
-        self._flush()
 
-    def _resend(self, resends: int) -> None:
-        """Send everything that has no outcome, unless that was done since this was asked for."""
-        if resends != self._resends:
-            return
-        self._resends += 1
-        self._is_known = self._is_resending = True
-        self._outbox, self._outbox_size = [], 0
+    def _send(self, items: Sequence[PendingScore | PendingJoin | CancelRequest]) -> None:
+        """Hand these over, not too many in one call, and listen for results."""
         now = asyncio.get_running_loop().time()
-        # A member that has left its group may be missed by one whose answer was lost: it comes once more.
-        finished = [joined for joined in self._finished_joins if joined.due > now]
-        items: list[PendingScore | PendingJoin] = [*self._scores.values(), *finished, *self._joins.values()]
-        self._spawn(self._send_all([item.message(now=now) for item in items]))
-
-    async def _send_all(self, messages: Sequence[Message]) -> None:
-        epoch = self._epoch
-        for start in range(0, len(messages), TOGETHER):
-            if epoch == self._epoch:  # else it is lost, and the next one gets them all
-                await self._send(messages[start : start + TOGETHER], is_all=True)
-        self._is_resending = False
-        self._flush()
-
-    async def _send(self, messages: Sequence[Message], *, is_all: bool = False) -> None:
-        epoch, resends = self._epoch, self._resends
-        try:
-            if not await self._connection.send(messages, is_all=is_all):
-                self._resend(resends)
-        except Exception as error:  # noqa: BLE001 - any error means that the connection is lost
-            self._on_lost(epoch, error)
-
-    def _listen(self) -> None:
+        messages = [item if isinstance(item, CancelRequest) else item.message(now=now) for item in items]
+        if messages:
+            self._spawn(self._hand_over(messages))
         if self._listening is None or self._listening.done():
             self._listening = self._spawn(self._collect())
 
+    async def _hand_over(self, messages: Sequence[Message]) -> None:
+        epoch = self._epoch
+        try:
+            for start in range(0, len(messages), TOGETHER):
+                if epoch == self._epoch:  # else it is lost, and the next one gets them all
+                    await self._connection.send(messages[start : start + TOGETHER])
+        except Exception as error:  # noqa: BLE001 - any error means that the connection is lost
+            self._on_lost(epoch, error)
+
     async def _collect(self) -> None:
         """Fetch results as long as a request is open."""
-        while self._is_connected and not self._is_resending and (self._scores or self._joins):
-            epoch, resends = self._epoch, self._resends
+        epoch = self._epoch
+        while epoch == self._epoch and (self._scores or self._joins):
             try:
                 results = await self._connection.collect()
-            except Exception as error:  # noqa: BLE001 - as in _send
+            except Exception as error:  # noqa: BLE001 - as in _hand_over
                 self._on_lost(epoch, error)
                 return
-            if epoch != self._epoch:
-                return
-            if results is None:  # this process was silent for so long that it was taken for dead
-                self._resend(resends)
-            else:
+            if epoch == self._epoch:
                 self._take_in(results)
 
     def _on_lost(self, epoch: int, error: Exception) -> None:
@@ -344,6 +318,7 @@ class AsyncEngineClient:
             return
         self._epoch += 1
         self._is_connected = False
+        self._listening = None  # to another one; what the old one still says is not heard
         log.warning("the shared engine was lost; looking for it again: %s", _first_line(error))
         for part in self._scores.values():
             part.losses += 1
@@ -397,15 +372,6 @@ class AsyncEngineClient:
 
     # -- life ---------------------------------------------------------------------------------------------
 
-    def run(self, action: Callable[[], Coroutine[Any, Any, Any]], done: Future[Any]) -> None:
-        async def settle() -> None:
-            try:
-                done.set_result(await action())
-            except BaseException as error:  # noqa: BLE001 - another thread waits for it
-                done.set_exception(error)
-
-        self._spawn(settle())
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -413,9 +379,10 @@ class AsyncEngineClient:
         return task
 
     async def close(self) -> None:
-        for task in list(self._tasks):
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
         if self._flushing is not None:
             self._flushing.cancel()
         unwanted = [CancelRequest(request) for request in self._scores]
@@ -425,7 +392,7 @@ class AsyncEngineClient:
         self._joins.clear()
         if unwanted and self._is_connected:
             try:
-                await asyncio.wait_for(self._connection.send(unwanted, is_all=False), LEAVE_WITHIN)
+                await asyncio.wait_for(self._connection.send(unwanted), LEAVE_WITHIN)
             except Exception as error:  # noqa: BLE001 - then the server notices after a while
                 log.debug(
                     "the shared engine could not be told that this process disconnects: %s",
@@ -443,11 +410,11 @@ class EngineClient(LoopOwner):
 
     def connect(self) -> None:
         """Find or start the engine now, and raise what is wrong."""
-        self._wait_for(self._async_client.connect)
+        self.run(self._async_client.connect)
 
     def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Do something else over the connection, and wait for what it gives."""
-        return self._wait_for(functools.partial(self._async_client.call, action))
+        return self.run(functools.partial(self._async_client.call, action))
 
     def start(self, batch: Batch, parts: Iterable[PendingScore]) -> None:
         self._post(self._async_client.start, batch, list(parts))
@@ -460,13 +427,6 @@ class EngineClient(LoopOwner):
 
     def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - others may wait for the same
         self._post(self._async_client.end, batch, Cause.CANCELLED, "cancelled")
-
-    def _wait_for(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        if self.is_current:
-            raise EngineClosed("waiting on the client's own thread would never end; wait on another thread")
-        done: Future[Any] = Future()
-        self._post(self._async_client.run, action, done)
-        return result_of(done)
 
 
 def _first_line(error: Exception) -> str:

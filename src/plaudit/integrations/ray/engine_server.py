@@ -59,19 +59,16 @@ class EngineServer:
 
     # -- what the processes call --------------------------------------------------------------------------
 
-    def receive(self, client_id: str, messages: Sequence[Message], *, is_all: bool) -> bool:
-        """Take messages on. What is wrong with one fails that one alone.
+    def admit(self, client_id: str) -> None:
+        """Expect calls of this process from now on."""
+        self._clients[client_id] = ClientState()
+        self._expect_call(client_id)
 
-        Returns:
-            False, with nothing done, if the process is not known here: it has to send all that is open.
-        """
+    def receive(self, client_id: str, messages: Sequence[Message]) -> None:
+        """Take messages on. What is wrong with one fails that one alone."""
         if self._is_closing:
             raise EngineClosed("the shared engine is closing")
-        if client_id not in self._clients:
-            if not is_all:
-                return False
-            self._clients[client_id] = ClientState()
-        client = self._clients[client_id]
+        client = self._known(client_id)
         self._expect_call(client_id)
         submissions: dict[_Key, Submission] = {}
         for message in messages:
@@ -84,13 +81,10 @@ class EngineServer:
                     client.cancel_request(message.id)
         for (_, deadline, *_), submission in submissions.items():
             self._submit(submission, deadline)
-        return True
 
-    async def collect(self, client_id: str) -> Results | None:
-        """Wait for what has become final since the last call; None for a process not known here."""
-        client = self._clients.get(client_id)
-        if client is None:
-            return None
+    async def collect(self, client_id: str) -> Results:
+        """Wait for what has become final since the last call."""
+        client = self._known(client_id)
         client.calls += 1
         try:
             async with asyncio.timeout(LONG_POLL):
@@ -122,6 +116,12 @@ class EngineServer:
         await asyncio.to_thread(self._engine.close)
 
     # -- at work ------------------------------------------------------------------------------------------
+
+    def _known(self, client_id: str) -> ClientState:
+        """The process. Raises EngineClosed where it has to connect again, and to send all that is open."""
+        if client_id not in self._clients:
+            raise EngineClosed("this process was silent for so long that it was taken for dead")
+        return self._clients[client_id]
 
     def _take(self, client: ClientState, request: ScoreRequest, submissions: dict[_Key, Submission]) -> None:
         """Read a request, and put it with those that can go to the engine in the same submission."""
