@@ -10,21 +10,19 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plaudit.config import UNSET
 from plaudit.engine import Engine, configure, forget_engine, shared_engine
 from plaudit.errors import BatchFailed
-from plaudit.events import BatchFinished, Event, Observer
+from plaudit.events import BatchFinished, Event, Observer, Summary
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.check import check_judge, check_samples, judge_of_one, split_lone, unfit_rows
 from plaudit.judges.scale import unit_verdict
 from plaudit.observers.log import Log
-from plaudit.pending import Pending
 from plaudit.rewards.failure import OK, SCREENED, THIN_GROUP, WINDOW, StandIns
 from plaudit.rows import NO_TASK, SOURCE
 from plaudit.settings import DEFAULT, Settings, endpoints_of, load
@@ -49,18 +47,80 @@ TASK, MONITOR = "task", "monitor"
 SIBLING_WAIT = 600.0
 """Seconds for which a row without a score waits for the rest of its group, at most."""
 OWN_VARIABLES = ("PLAUDIT_", "OPENAI_", "TRAIN_WITH_MONITOR", "MONITOR_CACHE")
+ALONE = (
+    "the judge compares the responses to a prompt, and this one is alone; generate two or more (in TRL's "
+    "evaluation: num_generations_eval), or choose a judge of single responses"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Verdicts on their way: for this component of these rows, by this judge."""
+class AskedRows:
+    """The verdicts of one judge on rows of a batch, on their way. To be awaited, or waited for.
 
-    component: str
-    rows: Sequence[int]
-    pending: Pending
-    judge: Judge | Panel
-    settled: Mapping[int, Verdict]
-    """Rows that were not asked about, and why."""
+    A row that the judge cannot judge says so, and costs no other its verdict. Where the judge compares, a
+    row that is alone in its group is judged by itself.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        judge: Judge | Panel,
+        samples: Sequence[Sample],
+        rows: Sequence[int] | None = None,
+        *,
+        deadline: float | None = None,
+        is_raw: bool = False,
+    ) -> None:
+        """
+        rows     the samples to ask about, by number; None: all
+        is_raw   leaves the scores on the judge's scale, instead of 0 to 1
+        """
+        rows = range(len(samples)) if rows is None else rows
+        unfit = unfit_rows(judge, [samples[row] for row in rows])
+        self.settled = {rows[number]: verdict for number, verdict in unfit.items()}
+        """Rows that were not asked about, and why."""
+        together, lone = split_lone(judge, samples, [row for row in rows if row not in self.settled])
+        shares, lone_judge = [(judge, together)], judge_of_one(judge)
+        if lone and lone_judge is not None:
+            _warn_of_lone_rows(type(judge).__name__)
+            shares.append((lone_judge, lone))
+        else:
+            self.settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
+        self._is_raw = is_raw
+        self._shares = [
+            (by, share, engine.submit_checked([samples[row] for row in share], by, deadline=deadline))
+            for by, share in shares
+        ]
+
+    @property
+    def count(self) -> int:
+        """Rows that were asked about."""
+        return sum(len(share) for _, share, _ in self._shares)
+
+    @property
+    def summary(self) -> Summary:
+        """Of the larger part, where lone rows are judged apart."""
+        return max(self._shares, key=lambda share: len(share[1]))[2].summary
+
+    def result(self, timeout: float | None = None) -> dict[int, Verdict]:
+        """Each row's verdict."""
+        return self._found([pending.result(timeout) for *_, pending in self._shares])
+
+    def __await__(self) -> Generator[Any, None, dict[int, Verdict]]:
+        return self._awaited().__await__()
+
+    def cancel(self) -> None:
+        for *_, pending in self._shares:
+            pending.cancel()
+
+    async def _awaited(self) -> dict[int, Verdict]:
+        return self._found([await pending for *_, pending in self._shares])
+
+    def _found(self, arrived: Iterable[Sequence[Verdict]]) -> dict[int, Verdict]:
+        found = dict(self.settled)
+        for (judge, share, _), verdicts in zip(self._shares, arrived, strict=True):
+            for row, verdict in zip(share, verdicts, strict=True):
+                found[row] = verdict if self._is_raw else unit_verdict(verdict, judge)
+        return dict(sorted(found.items()))
 
 
 class Score(float):
@@ -198,11 +258,11 @@ class Scoring:
         asked = self._ask(samples)
         try:
             task = self._by_rule(samples)
-            arrived = [part.pending.result() for part in asked]
+            arrived = [(component, part.result()) for component, part in asked]
         except BaseException:
             _call_off(asked)
             raise
-        return self._combined(reward, samples, task, list(zip(asked, arrived, strict=True)))
+        return self._combined(reward, samples, task, arrived)
 
     async def arewards(
         self, samples: Sequence[Sample], *, on_failure: OnFailure, max_failure_rate: float | None
@@ -214,31 +274,25 @@ class Scoring:
         try:
             has_rules = any(map(self._has_rule, samples))
             task = await asyncio.to_thread(self._by_rule, samples) if has_rules else self._by_rule(samples)
-            arrived = [await part.pending for part in asked]
+            arrived = [(component, await part) for component, part in asked]
         except BaseException:
             _call_off(asked)
             raise
-        return self._combined(reward, samples, task, list(zip(asked, arrived, strict=True)))
+        return self._combined(reward, samples, task, arrived)
 
     # -- what is asked ------------------------------------------------------------------------------------
 
-    def _ask(self, samples: Sequence[Sample]) -> list[_Asked]:
+    def _ask(self, samples: Sequence[Sample]) -> list[tuple[str, AskedRows]]:
         """Send off everything that a model has to say; rules are checked meanwhile."""
         by_judge: dict[bool, list[int]] = {}
         for row, sample in enumerate(samples):
             can_be_judged = sample.reference is not None or sample.prompt != NO_TASK
             if can_be_judged and not self._has_rule(sample):
                 by_judge.setdefault(sample.reference is not None, []).append(row)
-        asked = []
-        for has_reference, rows in by_judge.items():
-            judge = self._judge(has_reference)
-            lone_judge = judge_of_one(judge)
-            others, lone = (rows, []) if lone_judge is None else split_lone(judge, samples, rows)
-            if lone and lone_judge is not None:
-                _warn_of_lone_rows(type(judge).__name__)
-                asked.append(self._part(TASK, samples, lone, lone_judge))
-            if others:
-                asked.append(self._part(TASK, samples, others, judge))
+        asked = [
+            self._part(TASK, samples, rows, self._judge(has_reference))
+            for has_reference, rows in by_judge.items()
+        ]
         if self.settings.train_with_monitor:
             asked.append(self._part(MONITOR, samples, range(len(samples)), self._monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
@@ -247,25 +301,20 @@ class Scoring:
 
     def _part(
         self, component: str, samples: Sequence[Sample], rows: Sequence[int], judge: Judge | Panel
-    ) -> _Asked:
+    ) -> tuple[str, AskedRows]:
         """Ask one judge about these rows, but for those that it cannot judge.
 
         Where no row so far has a column that it needs, it raises, as for any setting that is wrong.
         """
-        unfit = unfit_rows(judge, [samples[row] for row in rows])
-        fields = {verdict.failure.facts.get("field") for verdict in unfit.values() if verdict.failure}
-        has_judged = component in self._fit
-        if len(unfit) == len(rows) and not has_judged and "response" not in fields:
-            check_samples(judge, ((row, samples[row]) for row in rows))
-        settled = {rows[number]: verdict for number, verdict in unfit.items()}
-        rows = [row for row in rows if row not in settled]
-        if rows:
+        is_raw = component == MONITOR  # its component takes the suspicion as it is
+        deadline = self.settings.deadline
+        asked = AskedRows(self._open(), judge, samples, rows, deadline=deadline, is_raw=is_raw)
+        failures = [verdict.failure for verdict in asked.settled.values() if verdict.failure]
+        if asked.count:
             self._fit.add(component)
-        pending = self._submit([samples[row] for row in rows], judge)
-        return _Asked(component, rows, pending, judge, settled)
-
-    def _submit(self, samples: list[Sample], judge: Judge | Panel) -> Pending:
-        return self._open().submit_checked(samples, judge, deadline=self.settings.deadline)
+        elif component not in self._fit and all(one.facts.get("field") != "response" for one in failures):
+            check_samples(judge, ((row, samples[row]) for row in rows))
+        return component, asked
 
     def _open(self) -> Engine:
         with _gate:  # several threads may ask for their first sample at once
@@ -386,18 +435,15 @@ class Scoring:
         reward: Reward,
         samples: Sequence[Sample],
         task: list[Verdict],
-        parts: Sequence[tuple[_Asked, Sequence[Verdict]]],
+        parts: Sequence[tuple[str, Mapping[int, Verdict]]],
     ) -> Rewards:
-        check_answers(verdict for _, arrived in parts for verdict in arrived)
+        check_answers(verdict for _, arrived in parts for verdict in arrived.values())
         verdicts = {TASK: task}
         if self.settings.train_with_monitor:
             verdicts[MONITOR] = list(task)  # every row of it is about to be filled
-        for asked, arrived in parts:
-            for row, verdict in asked.settled.items():
-                verdicts[asked.component][row] = verdict
-            for row, verdict in zip(asked.rows, arrived, strict=True):
-                is_task = asked.component == TASK  # the monitor's component takes the suspicion as it is
-                verdicts[asked.component][row] = unit_verdict(verdict, asked.judge) if is_task else verdict
+        for component, arrived in parts:
+            for row, verdict in arrived.items():
+                verdicts[component][row] = verdict
         rewards = reward.combine(samples, verdicts=verdicts)
         if rewards.failures:
             lost = (verdict for column in verdicts.values() for verdict in column if not verdict.is_valid)
@@ -449,9 +495,9 @@ def _source(sample: Sample) -> str:
     return str(sample.extra.get(SOURCE, ""))
 
 
-def _call_off(asked: Sequence[_Asked]) -> None:
-    for part in asked:
-        part.pending.cancel()
+def _call_off(asked: Sequence[tuple[str, AskedRows]]) -> None:
+    for _, part in asked:
+        part.cancel()
 
 
 _scoring: tuple[object, Scoring] | None = None

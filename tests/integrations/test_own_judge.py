@@ -95,7 +95,7 @@ def through_verl(judge: Judge, transport: Figures, response: str) -> float:
 def through_legacy_verl(judge: Judge, transport: Figures, response: str) -> float | None:
     workers = JudgeWorkers(lambda _: Engine(**transport.options), judge, time_limit=60.0)
     try:
-        return workers.send([Sample("Why?", response)]).wait()[0].score
+        return workers.send([Sample("Why?", response)])()[0].score
     finally:
         workers.shutdown()
 

@@ -80,7 +80,7 @@ def worth(*scores: int) -> list[str]:
 def test_it_is_an_async_function_with_a_name_and_trls_signature() -> None:
     function = reward_function(JUDGE, **Wishing().options)
     assert inspect.iscoroutinefunction(function)
-    assert function.__name__ == "judged_reward"  # type: ignore[attr-defined]
+    assert function.__name__ == "judged_reward"
     assert list(inspect.signature(function).parameters) == [
         "prompts", "completions", "completion_ids", "columns",
     ]  # fmt: skip

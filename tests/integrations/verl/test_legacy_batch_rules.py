@@ -12,7 +12,7 @@ from complaints import about
 from legacy_rows import row
 
 from plaudit.errors import ConfigError
-from plaudit.integrations.verl.legacy.batch_rules import BatchRules, is_verls_own
+from plaudit.integrations.verl.rule_score import BatchRules, is_verls_own
 from plaudit.types import Status
 
 

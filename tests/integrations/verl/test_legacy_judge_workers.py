@@ -54,17 +54,17 @@ def test_sending_returns_at_once_and_waiting_gives_every_verdict_in_order() -> N
     )
     flight = team.send(samples(8))  # comes back though nobody has answered yet
     held.all.set()
-    verdicts = flight.wait()
+    verdicts = flight()
     assert [verdict.score for verdict in verdicts] == [0.7] * 8
-    assert flight.wait() is verdicts
+    assert flight() is verdicts
     team.shutdown()
 
 
 def test_both_modes_give_the_same_scores() -> None:
     with loopback() as server:
         fast, slow = workers(server.url), workers(server.url, use_async_io=False)
-        scores = [verdict.score for verdict in fast.send(samples(12)).wait()]
-        assert scores == [verdict.score for verdict in slow.send(samples(12)).wait()]
+        scores = [verdict.score for verdict in fast.send(samples(12))()]
+        assert scores == [verdict.score for verdict in slow.send(samples(12))()]
         assert len(set(scores)) > 3
         assert all(score is not None and 0.0 <= score <= 1.0 for score in scores)
         fast.shutdown()
@@ -77,21 +77,21 @@ def test_the_synchronous_mode_has_one_call_at_a_time_and_is_done_when_send_retur
         flight = team.send(samples(10))
         assert server.stats.answered == 10
         assert server.stats.peak_in_flight == 1
-        assert all(verdict.is_valid for verdict in flight.wait())
+        assert all(verdict.is_valid for verdict in flight())
         team.shutdown()
 
 
 def test_the_synchronous_mode_retries_as_the_other_one_does() -> None:
     with loopback(INSTANT.replace(faults=(Fault("error", requests=(0, 2)),))) as server:
         team = workers(server.url, use_async_io=False)
-        assert all(verdict.is_valid for verdict in team.send(samples(3)).wait())
+        assert all(verdict.is_valid for verdict in team.send(samples(3))())
         team.shutdown()
 
 
 def test_the_ceiling_on_requests_is_never_crossed() -> None:
     with loopback(INSTANT.replace(latency=taking(0.005))) as server:
         team = workers(server.url, max_concurrent=3)
-        team.send(samples(30)).wait()
+        team.send(samples(30))()
         assert server.stats.peak_in_flight == 3
         team.shutdown()
 
@@ -106,7 +106,7 @@ def test_after_the_time_limit_what_is_missing_says_so_once_for_the_batch(
     with loopback(HANGING) as server:
         team = workers(server.url, use_async_io=use_async_io, time_limit=0.2)
         start = time.monotonic()
-        verdicts = team.send(samples(16)).wait()
+        verdicts = team.send(samples(16))()
         assert time.monotonic() - start < 2.0  # for four groups, once
         assert {(verdict.status, verdict.score) for verdict in verdicts} == {(Status.DEADLINE, None)}
         assert "16 of 16 responses have no verdict (16 deadline)" in caplog.text
@@ -121,7 +121,7 @@ def test_the_first_batch_starts_them_and_dropping_them_stops_them() -> None:
     with loopback() as server:
         team = workers(server.url)
         assert not engines() - before
-        team.send(samples(2)).wait()
+        team.send(samples(2))()
         assert len(engines() - before) == 1
         del team
         gc.collect()
@@ -138,16 +138,16 @@ def test_they_start_and_stop_when_told_to_and_then_start_again_by_themselves() -
         team.shutdown()
         team.shutdown()
         assert not engines() - before
-        assert all(verdict.is_valid for verdict in team.send(samples(2)).wait())
+        assert all(verdict.is_valid for verdict in team.send(samples(2))())
         team.shutdown()
 
 
 def test_a_pickled_team_is_a_plan_for_the_same() -> None:
     with loopback() as server:
         team = workers(server.url)
-        scores = [verdict.score for verdict in team.send(samples(4)).wait()]
+        scores = [verdict.score for verdict in team.send(samples(4))()]
         other = pickle.loads(pickle.dumps(team))
-        assert [verdict.score for verdict in other.send(samples(4)).wait()] == scores
+        assert [verdict.score for verdict in other.send(samples(4))()] == scores
         assert server.stats.answered == 4  # the second time from the cache that both know
         team.shutdown()
         other.shutdown()
@@ -160,7 +160,7 @@ def test_a_pickled_team_is_a_plan_for_the_same() -> None:
 def test_a_batch_whose_engine_is_gone_is_judged_again_one_request_at_a_time() -> None:
     with loopback(INSTANT.replace(latency=taking(0.002))) as server:
         team = workers(server.url)
-        scores = [verdict.score for verdict in team.send(samples(4)).wait()]
+        scores = [verdict.score for verdict in team.send(samples(4))()]
         held = Held()
         endpoint = Endpoint(server.url, model="m")
         opened: list[int | None] = []
@@ -178,14 +178,14 @@ def test_a_batch_whose_engine_is_gone_is_judged_again_one_request_at_a_time() ->
             status = 1
             try:
                 logging.disable()
-                is_right = [verdict.score for verdict in flight.wait()] == scores
+                is_right = [verdict.score for verdict in flight()] == scores
                 status = 0 if is_right and opened == [None, 1] else 2
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert server.stats.answered == 8
         held.all.set()
-        assert len(flight.wait()) == 4  # and the parent has lost nothing
+        assert len(flight()) == 4  # and the parent has lost nothing
         lost.shutdown()
         team.shutdown()
 
@@ -197,7 +197,7 @@ def test_a_sample_that_the_judge_cannot_judge_fails_alone() -> None:
         team = JudgeWorkers(
             functools.partial(config.open_engine, config.settings()), Reference(), time_limit=30.0
         )
-        verdicts = team.send(batch).wait()
+        verdicts = team.send(batch)()
         assert [verdict.is_valid for verdict in verdicts] == [True, True, False, True, True]
         assert verdicts[2].failure == Failure(Cause.INPUT, {"field": "reference"})
         assert server.stats.answered == 4

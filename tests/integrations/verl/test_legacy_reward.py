@@ -16,9 +16,9 @@ from plaudit import Engine, Group, Rubric
 from plaudit.errors import BatchFailed
 from plaudit.integrations.verl import LengthPenaltyConfig
 from plaudit.integrations.verl.batch_row import BatchRow
-from plaudit.integrations.verl.legacy.batch_rules import ComputeScore
 from plaudit.integrations.verl.legacy.handover import Earned
 from plaudit.integrations.verl.legacy.length_penalty_manager import LengthReward
+from plaudit.integrations.verl.rule_score import ComputeScore
 from plaudit.rewards import advantages
 from plaudit.simulator import Fault
 

@@ -14,7 +14,7 @@ from plaudit.types import Status, Verdict
 
 def judged(score: float | None, *, length: int = 100, rule: float | None = None) -> GroupMember:
     status = Status.OK if score is not None else Status.FAILED
-    return GroupMember(score, status, length, rule=rule, rule_says="nothing" if rule is None else "score")
+    return GroupMember(score, status, length, rule=rule, has_rule=rule is not None)
 
 
 def rewards(combination: Combination, members: list[GroupMember]) -> list[float | None]:
@@ -56,7 +56,7 @@ def test_rows_of_one_group_are_made_of_the_same_parts() -> None:
 
 
 def test_a_rule_that_failed_on_a_row_costs_that_row() -> None:
-    broken = GroupMember(1.0, Status.OK, 10, rule_says="failed")
+    broken = GroupMember(1.0, Status.OK, 10, has_rule=True)
     assert rewards(Combination(), [judged(0.2, rule=1.0), judged(0.4, rule=0.0), broken]) == pytest.approx(
         [1.2, 0.4, 0.8]
     )
@@ -95,7 +95,7 @@ def test_every_row_reports_the_same_keys_and_types_whatever_failed() -> None:
     statuses = (Status.OK, Status.FAILED, Status.DEADLINE, Status.UNREADABLE, Status.EMPTY)
     for status, rule, penalty in itertools.product(statuses, (None, 1.0), (None, LengthPenalty())):
         score = 0.5 if status in (Status.OK, Status.EMPTY) else None
-        member = GroupMember(score, status, 10, rule=rule, rule_says="nothing" if rule is None else "score")
+        member = GroupMember(score, status, 10, rule=rule, has_rule=rule is not None)
         verdict = Verdict(score, status, "fine" if score else "", error=None if score else "broke")
         (row,) = Combination(penalty=penalty).rows([member])
         extra = extra_info(row, member, verdict, reward=row.reward or 0.0, members=1)

@@ -7,9 +7,9 @@ import inspect
 import logging
 import math
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from plaudit.engine import BaseEngine, Engine, configure, forget_engine
 from plaudit.errors import BatchFailed, ConfigError
@@ -19,44 +19,27 @@ from plaudit.integrations.trl.samples import samples_of
 from plaudit.integrations.trl.shared_engine import engine_of
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
-from plaudit.judges.check import judge_of_one, split_lone, unfit_rows
-from plaudit.judges.scale import unit_verdict
 from plaudit.observers.metrics import metrics
-from plaudit.pending import Pending
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
 from plaudit.rewards.failure import OnContentFailure, OnFailure
+from plaudit.scoring import AskedRows
 from plaudit.settings import load
 from plaudit.setup.preflight import EARLY_SECONDS, GREETING_SECONDS, check_answers, check_engine
-from plaudit.types import Cause, Sample, Source, Status, Verdict
+from plaudit.types import Sample, Source, Status, Verdict
 from plaudit.value_check import check_number, check_value
 
 log = logging.getLogger("plaudit")
 
 Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 """A reward function as TRL knows them: `f(prompts=, completions=, completion_ids=, **columns) -> list`."""
+RewardFunction = Callable[..., Coroutine[Any, Any, list[float | None]]]
 JUDGE, MONITOR = "judge", "monitor"
 Judges = Mapping[str, Judge | Panel]
 WINDOW = 200
 """Rows over which failures are counted; all of a batch, where it has more."""
 FIRST_ROWS = 8
 """So many failures before the first verdict are a judge that does not work."""
-
-
-ALONE = (
-    "the judge compares the completions of a prompt, and this one is alone; generate two or more "
-    "(num_generations_eval), or choose a judge of single completions"
-)
-
-
-class RewardFunction(Protocol):
-    async def __call__(
-        self,
-        prompts: Sequence[Any],
-        completions: Sequence[Any],
-        completion_ids: Sequence[Sequence[int]] | None = None,
-        **columns: Any,
-    ) -> list[float | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +163,6 @@ class BatchReward:
                 prompts=prompts, completions=completions, completion_ids=completion_ids, **columns
             )
             verdicts |= await asked.verdicts()
-            verdicts[JUDGE] = [unit_verdict(verdict, self._judges[JUDGE]) for verdict in verdicts[JUDGE]]
         except BaseException:
             asked.cancel()
             raise
@@ -343,41 +325,17 @@ def _verdict(rule: str, value: float | None) -> Verdict:
     return Verdict(score, Status.OK, source=Source.RULE)
 
 
-@dataclass(frozen=True, slots=True)
-class _JudgePart:
-    """The questions of one judge."""
-
-    settled: Mapping[int, Verdict]
-    """Rows that were not asked about, and why."""
-    asked: Sequence[tuple[Sequence[int], Pending]]
-    """The rows that were, most of them first; those that are alone in their groups apart."""
-
-
 class SubmittedBatch:
-    """Verdicts on their way, for every row of a batch."""
+    """Verdicts on their way, by judge, for every row of a batch."""
 
     def __init__(
         self, engine: Engine, judges: Judges, samples: Sequence[Sample], *, deadline: float | None
     ) -> None:
         self._samples = samples
-        self._parts: dict[str, _JudgePart] = {}
-        for name, judge in judges.items():
-            settled = unfit_rows(judge, samples)
-            rows = [row for row in range(len(samples)) if row not in settled]
-            rows, lone = split_lone(judge, samples, rows)
-            lone_judge, shares = judge_of_one(judge), [(judge, rows)]
-            if lone_judge is None:
-                settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
-            elif lone:
-                shares.append((lone_judge, lone))
-            shares.sort(key=lambda share: -len(share[1]))
-            self._parts[name] = _JudgePart(
-                settled,
-                [
-                    (share, engine.submit_checked([samples[row] for row in share], by, deadline=deadline))
-                    for by, share in shares
-                ],
-            )
+        self._parts = {
+            name: AskedRows(engine, judge, samples, deadline=deadline, is_raw=name != JUDGE)
+            for name, judge in judges.items()
+        }
 
     def is_about(self, samples: Sequence[Sample]) -> bool:
         """Whether a judge would be asked the same about these samples."""
@@ -385,28 +343,19 @@ class SubmittedBatch:
 
     async def verdicts(self) -> dict[str, list[Verdict]]:
         """By judge, one for each row, in order."""
-        return {name: await self._verdicts(part) for name, part in self._parts.items()}
+        return {name: list((await part).values()) for name, part in self._parts.items()}
 
     def complaint(self) -> str:
         """Why a judge can judge no row at all; nothing where each can judge some."""
-        for part in self._parts.values():
-            if part.settled and not part.asked[0][0]:
-                return str(part.settled[0].error)
-        return ""
+        useless = (part for part in self._parts.values() if part.settled and not part.count)
+        return next((str(part.settled[0].error) for part in useless), "")
 
     def summary(self, name: str) -> Summary:
-        return self._parts[name].asked[0][1].summary
+        return self._parts[name].summary
 
     def cancel(self) -> None:
         for part in self._parts.values():
-            for _, pending in part.asked:
-                pending.cancel()
-
-    async def _verdicts(self, part: _JudgePart) -> list[Verdict]:
-        verdicts = dict(part.settled)
-        for rows, pending in part.asked:
-            verdicts |= dict(zip(rows, await pending, strict=True))
-        return [verdicts[row] for row in range(len(self._samples))]
+            part.cancel()
 
 
 def _shown(sample: Sample) -> tuple[object, ...]:

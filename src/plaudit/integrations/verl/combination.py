@@ -16,8 +16,6 @@ from plaudit.types import Sample, Status, Verdict
 JUDGE, RULE, PENALTY = "judge", "rule", "penalty"
 """Components of the reward."""
 Penalty = LengthPenalty | SoftOverlong | KimiLength
-RuleSays = Literal["score", "nothing", "failed"]
-"""A score; nothing, as there is no rule for such rows; or it should have said something and did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,9 @@ class GroupMember:
     length: int
     """Tokens of the response."""
     rule: float | None = None
-    rule_says: RuleSays = "nothing"
+    """The rule's score; None: it gave none."""
+    has_rule: bool = False
+    """Whether there is a rule for such rows."""
 
 
 class Combination:
@@ -75,7 +75,7 @@ class Combination:
 
         Where one of them has no rule, none has: rewards of one group are made of the same parts.
         """
-        is_ruled = all(member.rule_says != "nothing" for member in members)
+        is_ruled = all(member.has_rule for member in members)
         verdicts = {JUDGE: [Verdict(member.judge, member.status) for member in members]}
         if is_ruled:
             verdicts[RULE] = [

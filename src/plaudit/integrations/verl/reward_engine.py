@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
+
 from plaudit.config import Endpoint, EngineConfig, Price, Secret
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError, PlauditError, spelling
@@ -32,6 +34,8 @@ from plaudit.types import Cause, Sample, Verdict
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
+OWN = ("api_key_env", "price", "cached_price")
+"""What an endpoint's table has in a form of its own."""
 
 
 @spelling(as_key)
@@ -157,19 +161,9 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
                 value=table.api_key_env,
             )
         key = Secret(value, origin=table.api_key_env)
+    given = {name: value for name, value in msgspec.structs.asdict(table).items() if name not in OWN}
     price = Price(*table.price, table.cached_price) if table.price else None
-    return Endpoint(
-        table.url,
-        model=table.model,
-        api_key=key,
-        kind=table.kind,
-        max_concurrent=table.max_concurrent,
-        rpm=table.rpm,
-        tpm=table.tpm,
-        price=price,
-        identity=table.identity,
-        headers=table.headers,
-    )
+    return Endpoint(**given, api_key=key, price=price)
 
 
 def _is_ray_running() -> bool:

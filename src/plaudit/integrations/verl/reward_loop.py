@@ -38,7 +38,7 @@ from plaudit.integrations.verl.reward_settings import (
     workers_needed,
 )
 from plaudit.integrations.verl.row_reward import RowReward
-from plaudit.integrations.verl.rule_score import RuleScorer
+from plaudit.integrations.verl.rule_score import RuleScorer, verls_own
 from plaudit.types import Sample
 
 log = logging.getLogger("plaudit")
@@ -78,7 +78,7 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
             "reward_model_tokenizer": reward_model_tokenizer,
         }
         rule = RuleScorer(
-            compute_score or _default_rule(), settings.rule_use, extra=own if reward_router_address else {}
+            compute_score or verls_own(), settings.rule_use, extra=own if reward_router_address else {}
         )
         judge = judge_for(settings, plain)
         self._engine = open_reward_engine(settings, plain)
@@ -197,12 +197,6 @@ def _check_room(config: Any, settings: RewardSettings) -> None:
             settings.group_size,
             needed,
         )
-
-
-def _default_rule() -> Any:
-    from verl.utils.reward_score import default_compute_score
-
-    return default_compute_score
 
 
 def _unread(item: Any, is_validation: bool | None) -> BatchRow:

@@ -20,7 +20,7 @@ from plaudit.errors import BatchFailed, ConfigError, NoVerdict, PlauditError
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import Combination, GroupMember, extra_info
 from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, penalty_of
-from plaudit.integrations.verl.rule_score import RuleScore, RuleScorer
+from plaudit.integrations.verl.rule_score import RuleScorer, Ruling
 from plaudit.judges.base import Judge, Panel, compares, higher_is_better
 from plaudit.judges.check import check_judge, judge_of_one
 from plaudit.judges.scale import unit_score
@@ -120,17 +120,17 @@ class RowReward:
         me = uuid.uuid4().hex  # two rows of a group may say the same
         if broken:
             self._say("broken", broken)
-            verdict, said = await self._judged(row, me, broken), RuleScore("failed")
+            verdict, said = await self._judged(row, me, broken), Ruling.failed("")
         else:
             verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
-        if said.why:
-            self._say(f"rule {row.data_source}", said.why)
+        if said.verdict.error:
+            self._say(f"rule {row.data_source}", said.verdict.error)
         member = GroupMember(
             judge=unit_score(verdict, self._judge),
             status=verdict.status,
             length=row.length,
-            rule=said.score,
-            rule_says=said.says,
+            rule=said.verdict.score,
+            has_rule=said.is_known,
         )
         came = {me: member}
         if said.detail:

@@ -15,23 +15,10 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow
-from plaudit.integrations.verl.legacy.batch_rules import (
-    ComputeScore,
-    Ruling,
-    check_is_plain,
-    is_verls_own,
-    ruling_of,
-)
-from plaudit.integrations.verl.legacy.handover import (
-    BatchScorer,
-    Collect,
-    Earned,
-    Handover,
-    Task,
-    TwoCallManager,
-)
+from plaudit.integrations.verl.legacy.handover import BatchScorer, Collect, Earned, Task, TwoCallManager
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.integrations.verl.legacy.length_penalty_manager import LengthReward
+from plaudit.integrations.verl.rule_score import ComputeScore, Ruling, check_is_plain, is_verls_own
 from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import Component, Reward, RewardRow
 from plaudit.scoring import Scoring
@@ -70,13 +57,7 @@ class BatchRewardManager(TwoCallManager):
             ConfigError: a function and a judge are both given, or an option for a function that is not.
         """
         own = {name: reward_kwargs.pop(name) for name in OWN_OPTIONS if name in reward_kwargs}
-        config = LengthPenaltyConfig(
-            model_name="",
-            enable=False,
-            enable_rule=False,
-            judge=judge,
-            **own,
-        )
+        config = LengthPenaltyConfig(model_name="", enable=False, enable_rule=False, judge=judge, **own)
         has_function = compute_score is not None and not is_verls_own(compute_score)
         if has_function and judge is not None:
             raise ConfigError("and judge are both given; leave out one of them", setting="compute_score")
@@ -85,16 +66,14 @@ class BatchRewardManager(TwoCallManager):
                 f"{next(iter(reward_kwargs))!r} is for your own compute_score, but there is none; "
                 "give custom_reward_function.path, or leave it out"
             )
-        self._scorer: BatchScorer
+        scorer: BatchScorer
         if judge is not None:
-            self._scorer = LengthReward(config)
+            scorer = LengthReward(config)
         elif compute_score is not None and has_function:
-            self._scorer = _ByFunction(compute_score, reward_kwargs, config)
+            scorer = _ByFunction(compute_score, reward_kwargs, config)
         else:
-            self._scorer = _ByPlaudit(config)
-        self._handover = Handover(
-            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=config.use_async_io
-        )
+            scorer = _ByPlaudit(config)
+        super().__init__(tokenizer, num_examine, reward_fn_key, scorer, use_async_io=config.use_async_io)
 
 
 class _ByPlaudit:
@@ -174,12 +153,12 @@ class _ByFunction:
             ],
             **self._kwargs,
         )
-        rulings = [ruling_of(result) for result in results]
-        if len(rulings) != len(rows):
+        results = list(results)
+        if len(results) != len(rows):
             raise ConfigError(
-                f"compute_score gave {len(rulings)} scores for {len(rows)} responses; give one for each"
+                f"compute_score gave {len(results)} scores for {len(rows)} responses; give one for each"
             )
-        return rulings
+        return [Ruling.of(result) for result in results]
 
 
 _LATE = Ruling(

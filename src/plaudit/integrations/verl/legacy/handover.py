@@ -42,8 +42,14 @@ class Earned:
 
 
 Collect = Callable[[], Sequence[Earned]]
-Send = Callable[[Sequence[BatchRow]], Collect]
-"""Sends a batch off, and gives what waits for it."""
+
+
+class BatchScorer(Protocol):
+    def send(self, rows: Sequence[BatchRow]) -> Collect:
+        """Send a batch off, and give what waits for it."""
+        ...
+
+    def shutdown(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,19 @@ class _Sent:
     """Reads the rows and sends them off; None where there is nothing to ask."""
 
 
-class Handover:
-    """Where a trainer hands in a batch and fetches its rewards. One batch at a time."""
+class TwoCallManager:
+    """A manager as trainers call it, in one call or in two. One batch at a time."""
+
+    _scorer: BatchScorer
 
     def __init__(
-        self, tokenizer: Any, num_examine: int, reward_fn_key: str, send: Send, *, use_async_io: bool = True
+        self,
+        tokenizer: Any,
+        num_examine: int,
+        reward_fn_key: str,
+        scorer: BatchScorer,
+        *,
+        use_async_io: bool = True,
     ) -> None:
         """
         num_examine     how many rows of each data source are printed, as verl's own managers do
@@ -67,19 +81,20 @@ class Handover:
         self._tokenizer = tokenizer
         self._num_examine = num_examine
         self._key = reward_fn_key
-        self._send = send
+        self._scorer = scorer
         self._is_async = use_async_io
         self._sent: _Sent | None = None
         self._called_off = ""
         self._warned: set[str] = set()
 
-    def reward(self, data: Any, return_dict: bool) -> Any:
-        """Submit and collect. For a batch that is under way already: collect it."""
+    def __call__(self, data: Any, return_dict: bool = False) -> Any:
+        """The rewards of a DataProto; of the one that was submitted, without asking again."""
         if self._sent is None or not _is_same(self._sent.data, data):
             self.submit(data)
         return self.collect(return_dict)
 
     def submit(self, data: Any) -> None:
+        """Begin to score a DataProto, and return at once."""
         if self._sent is not None:
             raise ConfigError(
                 f"a batch of {len(self._sent.data)} is already in flight; collect() it before the next one"
@@ -89,16 +104,19 @@ class Handover:
             # A reward model has spoken already.
             self._sent = _Sent(data, None)
             return
-        batch = self._batch(data)
+        items = self._items(data)
 
         def read_and_send() -> tuple[Sequence[BatchRow], Collect]:
-            rows = self._rows(batch)
-            return rows, self._send(rows) if rows else tuple
+            rows = self._rows(items)
+            return rows, self._scorer.send(rows) if rows else tuple
 
         self._sent = _Sent(data, Task(read_and_send, use_async_io=self._is_async))
 
     def collect(self, return_dict: bool = False) -> Any:
-        """Wait for the batch that was submitted. Whatever it comes to, the next one may be submitted then."""
+        """The rewards of what was submitted. Waits for what is missing, up to the time limit.
+
+        Whatever it comes to, the next batch may be submitted then.
+        """
         if self._sent is None:
             raise ConfigError(self._called_off or "there is nothing to collect; submit(data) comes first")
         sent, self._sent = self._sent, None
@@ -114,37 +132,39 @@ class Handover:
         tensor = _tensor(sent.data, [row.length for row in rows], [one.reward for one in earned])
         return {"reward_tensor": tensor, "reward_extra_info": _columns(earned)} if return_dict else tensor
 
-    def call_off(self, why: str) -> None:
-        """Forget the batch under way, if there is one, once it is sent off."""
+    def shutdown_workers(self) -> None:
+        """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
         if self._sent is not None:
             sent, self._sent = self._sent, None
-            self._called_off = why
+            self._called_off = "the batch in flight was cancelled by shutdown_workers(); submit it again"
             if sent.task is not None:
                 sent.task.settle()
+        self._scorer.shutdown()
 
     # -- rows ---------------------------------------------------------------------------------------------
 
-    def _batch(self, data: Any) -> _Batch:
-        """What is needed of a DataProto, which the trainer adds columns to meanwhile."""
-        columns = dict(data.non_tensor_batch)
+    def _items(self, data: Any) -> list[_Item]:
+        """The rows of a DataProto as they are now: the trainer adds columns meanwhile."""
+        columns = data.non_tensor_batch
         if len(data) and self._key not in columns:
             raise ConfigError(
                 "is not a column of row 0; set data.reward_fn_key to the column with the source",
                 setting=self._key,
             )
         has = () if data.batch is None else data.batch.keys()
-        return _Batch(len(data), {name: data.batch[name].cpu() for name in TENSORS if name in has}, columns)
-
-    def _rows(self, batch: _Batch) -> list[BatchRow]:
-        rows = []
-        for number in range(batch.size):
-            values = {name: column[number] for name, column in batch.columns.items()}
-            item = _Item(
-                {name: tensor[number] for name, tensor in batch.tensors.items()},
-                {**values, "data_source": values[self._key]},
+        tensors = {name: data.batch[name].cpu() for name in TENSORS if name in has}
+        return [
+            _Item(
+                {name: tensor[number] for name, tensor in tensors.items()},
+                {name: column[number] for name, column in columns.items()}
+                | {"data_source": columns[self._key][number]},
             )
-            rows.append(read_row(item, self._tokenizer, number=number))
-        if rows and any(row.sample.group is None for row in rows):
+            for number in range(len(data))
+        ]
+
+    def _rows(self, items: Sequence[_Item]) -> list[BatchRow]:
+        rows = [read_row(item, self._tokenizer, number=number) for number, item in enumerate(items)]
+        if any(row.sample.group is None for row in rows):
             rows = [_grouped_by_prompt(row) for row in rows]
             self._warn(
                 "uid",
@@ -178,43 +198,6 @@ class Handover:
                 "a batch is in flight and cannot leave this process; collect() it before pickling"
             )
         return self.__dict__
-
-
-class BatchScorer(Protocol):
-    def send(self, rows: Sequence[BatchRow]) -> Collect: ...
-
-    def shutdown(self) -> None: ...
-
-
-class TwoCallManager:
-    """A manager as trainers call it, in one call or in two. A subclass makes its scorer and handover."""
-
-    _scorer: BatchScorer
-    _handover: Handover
-
-    def __call__(self, data: Any, return_dict: bool = False) -> Any:
-        """The rewards of a DataProto; of the one that was submitted, without asking again."""
-        return self._handover.reward(data, return_dict)
-
-    def submit(self, data: Any) -> None:
-        """Begin to score a DataProto, and return at once."""
-        self._handover.submit(data)
-
-    def collect(self, return_dict: bool = False) -> Any:
-        """The rewards of what was submitted. Waits for what is missing, up to the time limit."""
-        return self._handover.collect(return_dict)
-
-    def shutdown_workers(self) -> None:
-        """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
-        self._handover.call_off("the batch in flight was cancelled by shutdown_workers(); submit it again")
-        self._scorer.shutdown()
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    size: int
-    tensors: Mapping[str, Any]
-    columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

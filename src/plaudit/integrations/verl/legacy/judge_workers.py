@@ -10,18 +10,18 @@ judged again the second way, and verdicts that were stored are not asked for aga
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plaudit.engine import Engine
 from plaudit.errors import EngineClosed
 from plaudit.events import BatchFinished, BatchStarted, Event, VerdictsReady
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge, unfit_rows
-from plaudit.judges.scale import unit_verdict
-from plaudit.pending import Pending
+from plaudit.judges.check import check_judge
+from plaudit.scoring import AskedRows
 from plaudit.setup.preflight import EARLY_SECONDS, check_answers, check_engine
 from plaudit.types import Sample, Verdict
 
@@ -64,81 +64,41 @@ class JudgeWorkers:
             self._engine.close()
             self._engine = None
 
-    def send(self, samples: Sequence[Sample]) -> SentBatch:
-        complaints = unfit_rows(self.judge, samples)
-        sent = [sample for index, sample in enumerate(samples) if index not in complaints]
-        pending = self._running().submit_checked(sent, self.judge, deadline=self._time_limit)
-        sent_batch = SentBatch(
-            pending,
-            complaints,
-            time_limit=self._time_limit,
-            again=lambda: self._one_at_a_time(sent),
-            judge=self.judge,
-        )
+    def send(self, samples: Sequence[Sample]) -> Callable[[], list[Verdict]]:
+        """Send samples off. What is given back waits for every verdict, in order, scores from 0 to 1.
+
+        What is missing at the time limit says `deadline`.
+        """
+        asked = AskedRows(self._running(), self.judge, samples, deadline=self._time_limit)
+
+        @functools.cache
+        def wait() -> list[Verdict]:
+            try:
+                found = asked.result(self._time_limit)
+            except EngineClosed as trouble:
+                log.warning("%s; judging the batch again, one request at a time", trouble)
+                self._engine = None  # it is lost; the next batch opens another
+                with self._open(1) as engine:
+                    found = AskedRows(engine, self.judge, samples, deadline=self._time_limit).result()
+            except BaseException:  # Ctrl-C
+                asked.cancel()
+                raise
+            verdicts = list(found.values())
+            check_answers(verdicts)
+            _report(verdicts)
+            return verdicts
+
         if not self._is_async:
-            sent_batch.wait()
-        return sent_batch
+            wait()
+        return wait
 
     def _running(self) -> Engine:
         if self._engine is None:
             self._engine = self._open(self._max_concurrent)
         return self._engine
 
-    def _one_at_a_time(self, samples: Sequence[Sample]) -> list[Verdict]:
-        self._engine = None  # it is lost; the next batch opens another
-        with self._open(1) as engine:
-            return engine.score(samples, self.judge, deadline=self._time_limit)
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_engine": None}
-
-
-class SentBatch:
-    """A batch on its way to the judge and back."""
-
-    def __init__(
-        self,
-        pending: Pending,
-        complaints: Mapping[int, Verdict],
-        *,
-        time_limit: float,
-        again: Callable[[], list[Verdict]],
-        judge: Judge | Panel,
-    ) -> None:
-        """
-        complaints   why some samples of the batch were not sent, by index
-        again        judges what was sent once more, where the engine is lost
-        """
-        self._pending = pending
-        self._complaints = complaints
-        self._time_limit = time_limit
-        self._again = again
-        self._judge = judge
-        self._verdicts: list[Verdict] | None = None
-
-    def wait(self) -> list[Verdict]:
-        """Every verdict in order, scores from 0 to 1; what is missing at the time limit says `deadline`."""
-        if self._verdicts is None:
-            try:
-                arrived = self._pending.result(self._time_limit)
-            except EngineClosed as trouble:
-                log.warning("%s; judging the batch again, one request at a time", trouble)
-                arrived = self._again()
-            except BaseException:  # Ctrl-C
-                self._pending.cancel()
-                raise
-            check_answers(arrived)
-            self._verdicts = self._whole([unit_verdict(verdict, self._judge) for verdict in arrived])
-            _report(self._verdicts)
-        return self._verdicts
-
-    def _whole(self, arrived: Sequence[Verdict]) -> list[Verdict]:
-        """The verdicts that came, with those that could not come in their places."""
-        rest = iter(arrived)
-        return [
-            self._complaints[index] if index in self._complaints else next(rest)
-            for index in range(len(arrived) + len(self._complaints))
-        ]
 
 
 def _report(verdicts: Sequence[Verdict]) -> None:

@@ -15,17 +15,13 @@ from typing import Any
 
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import JUDGE, RULE, GroupMember, extra_info
-from plaudit.integrations.verl.legacy.batch_rules import BatchRules, ComputeScore, Ruling
-from plaudit.integrations.verl.legacy.handover import Collect, Earned, Handover, TwoCallManager
+from plaudit.integrations.verl.legacy.handover import Collect, Earned, TwoCallManager
 from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
+from plaudit.integrations.verl.rule_score import NO_RULE, NOT_ASKED, BatchRules, ComputeScore, Ruling
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import RewardRow
-from plaudit.types import Source, Status, Verdict
-
-NOT_ASKED = Verdict(None, Status.OK, source=Source.RULE)
-"""Of a judge or a rule that is not wanted."""
-NO_RULING = Ruling(NOT_ASKED)
+from plaudit.types import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +64,12 @@ class LengthReward:
 
     def send(self, rows: Sequence[BatchRow]) -> Collect:
         """Ask the judge about every row, whatever its rule will say, and return at once."""
-        flight = self._workers.send([row.sample for row in rows]) if self._workers else None
+        wait = self._workers.send([row.sample for row in rows]) if self._workers else None
 
         def collect() -> Sequence[Earned]:
             # The rule is at work while verdicts arrive.
-            rulings = self._rule.score(rows) if self._rule else [NO_RULING] * len(rows)
-            verdicts = flight.wait() if flight else [NOT_ASKED] * len(rows)
+            rulings = self._rule.score(rows) if self._rule else [NO_RULE] * len(rows)
+            verdicts = wait() if wait else [NOT_ASKED] * len(rows)
             return self._earned([_JudgedRow(*parts) for parts in zip(rows, verdicts, rulings, strict=True)])
 
         return collect
@@ -83,37 +79,26 @@ class LengthReward:
         unruled = {one.group for one in batch if not one.ruling.is_known} if self._workers else set()
         rewarded: dict[int, RewardRow] = {}
         for has_rule in (True, False):
-            part = [index for index, one in enumerate(batch) if (one.group not in unruled) is has_rule]
-            rewards = self._rewards([batch[index] for index in part], has_rule=has_rule)
-            rewarded.update(zip(part, rewards, strict=True))
+            part = {row: one for row, one in enumerate(batch) if (one.group not in unruled) is has_rule}
+            if not part:
+                continue
+            rewards = self._config.reward(has_rule=has_rule).combine(  # BatchFailed where too many failed
+                [one.row.sample for one in part.values()],
+                verdicts={
+                    JUDGE: [one.verdict for one in part.values()],
+                    RULE: [one.ruling.verdict for one in part.values()],
+                },
+                lengths=[one.row.length for one in part.values()],
+            )
+            rewarded |= zip(part, rewards.rows, strict=True)
         sizes = Counter(one.group for one in batch)
         return [_earned(one, rewarded[index], sizes[one.group]) for index, one in enumerate(batch)]
-
-    def _rewards(self, part: Sequence[_JudgedRow], *, has_rule: bool) -> Sequence[RewardRow]:
-        """Rewards of the rows that have a rule, or of the others. BatchFailed where too many failed."""
-        if not part:
-            return ()
-        rewards = self._config.reward(has_rule=has_rule).combine(
-            [one.row.sample for one in part],
-            verdicts={JUDGE: [one.verdict for one in part], RULE: [one.ruling.verdict for one in part]},
-            lengths=[one.row.length for one in part],
-        )
-        return rewards.rows
 
 
 def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
     assert reward.reward is not None, "no policy here leaves gaps"
-    said = one.ruling.verdict
     member = GroupMember(
-        judge=one.verdict.score,
-        status=one.verdict.status,
-        length=one.row.length,
-        rule=said.score,
-        rule_says="nothing"
-        if said is NOT_ASKED or not one.ruling.is_known
-        else "score"
-        if said.is_valid
-        else "failed",
+        one.verdict.score, one.verdict.status, one.row.length, one.ruling.verdict.score, one.ruling.is_known
     )
     record = sample_id(one.row.sample)
     info = extra_info(reward, member, one.verdict, reward=reward.reward, members=members, record=record)
@@ -122,6 +107,8 @@ def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
 
 class LengthPenaltyRewardManager(TwoCallManager):
     """Rewards a batch by group. Its workers start with the first batch, and stop when it is dropped."""
+
+    _scorer: LengthReward
 
     def __init__(
         self,
@@ -141,10 +128,8 @@ class LengthPenaltyRewardManager(TwoCallManager):
             length_penalty_config: A LengthPenaltyConfig, or its fields as a table of verl's configuration.
         """
         self.config = LengthPenaltyConfig.of(length_penalty_config)
-        self._scorer: LengthReward = LengthReward(self.config, compute_score)
-        self._handover = Handover(
-            tokenizer, num_examine, reward_fn_key, self._scorer.send, use_async_io=self.config.use_async_io
-        )
+        scorer = LengthReward(self.config, compute_score)
+        super().__init__(tokenizer, num_examine, reward_fn_key, scorer, use_async_io=self.config.use_async_io)
 
     def start_workers(self) -> None:
         """Start now what the first batch starts otherwise. Safe to call twice."""
