@@ -22,11 +22,7 @@ from stable_baselines3 import PPO  # noqa: E402
 
 from plaudit.errors import ConfigError  # noqa: E402
 from plaudit.mutation.encoders import Encoded  # noqa: E402
-from plaudit.mutation.env import (  # noqa: E402
-    ID,
-    BatchedQueryMutationEnv,
-    QueryMutationEnv,
-)
+from plaudit.mutation.env import ID, BatchedQueryMutationEnv, QueryMutationEnv  # noqa: E402
 from plaudit.mutation.ppo import VectorAdapter, rows_of  # noqa: E402
 
 ENVS = 5

@@ -17,6 +17,7 @@ import numpy as np
 
 from plaudit._loop_thread import LoopThread
 from plaudit.errors import ConfigError
+from plaudit.mutation.completion import CLOSE_WITHIN, call_off
 from plaudit.mutation.episode import (
     Episode,
     Info,
@@ -35,7 +36,6 @@ from plaudit.value_check import check_number
 
 Work = Coroutine[Any, Any, Any]
 Outcome = asyncio.Future[Any]
-_CLOSE_WITHIN = 10.0
 
 
 class AsyncEnv:
@@ -194,7 +194,7 @@ class ThreadRunner:
 
     def close(self) -> None:
         if self._thread is not None:
-            self._thread.end(self._call_off, within=_CLOSE_WITHIN)
+            self._thread.end(call_off, within=CLOSE_WITHIN)  # also what chains have begun ahead
             self._thread = None
 
     def _begin(self, number: int, work: Work) -> None:
@@ -205,9 +205,3 @@ class ThreadRunner:
     def _end(self, number: int, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._done.put((number, task))
-
-    async def _call_off(self) -> None:
-        under_way = asyncio.all_tasks() - {asyncio.current_task()}  # also what chains have begun ahead
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)

@@ -23,7 +23,7 @@ from plaudit.judges.fence import fence
 from plaudit.judges.template import fill, prompt_file
 from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.local_server import LocalServer
-from plaudit.mutation.completion import TRUNCATED, Completion, Text, acomplete, complete, report
+from plaudit.mutation.completion import TRUNCATED, Completion, Text, blocking, complete, report
 from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
 from plaudit.mutation.operators import Operator
 from plaudit.mutation.rewrite_check import tidy
@@ -73,7 +73,7 @@ class Mutated:
     """Whether a rewrite came and failed the operator's check, which is no fault of the server's."""
 
 
-def batch_encode_queries(
+async def abatch_encode_queries(
     queries: Sequence[str], encoder: Encoder | None = None, *, max_workers: int | None = None
 ) -> Encoded:
     """The embeddings of many queries. Without an encoder: static embeddings on this machine.
@@ -83,19 +83,14 @@ def batch_encode_queries(
         encoder: What embeds them.
         max_workers: Changes nothing: the queries are embedded together.
     """
-    if max_workers is not None:
-        warn_unneeded("max_workers", CEILING)
+    _check_unneeded(max_workers)
     _check_texts("query", queries)
-    return _reported((encoder or default_encoder()).encode(list(queries)))
+    encoded = await (encoder or default_encoder()).aencode(list(queries))
+    report("encoding", encoded.errors, "a vector of zeros is used instead")
+    return encoded
 
 
-async def abatch_encode_queries(queries: Sequence[str], encoder: Encoder | None = None) -> Encoded:
-    """The same for callers with an event loop."""
-    _check_texts("query", queries)
-    return _reported(await (encoder or default_encoder()).aencode(list(queries)))
-
-
-def batch_mutate_queries(
+async def abatch_mutate_queries(
     queries: Sequence[str],
     operators: Operator | Sequence[Operator],
     engine: Engine | None = None,
@@ -124,36 +119,12 @@ def batch_mutate_queries(
     Raises:
         ConfigError: There is not one operator or reference for each query, or a query is no text.
     """
-    if max_workers is not None:
-        warn_unneeded("max_workers", CEILING)
+    _check_unneeded(max_workers)
     work = _Rewriting.of(queries, operators, references)
-    if not work.samples:
-        return work.finish([])
-    judge = Text(max_tokens, temperature)
-    return work.finish(complete(engine or offline_engine(), work.samples, judge, deadline))
+    return work.finish(await _asked(work.samples, engine, Text(max_tokens, temperature), deadline))
 
 
-async def abatch_mutate_queries(
-    queries: Sequence[str],
-    operators: Operator | Sequence[Operator],
-    engine: Engine | None = None,
-    *,
-    references: Sequence[str | None] | None = None,
-    max_tokens: int = 256,
-    temperature: float = 0.0,
-    deadline: float | None = DEADLINE,
-) -> list[Mutated]:
-    """The same for callers with an event loop."""
-    work = _Rewriting.of(queries, operators, references)
-    if not work.samples:
-        return work.finish([])
-    judge = Text(max_tokens, temperature)
-    if engine is None:
-        engine = await asyncio.to_thread(offline_engine)
-    return work.finish(await acomplete(engine, work.samples, judge, deadline))
-
-
-def batch_query_target_model(
+async def abatch_query_target_model(
     prompts: Sequence[str],
     engine: Engine | None = None,
     *,
@@ -182,33 +153,29 @@ def batch_query_target_model(
     Raises:
         ConfigError: A prompt is no text.
     """
-    if max_workers is not None:
-        warn_unneeded("max_workers", CEILING)
-    samples = _answering(prompts, system)
-    if not samples:
-        return []
-    judge = Text(max_tokens, temperature)
-    return _answers(complete(engine or offline_engine(), samples, judge, deadline), default_reply)
+    _check_unneeded(max_workers)
+    samples, judge = _answering(prompts, system), Text(max_tokens, temperature)
+    return _answers(await _asked(samples, engine, judge, deadline), default_reply)
 
 
-async def abatch_query_target_model(
-    prompts: Sequence[str],
-    engine: Engine | None = None,
-    *,
-    system: str | None = None,
-    default_reply: str = DEFAULT_REPLY,
-    max_tokens: int = 512,
-    temperature: float = 0.0,
-    deadline: float | None = DEADLINE,
-) -> list[TargetAnswer]:
-    """The same for callers with an event loop."""
-    samples = _answering(prompts, system)
+batch_encode_queries = blocking(abatch_encode_queries)
+batch_mutate_queries = blocking(abatch_mutate_queries)
+batch_query_target_model = blocking(abatch_query_target_model)
+
+
+async def _asked(
+    samples: Sequence[Sample], engine: Engine | None, judge: Text, deadline: float | None
+) -> list[Completion]:
     if not samples:
         return []
-    judge = Text(max_tokens, temperature)
     if engine is None:
         engine = await asyncio.to_thread(offline_engine)
-    return _answers(await acomplete(engine, samples, judge, deadline), default_reply)
+    return await complete(engine, samples, judge, deadline)
+
+
+def _check_unneeded(max_workers: int | None) -> None:
+    if max_workers is not None:
+        warn_unneeded("max_workers", CEILING)
 
 
 # -- rewriting: what goes out, and what becomes of the reply ---------------------------------------------
@@ -322,11 +289,6 @@ def _answers(asked: Sequence[Completion], default_reply: str) -> list[TargetAnsw
     ]
     report("answering", [result.error for result in results], "the default reply is used instead")
     return results
-
-
-def _reported(encoded: Encoded) -> Encoded:
-    report("encoding", encoded.errors, "a vector of zeros is used instead")
-    return encoded
 
 
 # -- without a server: the embedded model on this machine rewrites and answers ----------------------------

@@ -7,13 +7,16 @@ its score is 1.0 where there is a reply, and its reason is that reply.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
+from plaudit._loop_thread import LoopThread
 from plaudit.engine import Engine
 from plaudit.errors import UnreadableVerdict
 from plaudit.judges.base import Judge
@@ -25,7 +28,10 @@ from plaudit.types import Cause, ChatRequest, Message, Reply, Sample, Status, Ve
 from plaudit.value_check import check_fields
 
 log = logging.getLogger("plaudit")
+P = ParamSpec("P")
+T = TypeVar("T")
 
+CLOSE_WITHIN = 10.0
 TRUNCATED = "truncated"
 """The part of a verdict that tells a reply cut off at its token limit (1.0) from a whole one (absent)."""
 CAUSES_KEPT = 1000
@@ -82,20 +88,35 @@ class Completion(NamedTuple):
     error: str | None
 
 
-def complete(
+async def complete(
     engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
 ) -> list[Completion]:
-    """Put questions to a model and wait for every outcome, in order. Ctrl-C calls the rest off."""
-    verdicts = engine.score(samples, judge, deadline=deadline, progress=False)
-    return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
-
-
-async def acomplete(
-    engine: Engine, samples: Sequence[Sample], judge: Judge, deadline: float | None
-) -> list[Completion]:
-    """The same for callers with an event loop."""
+    """Put questions to a model, and wait for every outcome, in order."""
     verdicts = await engine.ascore(samples, judge, deadline=deadline)
     return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
+
+
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function for callers that do not await. Ctrl-C calls it off."""
+
+    @functools.wraps(work)
+    def wait(*args: P.args, **kwargs: P.kwargs) -> T:
+        thread = LoopThread("plaudit-waiting")  # of its own: the caller's may run an event loop
+        try:
+            return thread.run(lambda: work(*args, **kwargs))
+        finally:
+            thread.end(call_off, within=CLOSE_WITHIN)
+
+    wait.__name__ = work.__name__.removeprefix("a")
+    return wait
+
+
+async def call_off() -> None:
+    """Cancel whatever else is under way on this event loop."""
+    under_way = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
 
 
 def explain(verdict: Verdict, deadline: float | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -20,7 +20,7 @@ from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.install_command import install_command
 from plaudit.judges.base import Judge
 from plaudit.judges.content import has_content
-from plaudit.mutation.completion import Completion, acomplete, complete
+from plaudit.mutation.completion import Completion, blocking, complete
 from plaudit.types import EmbedRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_number
 
@@ -81,8 +81,6 @@ KNOWN = 10_000
 
 Chunk = tuple[str, ...]
 """Texts that share a call."""
-Work = Generator[list[Chunk], list[Completion], Encoded]
-"""Asks for chunks, takes what came of them, ends with the result: the part that does not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +143,7 @@ class EndpointEncoder:
                 raise ConfigError(f"the encoder gives no embeddings: {encoded.errors[0]}")
         return self._dim
 
-    def encode(self, texts: Sequence[str]) -> Encoded:
-        work = self._work(texts)
-        try:
-            chunks = next(work)
-            while True:
-                samples = [EmbeddingJudge.of(chunk) for chunk in chunks]
-                chunks = work.send(complete(self._engine, samples, EmbeddingJudge(), self._deadline))
-        except StopIteration as done:
-            return _result(done)
-
     async def aencode(self, texts: Sequence[str]) -> Encoded:
-        work = self._work(texts)
-        try:
-            chunks = next(work)
-            while True:
-                samples = [EmbeddingJudge.of(chunk) for chunk in chunks]
-                chunks = work.send(await acomplete(self._engine, samples, EmbeddingJudge(), self._deadline))
-        except StopIteration as done:
-            return _result(done)
-
-    def _work(self, texts: Sequence[str]) -> Work:
         if len(self._known) > KNOWN:
             self._known.clear()
         different = dict.fromkeys(texts)
@@ -174,9 +152,8 @@ class EndpointEncoder:
         wanted = [text for text in different if text not in vectors and text not in errors]
         chunks = [tuple(wanted[start : start + self._size]) for start in range(0, len(wanted), self._size)]
         while chunks:
-            outcomes = yield chunks
             failed: list[tuple[Chunk, str]] = []
-            for chunk, (verdict, error) in zip(chunks, outcomes, strict=True):
+            for chunk, (verdict, error) in zip(chunks, await self._ask(chunks), strict=True):
                 if error is None:
                     self._learn(chunk, vectors_in(verdict), vectors, errors)
                 else:
@@ -184,7 +161,7 @@ class EndpointEncoder:
             errors |= {chunk[0]: error for chunk, error in failed if len(chunk) == 1}
             failed = [(chunk, error) for chunk, error in failed if len(chunk) > 1]
             if failed and len(failed) == len(chunks):
-                (probed,) = yield [_probe(failed)]
+                (probed,) = await self._ask([_probe(failed)])
                 if probed.error is not None:  # it refuses every text, and would refuse every half as well
                     errors |= {text: error for chunk, error in failed for text in chunk}
                     break
@@ -192,6 +169,12 @@ class EndpointEncoder:
             chunks = [half for chunk, middle in middles for half in (chunk[:middle], chunk[middle:])]
         self._known |= vectors
         return gathered(texts, vectors, errors, dim=self._dim or 0)
+
+    encode = blocking(aencode)
+
+    async def _ask(self, chunks: Sequence[Chunk]) -> list[Completion]:
+        samples = [EmbeddingJudge.of(chunk) for chunk in chunks]
+        return await complete(self._engine, samples, EmbeddingJudge(), self._deadline)
 
     def _learn(
         self, chunk: Chunk, found: Vectors, vectors: dict[str, Vectors], errors: dict[str, str]
@@ -215,11 +198,6 @@ def _probe(failed: list[tuple[Chunk, str]]) -> Chunk:
     """A text that every server takes. Another one for other failures: a cache must not vouch for a server."""
     mark = sha256("\n".join(text for chunk, _ in failed for text in chunk).encode("utf-8", "replace"))
     return (f"Are you there? {mark.hexdigest()[:12]}",)
-
-
-def _result(done: StopIteration) -> Encoded:
-    assert isinstance(done.value, Encoded)
-    return done.value
 
 
 # -- on this machine ---------------------------------------------------------------------------------------

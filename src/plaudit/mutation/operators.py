@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,11 +22,14 @@ import msgspec
 from plaudit.errors import ConfigError
 from plaudit.files import decoded, read_text
 from plaudit.judges.content import has_words
-from plaudit.judges.locator import Key, line_of, toml_lines
+from plaudit.judges.locator import line_of, toml_lines
 from plaudit.mutation.rewrite_check import USUAL, RewriteCheck
 from plaudit.value_check import reworded
 
+REMEDY = "each [[operators]] table has name, instruction and, if wanted, max_growth, slack, may_state"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_STEP = re.compile(r"\.\w+|\[\d+\]")
+"""On the way to a value, as msgspec writes it: `.operators[0].name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,12 @@ KEEP = Operator("keep", None)
 def builtin_operators() -> tuple[Operator, ...]:
     """keep, clarify, simplify, add_context, decompose and ask_for_format, in this order."""
     place = files("plaudit.mutation") / "prompts" / "operators.toml"
-    return (KEEP, *_own("operators.toml", place.read_text(encoding="utf-8")).made)
+    return (KEEP, *_OperatorFile("operators.toml", place.read_text(encoding="utf-8")).made)
 
 
 def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
     """The built-in operators and those of a TOML or JSON file. ConfigError names the line or the field."""
-    return _own(str(path), read_text(path, setting="operators")).with_builtin()
+    return _OperatorFile(str(path), read_text(path, setting="operators")).with_builtin()
 
 
 def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
@@ -105,60 +108,44 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True):
     builtin: list[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _OperatorFile:
     """What a file says, and where it says it."""
 
-    path: str
-    made: tuple[Operator, ...]
-    builtin: Sequence[str] | None
-    lines: Mapping[Key, int]
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._lines = {} if path.lower().endswith(".json") else toml_lines(text)
+        try:
+            table = msgspec.convert(decoded(text, path, setting="operators"), _Table)
+        except msgspec.ValidationError as error:
+            said, where = reworded(error)
+            key = [int(part[1:-1]) if "[" in part else part[1:] for part in _STEP.findall(where)]
+            raise self._complaint(key, f"{said}; {REMEDY}") from None
+        if not table.operators and not table.builtin:
+            raise self._complaint((), "it contains no operator; add an [[operators]] table")
+        self._builtin = table.builtin
+        self.made: list[Operator] = []
+        for number, entry in enumerate(table.operators):
+            try:
+                self.made.append(entry.operator())
+            except ConfigError as error:
+                raise self._complaint(("operators", number), str(error)) from None
 
     def with_builtin(self) -> tuple[Operator, ...]:
         known = {operator.name: operator for operator in builtin_operators()}
-        names = known if self.builtin is None else self.builtin
+        names = known if self._builtin is None else self._builtin
         for number, name in enumerate(names):
             if name not in known:
                 trouble = f"there is no built-in operator {name!r}; there are {', '.join(known)}"
-                raise _complaint(self.path, self.lines, ("builtin", number), trouble)
+                raise self._complaint(("builtin", number), trouble)
         try:
             return check_operators((*(known[name] for name in names), *self.made))
         except ConfigError as error:
             raise ConfigError(
-                f"{self.path}: {error} (`builtin` in the file lists the built-in ones to include)"
+                f"{self._path}: {error} (`builtin` in the file lists the built-in ones to include)"
             ) from None
 
-
-def _own(path: str, text: str) -> _Own:
-    lines = {} if path.lower().endswith(".json") else toml_lines(text)
-    try:
-        found = msgspec.convert(decoded(text, path, setting="operators"), _Table)
-    except msgspec.ValidationError as error:
-        raise _unfit(path, lines, error) from None
-    if not found.operators and not found.builtin:
-        raise _complaint(path, lines, (), "it contains no operator; add an [[operators]] table")
-    made = []
-    for number, entry in enumerate(found.operators):
-        try:
-            made.append(entry.operator())
-        except ConfigError as error:
-            raise _complaint(path, lines, ("operators", number), str(error)) from None
-    return _Own(path, tuple(made), found.builtin, lines)
-
-
-def _unfit(path: str, lines: Mapping[Key, int], error: msgspec.ValidationError) -> ConfigError:
-    """What is wrong with a value, with its place in front."""
-    said, where = reworded(error)
-    key: Key = tuple(
-        int(part[1:-1]) if part.startswith("[") else part.lstrip(".")
-        for part in re.findall(r"\.\w+|\[\d+\]", where)
-    )
-    remedy = "each [[operators]] table has name, instruction and, if wanted, max_growth, slack, may_state"
-    return _complaint(path, lines, key, f"{said}; {remedy}")
-
-
-def _complaint(path: str, lines: Mapping[Key, int], key: Key, trouble: str) -> ConfigError:
-    if lines:
-        return ConfigError(f"{path}:{line_of(lines, key)}: {trouble}")
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
-    return ConfigError(f"{path}: {field + ': ' if field else ''}{trouble}")
+    def _complaint(self, key: Sequence[str | int], trouble: str) -> ConfigError:
+        if self._lines:
+            return ConfigError(f"{self._path}:{line_of(self._lines, tuple(key))}: {trouble}")
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
+        return ConfigError(f"{self._path}: {field + ': ' if field else ''}{trouble}")
