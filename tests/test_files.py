@@ -14,14 +14,7 @@ from complaints import about
 from plaudit.caches import SqliteCache, default_path
 from plaudit.config import home
 from plaudit.errors import ConfigError, JournalError, PlauditError
-from plaudit.files import (
-    close_to_others,
-    create_beside,
-    decoded,
-    make_private_folder,
-    read_text,
-    write_whole,
-)
+from plaudit.files import close_to_others, create_beside, decoded, make_private_folder, read_text, write_whole
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import check_cache, check_journal
 

@@ -11,13 +11,7 @@ from complaints import about
 
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, CallStarted, Summary, VerdictsReady
-from plaudit.observers.trackers import (
-    STEP,
-    Scalars,
-    mlflow_scalars,
-    tensorboard_scalars,
-    wandb_scalars,
-)
+from plaudit.observers.trackers import STEP, Scalars, mlflow_scalars, tensorboard_scalars, wandb_scalars
 from plaudit.types import Cause, Status, Verdict
 
 

@@ -11,15 +11,7 @@ import msgspec
 import pytest
 import uvloop
 
-from plaudit.simulator import (
-    Fault,
-    Latency,
-    Queue,
-    Rate,
-    Reject,
-    Scenario,
-    SimulatedServer,
-)
+from plaudit.simulator import Fault, Latency, Queue, Rate, Reject, Scenario, SimulatedServer
 from plaudit.simulator.http_server import serving
 from plaudit.simulator.protocol import MAX_BODY
 

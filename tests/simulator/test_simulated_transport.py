@@ -17,15 +17,7 @@ from plaudit.errors import (
     TransportFailed,
     Unreachable,
 )
-from plaudit.simulator import (
-    Fault,
-    Queue,
-    Rate,
-    Reject,
-    Scenario,
-    SimulatedServer,
-    SimulatedTransport,
-)
+from plaudit.simulator import Fault, Queue, Rate, Reject, Scenario, SimulatedServer, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Request
 from simulator.asking import FIXED

@@ -25,14 +25,7 @@ from plaudit.errors import JournalError
 from plaudit.journal.base import CANARY_KEY, GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
 from plaudit.policy.fingerprint import prompt_digest, response_digest
-from plaudit.types import (
-    ChatRequest,
-    EmbedRequest,
-    GenerateRequest,
-    LikelihoodRequest,
-    RawRequest,
-    Request,
-)
+from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, RawRequest, Request
 
 _packing: Any = zlib
 with contextlib.suppress(ImportError):

@@ -64,8 +64,7 @@ class Access:
             )
         if not self.trusted_hosts:
             raise ConfigError(
-                "allows other machines; name the host that clients use in their URL",
-                setting="trusted_host",
+                "allows other machines; name the host that clients use in their URL", setting="trusted_host"
             )
 
     def refusal(

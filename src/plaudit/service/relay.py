@@ -42,12 +42,7 @@ RETRIED = (408, 409, 429)
 """What clients of OpenAI's send again."""
 KB_IN_MEMORY = 1024
 """Kilobytes of the count of draws that are kept in memory; the rest is on disk, 20 bytes a request."""
-STATUS_OF = {
-    Cause.REQUEST_REFUSED: 400,
-    Cause.INPUT: 400,
-    Cause.UNKNOWN_MODEL: 404,
-    Cause.BUDGET: 402,
-}
+STATUS_OF = {Cause.REQUEST_REFUSED: 400, Cause.INPUT: 400, Cause.UNKNOWN_MODEL: 404, Cause.BUDGET: 402}
 """Every other failure is final, too, and none that a client should try again: 500."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from wire_server import (
-    PATIENCE,
-    Step,
-    WireServer,
-    gather,
-    hang_up,
-    reply,
-    reply_and_close,
-    stall,
-)
+from wire_server import PATIENCE, Step, WireServer, gather, hang_up, reply, reply_and_close, stall
 
 from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
 from transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
