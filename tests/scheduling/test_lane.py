@@ -185,11 +185,12 @@ def test_a_pace_lets_no_more_calls_wait_than_a_rate_explains() -> None:
 
 
 def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:
-    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=LimitConfig(start=8))
+    start = LimitConfig(start=8, ceiling=32)
+    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=start)
     for _ in range(8):  # the calls that were to show what eight at once are like
         send(lane, at=0.0)
     lane.flights.clear()
-    for second in range(1, 200):
+    for second in range(1, 20):
         flights = [send(lane, at=float(second)) for _ in range(lane.limit.limit)]
         lane.flights.clear()
         for flight in flights:
