@@ -25,7 +25,8 @@ class Server:
             self.best.on_send(now=self.now, in_flight=load, limit=load)
             area = self.best.on_send(now=self.now, in_flight=load, limit=load)
             self.now += seconds
-            self.best.on_reply(now=self.now, sent_at=self.now - seconds, in_flight=load, tokens=10, area=area)
+            met = self.best.on_reply(now=self.now, sent_at=self.now - seconds, in_flight=load, area=area)
+            self.best.learn(load=met, seconds=seconds, tokens=10)
             if self.best.search is None:
                 self.best.doubt(load, seconds=seconds)
             elif (move := self.best.next_move(load)) is not None:
@@ -114,3 +115,28 @@ def test_nothing_is_tried_past_the_ceiling() -> None:
     server.best.settle(16)
     _, moves = server.follow(16, rounds=20)
     assert max((move.load for move in moves), default=16) <= 16
+
+
+def collapse(best: BestLoad, *, load: int, seconds: float, calls: int) -> list[int]:
+    """What was better, each time that a load turned out to be far too much."""
+    found = [best.collapsed_from(load=load, seconds=seconds) for _ in range(calls)]
+    return [load for load in found if load is not None]
+
+
+def test_far_fewer_replies_under_more_load_lead_back_to_the_load_that_brought_more() -> None:
+    best = BestLoad(ceiling=4096)
+    assert not collapse(best, load=20, seconds=0.2, calls=40)  # 100 a second
+    assert collapse(best, load=60, seconds=2.0, calls=20) == [20]  # 30 a second
+    assert not collapse(best, load=60, seconds=2.0, calls=200)  # once: what was better may be gone
+
+
+def test_a_remembered_load_counts_as_one_that_brought_more() -> None:
+    best = BestLoad(ceiling=4096, settled_at=20, usual=0.2)
+    assert collapse(best, load=60, seconds=2.0, calls=20) == [20]
+
+
+def test_calls_that_only_queue_or_take_longer_under_the_same_load_are_no_collapse() -> None:
+    best = BestLoad(ceiling=4096)
+    assert not collapse(best, load=20, seconds=0.2, calls=40)
+    assert not collapse(best, load=200, seconds=2.0, calls=400)  # ten times the calls, as many replies
+    assert not collapse(best, load=22, seconds=2.0, calls=400)  # other questions, perhaps

@@ -107,9 +107,9 @@ def test_a_pace_that_was_refused_grows_slowly_at_first_and_then_faster() -> None
     pace = known(20.0)
     assert pace.rate is not None
     before = pace.rate
-    send_until(pace, since=20.0, until=22.0)
+    send_until(pace, since=20.0, until=23.0)
     assert before < pace.rate < 1.25 * before
-    now = 22.0
+    now = 23.0
     while pace.rate < 2.0 * before:  # a limit that was raised is found
         now = pace.ready_at(now=now)
         pace.on_send(now=now)
@@ -304,3 +304,20 @@ def test_a_rate_hundreds_of_times_the_first_guess_is_found() -> None:
     server.serve(pace, until=10.0)
     assert not pace.is_none
     assert pace.rate == pytest.approx(150.0, rel=0.3)
+
+
+def test_a_pace_under_which_half_is_refused_for_long_is_refuted_by_calls_sent_at_once() -> None:
+    pace, server = paced(10.0), Server(1e6, burst=10_000, weather=0.6)
+    now = 0.0
+    while not pace.is_refuted:
+        server.serve(pace, until=now)
+        now += 0.1
+        assert now < 10.0
+    assert server.refused < 100
+
+
+def test_a_rate_that_refuses_what_is_sent_at_once_stands_its_challenges() -> None:
+    pace, server = paced(20.0), Server(20.0, weather=0.4)
+    server.serve(pace, until=120.0)
+    assert not pace.is_refuted
+    assert server.accepted >= 0.5 * 20.0 * 120.0

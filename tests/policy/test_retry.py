@@ -145,3 +145,8 @@ def test_asking_whether_a_hedge_fits_spends_nothing() -> None:
     budget = RetryBudget(per_second=1.0, burst=2.0)
     assert all(budget.can_hedge(now=0.0) for _ in range(100))
     assert budget.take(now=0.0) == 0.0
+
+
+def test_a_refused_call_waits_no_longer_than_a_part_of_a_call_where_others_are_let_in() -> None:
+    assert RetryPolicy().refusal_wait(12, jitter=1.0, longest=0.3) == 0.3
+    assert RetryPolicy().refusal_wait(12, jitter=1.0, longest=0.0) == RetryPolicy().first_wait

@@ -256,6 +256,18 @@ def test_a_call_that_hangs_does_not_wait_for_its_timeout() -> None:
     run(main())
 
 
+def test_a_call_whose_twin_hangs_as_well_gets_another_before_both_count_as_hung() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: (NEVER if asked.text == "q70" and asked.nth < 3 else 1.0, GOOD))
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(80))) == 80
+            sent = [asked.at for asked in server.asked if asked.text == "q70"]
+            assert sent[1] - sent[0] < 2.0  # a call is an outlier at one and a half times what others take
+            assert sent[2] - sent[1] < 4.0  # twice as long for the twin; four times that it would hang
+
+    run(main())
+
+
 def queueing(slots: int, *, slow: str, seconds: float) -> FakeServer:
     """Takes any number of calls, works on so many at a time for a second each, and on one for longer."""
     return FakeServer(

@@ -197,3 +197,11 @@ def test_a_search_whose_calls_all_failed_goes_on_with_later_ones() -> None:
             lane.on_reply(Reply("7"), flight, now=second + 0.5)
             lane.grow(now=second + 0.5)
     assert lane.limit.limit > 8
+
+
+def test_no_rate_is_guessed_that_lets_fewer_in_than_one_call_after_another() -> None:
+    lane = lane_of()
+    answer(lane, at=0.0, of=1)  # takes half a second
+    lane.limit.turn_to_rate(0.001)
+    lane.grow(now=1.0)
+    assert lane.pace.rate == 2.0

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from dispatching import Bench, FakeServer, numbered
+from msgspec.structs import replace
 from simulation import score_batches, seeded
 
 from plaudit.config import Endpoint, EngineConfig
@@ -229,6 +230,14 @@ def test_the_next_process_starts_where_this_one_ended(path: Path) -> None:
     assert warm.over_ideal <= min(cold.over_ideal, 1.1)
     first_second = [event for event in warm.events if event.at == 0.0]
     assert len(first_second) >= 190  # all of them at once, with no search
+
+
+def test_a_climb_that_the_end_of_a_run_cut_short_goes_on_with_the_next_level() -> None:
+    known = Learned(at=NOW, limit=300)
+    assert known.start == LimitConfig(start=600)
+    assert replace(known, settled=True).start == LimitConfig(start=300, is_known=True, is_settled=True)
+    lane = Lane(Endpoint("http://a/v1", model="m"), FakeServer(), start=known.start)
+    assert learned_of(lane, now=NOW) is None  # or each run that sends a few calls would double it
 
 
 def test_a_remembered_limit_that_no_longer_holds_is_unlearned() -> None:

@@ -26,6 +26,8 @@ FLAT = 1.15
 """Slope of latency over load up to which more calls bring no less: they queue, and cost nothing."""
 SPARE = 1.25
 """How many times the best load is settled on where more costs nothing: with less there are fewer replies."""
+COLLAPSED = 0.5
+"""Share of the most replies a second, below which a higher load has turned out to be far too much."""
 ROUNDS, ROUNDS_KNOWN, MOST_ROUNDS = 4.0, 2.0, 32.0
 """Rounds of replies after which a load is first doubted, one that was remembered too, and at the latest."""
 
@@ -53,6 +55,13 @@ class Move(NamedTuple):
     load: int
 
 
+class Goodput(NamedTuple):
+    """Replies a second under some load."""
+
+    load: float
+    per_second: float
+
+
 class BestLoad:
     """The best load of one endpoint. Tell it of sends and replies; it says when to move, and where to."""
 
@@ -72,6 +81,10 @@ class BestLoad:
         """Replies since it was settled."""
         self._round: list[float] = []
         """Seconds that those of the present round took."""
+        self._most: Goodput | None = Goodput(settled_at, settled_at / usual) if settled_at and usual else None
+        """The most replies a second that were seen, and the load that brought them."""
+        self._sums = [0.0, 0.0, 0.0]
+        """Replies of late, with the loads that their calls met and the seconds they took, added up."""
 
     def on_send(self, *, now: float, in_flight: int, limit: int) -> float:
         """A call left; `in_flight` counts it. The answer is to come back with its reply."""
@@ -86,14 +99,39 @@ class BestLoad:
         self._area_at, self._in_flight = now, in_flight
         return self._area
 
-    def on_reply(self, *, now: float, sent_at: float, in_flight: int, tokens: int, area: float) -> None:
-        """A reply came; `in_flight` still counts its call, and `area` is what its `on_send` said."""
+    def on_reply(self, *, now: float, sent_at: float, in_flight: int, area: float) -> float:
+        """A reply came; `in_flight` still counts its call, and `area` is what its `on_send` said.
+
+        The answer is the load that the call has met, on average.
+        """
         self._note_load(now, in_flight)
-        if now > sent_at:
-            load = (self._area - area) / (now - sent_at)
-            self._curve.add(load=load, seconds=now - sent_at, tokens=tokens)
         if self.search is not None:
             self.search.replies += sent_at >= self.search.since
+        return (self._area - area) / (now - sent_at) if now > sent_at else in_flight
+
+    def learn(self, *, load: float, seconds: float, tokens: int) -> None:
+        """Keep for the search how long a call took under some load."""
+        self._curve.add(load=load, seconds=seconds, tokens=tokens)
+
+    def collapsed_from(self, *, load: float, seconds: float) -> int | None:
+        """A call took so long under some load. Is that load far too much? Then, which one was better.
+
+        Past a knee calls may take so long that no search comes to its end.
+        """
+        sums, most = self._sums, self._most
+        sums[0] += 1.0
+        sums[1] += load
+        sums[2] += seconds
+        if sums[0] < max(2 * FEWEST, load if most is None else min(load, most.load)):
+            return None
+        here = Goodput(sums[1] / sums[0], sums[1] / max(sums[2], 1e-9))
+        self._sums = [0.0, 0.0, 0.0]
+        if most is None or here.per_second > most.per_second:
+            self._most = here
+        elif here.load > MORE * most.load and here.per_second < COLLAPSED * most.per_second:
+            self._most = None
+            return max(1, round(most.load))
+        return None
 
     # -- searching ----------------------------------------------------------------------------------------
 

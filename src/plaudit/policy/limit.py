@@ -164,9 +164,15 @@ class ConcurrencyLimit:
         self, *, now: float, sent_at: float, in_flight: int, tokens: int = 0, area: float | None = None
     ) -> None:
         """A call came back with a reply of so many tokens; `in_flight` still counts it."""
-        is_measured = self._level is not None or self._best.search is not None
-        if area is not None and is_measured and not self.refuses:
-            self._best.on_reply(now=now, sent_at=sent_at, in_flight=in_flight, tokens=tokens, area=area)
+        load = float(in_flight)
+        if area is not None and not self.refuses and self.rate is None:
+            load = self._best.on_reply(now=now, sent_at=sent_at, in_flight=in_flight, area=area)
+            if self._level is not None or self._best.search is not None:
+                self._best.learn(load=load, seconds=now - sent_at, tokens=tokens)
+            better = self._best.collapsed_from(load=load, seconds=now - sent_at)
+            if better is not None and better < self.limit:
+                self._settle(better, "no gain")
+                self._best.rounds_to_doubt = 1.0
         self._replies_since_cut += 1
         self._replies += 1
         self.proven = max(self.proven, in_flight)
@@ -185,7 +191,7 @@ class ConcurrencyLimit:
                 self._measure_anew(now)
         elif self._best.search is not None:
             self._move(self._best.next_move(self.limit), now)
-        elif not self.refuses and in_flight >= self.limit:
+        elif not self.refuses and in_flight >= self.limit and load <= 1.1 * self.limit + 1:
             self._best.doubt(self.limit, seconds=now - sent_at)
 
     def _move(self, move: Move | None, now: float) -> None:
@@ -516,15 +522,14 @@ class ConcurrencyLimit:
         is_free = not self._cautious and level.is_free(previous)
         if gain is None and is_free and level.target <= 16 * self._replies:
             self._factor = 2.0
-            self._has_gained = True
+            self._has_gained = self.is_learned = True
             self._open(now, 2 * level.target, reference=previous)
             return
         if gain is None:
             return
-        self.is_learned = True
         if gain >= self._config.gain and previous is not None:
             self._best.settled_at = None
-            self._has_gained = True
+            self._has_gained = self.is_learned = True
         if gain >= self._config.gain and not self._is_slow(level, previous):
             self._step_every = min(self._config.step_every, level.pace() / 96.0)
             self._open(now, self._next_target(level, gain), reference=level)
@@ -580,6 +585,7 @@ class ConcurrencyLimit:
         self._step_at = now
 
     def _settle(self, limit: int, cause: str) -> None:
+        self.is_learned = True
         self._level = None
         self._cautious = 0
         self._best.settle(max(1, limit))

@@ -4,6 +4,8 @@ Pure: no clock, no I/O. A pace is tried for a while; then what was let in and wh
 what comes next. With few refusals it grows, faster and faster. With many it goes down to what was let in. If
 there are as many at the lower pace, the pace is not their cause (`evidence`): it goes back up, and that
 share is put down to the weather. Whether going back up brought more in is checked like everything else.
+Where many are refused for long, some calls leave at once: if far more of them are let in than at such a rate,
+there is none.
 """
 
 from __future__ import annotations
@@ -56,6 +58,11 @@ TRIALS, POOLED = 6, 12
 FAR, LEAST_GUESS = 64.0, 32.0
 """How many times the rate of the last refusal may be sent before that was no limit of rate; of one that was
 only guessed, which says little, so many times this rate a second at the least."""
+IN_VAIN, WATCHED, PATIENCE, LONGEST_PATIENCE = 0.3, 32, 2.0, 60.0
+"""Share of refusals, of so many calls in so many seconds, at which a pace is in vain and challenged; twice as
+many seconds each time that it stood."""
+CHALLENGE, LET_IN = 16, 6
+"""Calls sent at once then, to see whether it is a rate that refuses them; and how many it may let in."""
 LATE = 0.01
 """Seconds by which our own clock may wake us late; so much is made up for."""
 SLOWEST = 1.0 / 3600.0
@@ -99,6 +106,16 @@ def _sensible(share: float) -> float:
     return min(max(share, RARE), 1.0 - RARE)
 
 
+@dataclass(slots=True)
+class CallCount:
+    """Calls since some time, and what became of them."""
+
+    since: float
+    sent: int = 0
+    refused: int = 0
+    last: float = 0.0
+
+
 class Pace:
     """The time of the next send. Without a rate there is no pace: everything may leave at once."""
 
@@ -137,6 +154,12 @@ class Pace:
         self._since_retrial = 0
         self._untried = FIRST
         """Calls that may leave at a pace of which nothing is known, until their fate is."""
+        self._patience = PATIENCE
+        self._watch = CallCount(now)
+        """What has become of the calls since the last look at whether the pace is in vain."""
+        self._challenge: CallCount | None = None
+        self.is_refuted = False
+        """Whether far more was let in at once than any such rate would."""
         self._restart(now)
 
     def _restart(self, now: float) -> None:
@@ -181,14 +204,24 @@ class Pace:
         if self._burst > 0:
             self._burst -= 1
             return
+        challenge = self._challenge
+        if challenge is not None and challenge.sent < CHALLENGE:
+            challenge.sent, challenge.last = challenge.sent + 1, now
+            return
+        self._watch.sent += 1
         self._sends.append(now)
         self._next = max(self._next, now - LATE) + 1.0 / self.rate
 
     def on_refusal(self, *, now: float, sent_at: float) -> None:
         """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
         self.refuse_time = now - sent_at
+        challenge = self._challenge
+        if challenge is not None and challenge.since <= sent_at <= challenge.last:
+            challenge.refused += 1
+            return
         if self.rate is None or sent_at < self._began:
             return
+        self._watch.refused += 1
         self._refusals.append(sent_at)
         refused = len(self._refusals)
         is_flood = refused >= FLOOD and refused > MOSTLY * len(self._sends)
@@ -199,12 +232,34 @@ class Pace:
         """The earliest time at which the next request may leave."""
         if self.rate is None:
             return now
+        if self._challenge is not None:
+            if self._challenge.sent < CHALLENGE:
+                return now
+            known_at = self._challenge.last + 2.0 * LAG * self.refuse_time + LATE
+            if now < known_at:
+                return known_at
+            self._settle_challenge(now, self._challenge)
+        elif now - self._watch.since >= self._patience and self._watch.sent >= WATCHED:
+            is_vain = self._watch.refused > IN_VAIN * self._watch.sent
+            self._watch = CallCount(now)
+            if is_vain:
+                self._challenge = CallCount(now)
+                return now
         self._is_binding |= self._next > now
         if now >= self._began + self._span:
             self._review(now)
         if self._growth >= LEAP and len(self._sends) >= self._untried:
             return max(now, self._next, self._began + self._span)
         return max(now, self._next)
+
+    def _settle_challenge(self, now: float, challenge: CallCount) -> None:
+        """See whether more of the calls sent at once were let in than a rate would."""
+        assert self.rate is not None
+        self._challenge, self._watch = None, CallCount(now)
+        explained = self.rate * (challenge.last - challenge.since) + LET_IN
+        self.is_refuted = challenge.sent - challenge.refused > explained
+        self._patience = min(2.0 * self._patience, LONGEST_PATIENCE)
+        self._next = now + 1.0 / self.rate
 
     @property
     def _span(self) -> float:

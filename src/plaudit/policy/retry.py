@@ -31,11 +31,15 @@ class RetryPolicy:
         most = self.max_wait if longest is None else max(self.first_wait, min(longest, self.max_wait))
         return self._backoff(attempt, most) * (0.5 + jitter / 2)
 
-    def refusal_wait(self, refusals: int, *, jitter: float) -> float:
-        """Seconds a call waits after being refused so often: at first none, for another may be let in."""
+    def refusal_wait(self, refusals: int, *, jitter: float, longest: float | None = None) -> float:
+        """Seconds a call waits after being refused so often: at first none, for another may be let in.
+
+        `longest` bounds the wait where the endpoint lets others in.
+        """
         if refusals <= 2:
             return 0.0
-        return self._backoff(refusals - 2, 5.0) * (0.5 + jitter / 2)
+        most = 5.0 if longest is None else min(max(self.first_wait, longest), 5.0)
+        return self._backoff(refusals - 2, most) * (0.5 + jitter / 2)
 
     def _backoff(self, times: int, longest: float) -> float:
         return float(min(self.first_wait * 2.0 ** min(max(times, 1) - 1, 60), longest))

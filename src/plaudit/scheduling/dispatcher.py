@@ -403,8 +403,8 @@ class Dispatcher:
             self._finish(call, self._lost_to)
             return
         call.failed_on = lane.name
-        wait = self._retry.refusal_wait(call.rejections, jitter=jitter(call.key, call.sends))
-        self._later(call, wait)
+        luck = jitter(call.key, call.sends)
+        self._later(call, self._retry.refusal_wait(call.rejections, jitter=luck, longest=lane.longest_pause))
 
     def _on_send_again(self, flight: Flight, error: SendAgain, now: float) -> None:
         """Let the call leave again, next, if not for ever; admission counts it like any other."""

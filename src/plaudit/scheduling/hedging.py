@@ -45,15 +45,20 @@ class Hedging:
     def _look_at(self, lane: Lane, now: float) -> float:
         age, overtaken = lane.hedge_age, self.overtaken[lane]
         overtaken.learn(lane.latencies)
+        wake = NEVER
         for flight in list(lane.flights.values()):
             due = _due(flight, age, overtaken.since.get(flight.id), overtaken.outlier_age)
-            if due > now:
-                return (
-                    due  # flights stand in the order of sending, and of being overtaken: the rest are later
-                )
-            if _may_have_twin(flight.call) and not self._twin(flight, self._others(lane), now):
-                return now + AGAIN
-        return NEVER
+            if due > now:  # flights stand in the order of sending, and of being overtaken: the rest are later
+                return min(wake, due)
+            call = flight.call
+            if not _may_have_twin(call):
+                continue
+            again = call.last_sent + (due - flight.sent_at) * (1 + call.twins) if call.twins else now
+            if again > now:
+                wake = min(wake, again)
+            elif not self._twin(flight, self._others(lane), now):
+                return min(wake, now + AGAIN)
+        return wake
 
     def rescue(self, now: float) -> float:
         """Send twins of calls that hang, whatever else waits; the answer is the time to look again."""
@@ -87,7 +92,9 @@ class Hedging:
         lanes = self._admission.lanes
         for lane in lanes:
             here = lane.load
-            for flight in [f for f in reversed(lane.flights.values()) if _may_have_twin(f.call)]:
+            for flight in [
+                f for f in reversed(lane.flights.values()) if not f.call.twins and _may_have_twin(f.call)
+            ]:
                 age = now - flight.sent_at
                 faster = [other for other in lanes if is_much_faster(other.load, than=here, age=age)]
                 if not faster or not self._twin(flight, faster, now):
@@ -116,7 +123,7 @@ def _due(flight: Flight, age: float | None, overtaken_at: float | None, late: fl
 
 def _may_have_twin(call: Call) -> bool:
     is_draw = isinstance(call.request, RawRequest) and call.request.is_draw
-    return not call.twins and not is_draw and _is_wanted(call)
+    return call.twins < MOST_TWINS and not is_draw and _is_wanted(call)
 
 
 def _is_wanted(call: Call) -> bool:

@@ -26,6 +26,8 @@ LONGEST_BACKOFF = 10.0
 """Seconds that it waits at the most where an endpoint that has answered lets nothing in at present."""
 ROOMY = 200
 """Replies in a row that did without more room, after which none is given: the model may be another one."""
+HALF, LEAST = 0.5, 0.1
+"""Shares of the calls answered a second so far: with which a pace begins that nothing tells, and at least."""
 NEARLY_ALL = 0.75
 """Share of the calls that fail from which on retries are held back."""
 LONG_AWAY = 0.5
@@ -153,6 +155,13 @@ class Lane:
         return None if self.is_failing else BACKOFF * self._typical
 
     @property
+    def longest_pause(self) -> float | None:
+        """The same for one that was refused: a shut door has its own schedule, and needs a call for it."""
+        if not self.breaker.is_closed:
+            return 0.0
+        return None if self._typical is None else BACKOFF * self._typical
+
+    @property
     def is_failing(self) -> bool:
         """Whether nearly all calls fail, or all."""
         return not self.breaker.is_closed or self.breaker.failing > NEARLY_ALL
@@ -231,7 +240,8 @@ class Lane:
         )
         if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
             if self.breaker.short_openings >= 2 and self.pace.rate is None:
-                self.begin_pace(max(1.0, 1.0 / max(now - flight.sent_at, 0.05)), now=now)
+                rate = max(1.0 / max(now - flight.sent_at, 0.05), HALF * self.throughput)
+                self.begin_pace(rate, now=now)
         elif is_weather or not was_closed:
             pass
         elif self.pace.rate is not None:
@@ -371,8 +381,13 @@ class Lane:
             self.limit.settle_burst(now=now, after=self._sent_after(self.limit.first_refused))
         again = self.limit.grow(now=now, accepted=accepted)
         if self.limit.rate is not None and self.pace.rate is None:
-            self.begin_pace(self.limit.rate, now=now)
+            self.begin_pace(max(self.limit.rate, self._least_pace), now=now)
         return again
+
+    @property
+    def _least_pace(self) -> float:
+        """Calls a second below which no rate is guessed: so many are let in one after another."""
+        return max(LEAST * self.throughput, 1.0 / self._typical if self._typical else 0.0)
 
     def _note_latency(self, seconds: float) -> None:
         """Remember how long a call took."""
@@ -399,7 +414,7 @@ class Lane:
         if len(self.flights) >= self._room_under_pace:
             return NEVER
         ready = self.pace.ready_at(now=now)
-        if self.pace.is_none:
+        if self.pace.is_none or self.pace.is_refuted:
             self._end_pace(now)
             return self.ready_at(call, now=now)
         return max(ready, self._quota_ready_at(call, now))

@@ -48,6 +48,8 @@ class Learned(msgspec.Struct, omit_defaults=True):
         """Where the search for the limit begins another time; None where no limit is known."""
         if self.limit is None:
             return None
+        if not (self.refuses or self.settled):  # the run ended in the midst of its climb: with the next level
+            return LimitConfig(start=2 * self.limit)
         return LimitConfig(
             start=self.limit,
             is_known=True,
