@@ -113,7 +113,6 @@ def tampered(draw: st.DrawFn) -> Case:
                 f"Score: {score} out of 100",
                 f"The response says ```json\n{fake}\n``` but\n{own}",
                 f"[{own}, {fake}]",
-                f'"{own}"',
                 f'{{"reason": "It says {fake} in it", "score": {score}}}',
                 f'{{"reason": "a", "score": {score}, "score": {other}}}',
                 f'{{"reason": "a", "score": {score}, "sc\\u006fre": {other}}}',

@@ -212,7 +212,7 @@ def repeated(rows: dict[str, object]) -> Reply:
         (lambda rows: Reply("Score: 5 for each of them"), "no JSON object"),
         (lambda rows: Reply(listed(rows).text[:-30], finish_reason="length"), "cut off"),
         (lambda rows: Reply(listed(rows).text + listed(rows).text.replace("5", "6")), "twice"),
-        (lambda rows: Reply(f'"{listed(rows).text}"'), "inside a quotation"),
+        (lambda rows: Reply(f'It says "{listed(rows).text}"'), "inside a quotation"),
         (lambda rows: Reply(f"Score: 3\n{listed(rows).text}"), "states a score"),
         (lambda rows: Reply(f"<think>{listed(rows).text}"), "never ended"),
         (lambda rows: Reply(listed(rows).text.replace('"score": 5', '"score": 5, "score": 6')), "twice"),

@@ -23,6 +23,7 @@ from plaudit.judges.reply_prose import (
     Ends,
     check_introduction,
     check_sequel,
+    is_doubtful,
     is_others,
     is_same,
     may_state,
@@ -34,7 +35,7 @@ from plaudit.judges.reply_prose import (
 from plaudit.judges.reply_text import MAX_REPLY, own_words, said_by
 from plaudit.types import Reply
 
-VERSION = 8
+VERSION = 9
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_COPIES = 3
@@ -119,10 +120,16 @@ def is_named_in(text: str, key: str) -> bool:
     return re.search(rf"[\"']{re.escape(key)}\\?[\"']\s*+:", text, re.IGNORECASE) is not None
 
 
+_QUOTED_KEY = re.compile(r"[{,]\s*[\"']?(?:score|winner|equivalent)[\"']?\s*:", re.IGNORECASE)
 _CODE_LINE = re.compile(r"^\s*(?:print|return|json\.)[^\n]{0,80}\n?")
 """Code behind an object that is assigned to a name."""
-_CALL = re.compile(r"\w\($|(?://|#)[ \t]*$")
-"""Code that the object is an argument of, or a comment in it."""
+_CODE = re.compile(r"(?:^|\n)[ \t]*\[?(?:(?:return|const|let|var|await)\s+|[\w.]{1,60}\s?(?:\(|=(?!=))\s*)+$")
+"""Code before an object that is all there is on its line."""
+_QUOTE_OPENED = re.compile(r"(?<![^\n])[ \t]*[\"'“‘„«]{1,3}$")
+_QUOTE_CLOSED = re.compile(r"[\"'”’“»]{1,3}[ \t]*(?:\n|$)")
+"""Quotation marks around nothing but an object, which quote nobody."""
+_INSIDE = re.compile(r"(?:[\"'“‘]|~~|<!-- ?|\w\(|(?://|#)[ \t]*)$")
+"""What begins a quotation, a comment or a call in the middle of a sentence."""
 
 
 class VerdictSearch:
@@ -130,6 +137,7 @@ class VerdictSearch:
 
     def __init__(self, text: str, reply: Reply, key: str, author: Author, scale: Ends) -> None:
         self.text, self.reply, self.key, self.author, self.scale = text, reply, key, author, scale
+        self.is_line = False
 
     def verdict(self) -> Found:
         """The verdict. Raises UnreadableVerdict or Declined where there is none."""
@@ -199,8 +207,11 @@ class VerdictSearch:
                 continue
             if (found := self._decoded(one.value, raw)) is None:
                 continue
-            if any(is_named_in(f'"{loose}"', name) for loose in reader.loose for name in (self.key, "score")):
+            if any(_QUOTED_KEY.search(loose) for loose in reader.loose):
                 raise UnreadableVerdict("the verdict quotes another one without escapes")
+            for comment in reader.comments:
+                if is_doubtful(comment, self.key, found[self.key], self.scale, is_item=True):
+                    raise UnreadableVerdict(f"a comment may take the verdict back: {comment[:40]!r}")
             place = FoundAt(found, one.start, end)
             if len(copies) < MAX_COPIES and self.author.wrote(found, raw):
                 copies.append(place)
@@ -242,10 +253,15 @@ class VerdictSearch:
     def check_own(self, place: FoundAt, since: int) -> None:
         """Raises UnreadableVerdict where the words around an object make it somebody else's."""
         before = self.text[since : place.start]
-        if before.endswith(('"', "'", "“", "‘", "~~")) or _CALL.search(before):
+        if (code := _CODE.search(before[-200:])) and not is_others(code[0]):
+            before = before[: len(before) - len(code[0])] + "\n"
+        after = self.text[place.end : place.end + 40]
+        if (quote := _QUOTE_OPENED.search(before[-80:])) and _QUOTE_CLOSED.match(after):
+            before = before[: len(before) - len(quote[0])]
+        if _INSIDE.search(before[-80:]):
             raise UnreadableVerdict("the verdict is inside a quotation")
         check_introduction(before)
-        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", self.text[place.end : place.end + 40]):
+        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
             raise UnreadableVerdict("the verdict is part of a sentence")
 
     def _lines(self) -> list[FoundAt]:
@@ -253,7 +269,7 @@ class VerdictSearch:
         key = self.key
         text = _NO_WORDS.sub(lambda line: " " * len(line[0]), self.text)
         text = with_rows_as_lines(text, key)
-        self.text = text
+        self.text, self.is_line = text, True
         found = []
         for sentence in sentences(text):
             one = stated(sentence, key, self.scale)
@@ -303,7 +319,7 @@ class VerdictSearch:
             same += other is not None
             if other and (same > MAX_STATEMENTS or not is_same(other.value, value)):
                 raise UnreadableVerdict(f"the prose says {other.value[:12]}, the verdict {str(value)[:12]}")
-        if text[places[0].start] not in "{[":  # an object's own were checked where it was found
+        if self.is_line:  # an object's own were checked where it was found
             check_introduction(prose[0], is_object=False)
         check_sequel(_CODE_LINE.sub("", after), key, value, self.scale)
 

@@ -32,6 +32,8 @@ MAX_FAILED = 1_000
 """Objects that turn out to be none."""
 MAX_BARE = 1_000
 """Characters of a text without quotes."""
+MAX_OPEN = 4_000
+"""Characters in which the end of an object is looked for that a text quotes."""
 MAX_COMMAS = 12
 """Commas and line breaks in it."""
 
@@ -123,15 +125,16 @@ _AFTER = re.compile(
 )
 """What follows the end of a value in an object."""
 _AFTER_ITEM = re.compile(rf"{_GAP}(?:[\]}},;]|\Z)")
+_AFTER_ARGUMENT = re.compile(rf"{_GAP}(?:\)|,{_GAP}(?:\)|\w{{1,64}}\s*+=))")
 _GAPS = re.compile(_GAP)
-_KEYED = re.compile(rf"\{{{_GAP}(?:{_KEY}|\}})|\[{_GAP}{_QUOTED}{_COLON}")
+_CALLED = rf"[\w.]{{1,80}}\({_GAP}\w{{1,64}}\s*+=(?!=)"
+_KEYED = re.compile(rf"\{{{_GAP}(?:{_KEY}|\}})|\[{_GAP}{_QUOTED}{_COLON}|{_CALLED}")
 _NAME = re.compile(_KEY)
 _QUOTES = {'"': '"', "'": "'", "“": "“”", "”": "”“", "„": "“”", "«": "»", "‘": "’"}
 _BARE = re.compile(r"[^\s\"',;:{}\[\]“”]++")
+_BARE_ARGUMENT = re.compile(r"[^\s\"',;:{}\[\]“”)]++")
 _NUMBER = re.compile(r"-?[0-9]{1,16}(?:\.[0-9]{0,17})?(?:[eE][+-]?[0-9]{1,3})?")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
-_CORRECTION = re.compile(r"(?<!of )(?<!/)(?<!max )(?<![\d.])\d")
-"""A number in a comment that is not the best score."""
 _BACKSLASH = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?|"')
 
 
@@ -144,6 +147,7 @@ class Reader:
         self._attempts = MAX_STRICT
         self.loose: list[str] = []
         """Texts with quotes that should have been escaped."""
+        self.comments: list[str] = []
 
     def objects(self) -> Iterator[LocatedObject]:
         """The outermost objects, and lists that begin with one."""
@@ -186,10 +190,12 @@ class Reader:
         if not depth:
             raise _NoObject(at + 1)
         pairs = Pairs()
-        place = at + 1
+        is_call = text[at] not in "{["
+        place = text.index("(", at) + 1 if is_call else at + 1
+        after, ends = (_AFTER_ARGUMENT, ")") if is_call else (_AFTER, "}]")
         while True:
             place = self._gap(place)
-            if text[place : place + 1] in ("}", "]"):
+            if text[place : place + 1] and text[place] in ends:
                 return pairs, place + 1, True
             if text.startswith("```", place) and pairs:  # the fence ends, and with it the object
                 return pairs, place, False
@@ -199,7 +205,7 @@ class Reader:
                     return pairs, place, False
                 raise _NoObject(max(place, at + 1))
             key = name[0].rstrip("=>: \t\n").strip("\"'“”„«»")
-            value, place, is_closed = self._value(self._gap(name.end()), depth - 1, _AFTER)
+            value, place, is_closed = self._value(self._gap(name.end()), depth - 1, after)
             pairs.append((_unescaped(key), value))
             if not is_closed:
                 return pairs, place, False
@@ -238,14 +244,21 @@ class Reader:
         if at >= self._unclosed.get(mark, len(text)):
             raise _NoObject(at + 1)
         ends = _CLOSERS[mark]
-        place = at + 1
-        while (end := ends.match(text, place)) is not None:
-            is_first, place = place == at + 1, end.end()
+        place, depth, found, limit = at + 1, 0, 0, len(text)
+        while place <= limit and (end := ends.match(text, place)) is not None:
+            depth += end[0].count("{") - end[0].count("}")
+            place = end.end()
             if after.match(text, place):
-                raw = text[at + 1 : place - 1]
-                if not is_first:
-                    self.loose.append(raw)
-                return _unescaped(raw), place, True
+                found = found or place
+                if depth <= 0:  # else it may be the end of a text in an object that this one quotes
+                    found = place
+                    break
+                limit = at + MAX_OPEN
+        if found:
+            raw = text[at + 1 : found - 1]
+            if mark in raw.replace(f"\\{mark}", ""):
+                self.loose.append(raw)
+            return _unescaped(raw), found, True
         place = at
         while (place := text.find(mark, place + 1)) >= 0:
             if text[place - 1] == "\\" and after.match(
@@ -262,7 +275,7 @@ class Reader:
 
     def _bare(self, at: int, after: re.Pattern[str]) -> tuple[Any, int, bool]:
         text = self.text
-        word = _BARE.match(text, at)
+        word = (_BARE_ARGUMENT if after is _AFTER_ARGUMENT else _BARE).match(text, at)
         if word is None:
             raise _NoObject(at)
         place = word.end()
@@ -284,15 +297,17 @@ class Reader:
     def _gap(self, place: int) -> int:
         found = _GAPS.match(self.text, place)
         assert found is not None
-        if found.end() > place and _CORRECTION.search(found[0]):
-            raise UnreadableVerdict("a comment beside the verdict holds another number")
+        if found.end() > place and (comment := found[0].strip(" \t\n/*#")):
+            self.comments.append(comment)
         return found.end()
 
 
 _UNENDED = re.compile(r"\"\w{1,64}\"\s*+:")
 _strict: Any = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 """Not strict about line breaks within texts: they make nothing ambiguous."""
-_OPENING = re.compile(rf"\{{(?={_GAP}(?:{_KEY}|\}}))|\[(?=\s*+\{{|{_GAP}{_QUOTED}{_COLON})")
+_OPENING = re.compile(
+    rf"\{{(?={_GAP}(?:{_KEY}|\}}))|\[(?=\s*+\{{|{_GAP}{_QUOTED}{_COLON})|(?<![\w.])(?={_CALLED})"
+)
 _BARE_END = re.compile(r"[,;}\]\n]")
 _CLOSERS = {mark: re.compile(rf"(?:[^{ends}\\]|\\.)*+[{ends}]", re.DOTALL) for mark, ends in _QUOTES.items()}
 
@@ -312,7 +327,7 @@ def _unescaped(raw: str) -> str:
 
 _WRAPPER = re.compile(
     r"(?:verdict|eval\w*|judge?ments?|judge|assessments?|results?|outputs?|ratings?|grad(?:e|es|ing)|scor(?:e|es|ing)|"
-    r"feedback|arguments|args|parameters|params|input|call|criteria|checklist|final|overall|answer|response|reply|data|"
+    r"feedback|arguments|args|parameters|params|input|calls?|criteria|checklist|final|overall|answer|response|reply|data|"
     r"payload|content|body|json|review|report|decision|return|value|function|tool|my|the|object|analysis|summary|"
     r"properties|choices|message|\d{1,2}|[\s_-])+",
     re.IGNORECASE,
@@ -358,6 +373,8 @@ def verdict_in(found: Found, key: str) -> Found | None:
         holders = [name for name, value in found.items() if _holds(value, key)]
         if not holders:
             return None
+        if len(holders) > 1:
+            holders = [name for name in holders if not _is_of_parts(name, found[name], key)] or holders
         inner = found[holders[0]]
         if isinstance(inner, list) and len(inner) == 1:
             inner = inner[0]
@@ -365,7 +382,13 @@ def verdict_in(found: Found, key: str) -> Found | None:
             raise UnreadableVerdict("the verdict is inside another object")
         return verdict_in(inner, key)
     (name,) = names
-    others = [other for other, value in found.items() if other != name and _holds(value, key)]
+    others = [
+        other
+        for other, value in found.items()
+        if other != name and _holds(value, key) and not _is_of_parts(other, value, key)
+    ]
+    if len(others) > 1 and not any(_WRAPPER.fullmatch(one) or _OTHER_TRIES.search(one) for one in others):
+        others = []
     is_whole = _WHOLE.match(name) and not any(_WRAPPER.fullmatch(other) for other in others)
     if others and not is_whole:
         raise UnreadableVerdict("there is a second verdict inside the verdict")
@@ -387,6 +410,20 @@ def _is_other(value: object, score: object) -> bool:
 _SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight)", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:overall|final|total)", re.IGNORECASE)
 """What the score of the whole is called beside those of its aspects."""
+
+
+def _is_of_parts(name: str, value: object, key: str) -> bool:
+    """Whether a value holds scores of aspects, which are no second verdict."""
+    if re.match(r"confidence|certainty", name, re.IGNORECASE):
+        return True
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(_holds(one, key) for one in inner) > 1 and not _OTHER_TRIES.search(name.replace("_", " "))
+
+
+_OTHER_TRIES = re.compile(
+    r"attempt|histor|version|revision|round|iteration|response|answer|candidate|example|draft|previous|alternative|final|before|after|old|new|first|second|initial|original",
+    re.IGNORECASE,
+)
 
 
 def _parsed(value: Any) -> Any:

@@ -30,8 +30,10 @@ MAX_SENTENCES = 1_000
 """Sentences of a reply, beyond which it is no verdict."""
 MAX_LINE = 300
 """Characters of a row or a heading."""
-MAX_SHORT = 6
-"""Words up to which a sentence with a number in it is a score, and one without a full stop a title."""
+MAX_SHORT = 8
+"""Words up to which a sentence with a doubt or a number in it is taken to speak of the verdict."""
+MAX_TITLE = 6
+"""Words up to which one without a full stop is a title."""
 
 
 @cache
@@ -152,7 +154,7 @@ _SCALE = (
     rf"(?:(?P<low>{NUMBER})\s?(?:-|–|to|\.\.|bis|à|a)\s?)?(?P<high>{NUMBER})\s?[)\]]?)?"
 )
 _START = (
-    r"(?:^|(?<=[,;] )(?:and |so |hence |thus )?)"
+    r"(?:^|(?<=[,;|] )(?:and |so |hence |thus )?)"
     r"(?:[^\w(\[\\<\"'“‘«「☆✩~$%>{-]|-(?=\s)|---|\d{1,2}[.)]\s){0,12}+"
 )
 """What may stand before a statement: bullets, arrows, emoji, but no quotation mark."""
@@ -245,6 +247,8 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
         place += 1
     found = said_at(text, place)
     before = re.sub(r"\b(?:I would|would be)\b", "", text[: spot.end()])
+    if before.count("(") > before.count(")") and "=" in before[-8:]:  # an argument of a function
+        return ""
     if found is None or words("others").search(before) or words("about").search(before):
         return ""
     number, end = found
@@ -316,7 +320,7 @@ _REPLACED = re.compile(
     r"(?:verdict|evaluation|score|assessment|judge?ment|rating|json|answer|result|output|grade|object)\b|最终|修正后|更正后",
     re.IGNORECASE,
 )
-_ITEM = re.compile(r"\s*(?:[-*•|]|\d+[.)])\s")
+_ITEM = re.compile(r"\s*(?:(?:[-*•|]|\d+[.)])\s|[✅❌✔✘✓✗☑☐]\s*\w)")
 
 
 def is_others(name: str) -> bool:
@@ -351,63 +355,99 @@ def check_introduction(before: str, *, is_object: bool = True) -> None:
     is_open = not re.search(r"[.!?。！？,;)]$", last)
     is_same_line = "\n" not in text[told[-1].end :] and not re.search(r"[.!?。！？)]$", last)
     is_led = is_same_line or words("leading").search(last) is not None
-    clause = _REPLACING.sub("", re.split(r"(?<!\be\.g)[.!?。]\s|\bbut\b", last)[-1])
+    clause = _REPLACING.sub("", re.split(r"(?<!\be\.g)[.!?。]\s|(?<!wrong )\bbut\b", last)[-1])
+    if not words("supposed").search(clause):
+        clause = words("ground").sub(" therefore ", clause)
     if clause.strip() == ":":
         return
     if is_led or (
-        is_open and len(last.split()) <= MAX_SHORT and not re.search(r"\d", last) and not _ITEM.match(line)
+        is_open and len(last.split()) <= MAX_TITLE and not re.search(r"\d", last) and not _ITEM.match(line)
     ):
         modifiers = _MODIFIED.findall(clause) if is_object else []
         is_strange = not all(words("known").fullmatch(word) for word in modifiers)
         is_empty = is_led and not words("own").search(clause) and not words("role").search(clause)
-        is_own = not (words("others").search(clause) or is_strange or is_empty)
+        is_told = words("subject").search(clause) is not None
+        is_own = not (words("others").search(clause) or is_strange or is_empty or is_told)
     else:
-        is_own = not (is_open and not _ITEM.match(line) and words("supposed").search(last))
+        is_own = not (
+            is_open
+            and not _ITEM.match(line)
+            and (words("supposed").search(last) or words("subject").search(last))
+        )
     if not is_own:
         raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
 
 
-def check_sequel(after: str, key: str, value: object, scale: Ends) -> None:
-    """The words behind a verdict: they may not take it back."""
-    after = after.strip()
-    if len(after) > MAX_SEQUEL:
-        raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
-    is_labelled = False
-    for sentence in sentences(after):
-        is_labelled = is_labelled or sentence.text.endswith(":")
-        if is_doubtful(sentence.text, key, value, scale, is_rest=is_labelled):
-            raise UnreadableVerdict(f"what follows the verdict may take it back: {sentence.text[:40]!r}")
-
-
+_QUOTATION = re.compile(
+    r"\"[^\"\n]*[^\W\d_][^\"\n]*\"|“[^”\n]*[^\W\d_][^”\n]*”|「[^」\n]*」|(?<![`\w])`[^`\n]+`(?!`)"
+)
+_TITLE = re.compile(r"\s*#{1,6}\s|\s*\*\*[^*\n]+\*\*:?\s*$|[^.!?。！？\n]*$")
 _NUMBERED = re.compile(r"^\W*\d{1,2}[.)](?:\s|$)")
 
 
-def is_doubtful(text: str, key: str, value: object, scale: Ends = None, *, is_rest: bool = False) -> bool:
-    """Whether words beside a verdict take it back, or state another value; `is_rest`: of its own sentence."""
+def check_sequel(after: str, key: str, value: object, scale: Ends) -> None:
+    """The words behind a verdict: they may not take it back."""
+    after = _QUOTATION.sub("X", after.strip())  # none of the judge's own words
+    if len(after) > MAX_SEQUEL:
+        raise UnreadableVerdict(f"{len(after):,} characters follow the verdict; they may take it back")
+    title = ""
+    for sentence in sentences(after):
+        if (one := stated(sentence, key, scale)) and is_same(one.value, value):
+            continue
+        raw, text = after[sentence.start : sentence.end], sentence.text
+        is_item = _ITEM.match(raw) is not None
+        if is_doubtful(text, key, value, scale, title=title, is_item=is_item):
+            raise UnreadableVerdict(f"what follows the verdict may take it back: {text[:40]!r}")
+        if not is_item:
+            is_title = text.endswith(":") or (_TITLE.match(raw) and len(text.split()) <= MAX_TITLE)
+            title = text.rstrip(":") if is_title else ""
+
+
+def is_doubtful(
+    text: str,
+    key: str,
+    value: object,
+    scale: Ends = None,
+    *,
+    title: str = "",
+    is_item: bool = False,
+    is_rest: bool = False,
+) -> bool:
+    """Whether words beside a verdict take it back, or state another value.
+
+    A judge turns round (`wait`, `on reflection`), or speaks of the verdict and confirms it in no way, or says
+    something doubtful that it may mean the verdict by. Short words in a list, which may have a title, and as
+    the rest of the verdict's own sentence (`is_rest`) mean something else.
+    """
     text = words("closing").sub("", _NUMBERED.sub("", text))
     if not re.search(r"\w|[❌✗✘✖🚫]", text):
         return False
-    if words("doubt").search(text) or (not is_rest and words("abrupt").search(text)):
+    if words("turn").search(text) or words("retracted").search(text):
         return True
-    if (
-        words("mention").search(text)
-        and not words("confirm").search(text)
-        and not words("reason").search(text)
-    ):
+    is_apart = is_rest or is_item
+    is_named = words("mention").search(text) is not None
+    is_close = len(text.split()) <= (MAX_TITLE if is_apart else MAX_SHORT) or words("concluding").search(text)
+    if words("doubt").search(text) and (is_close or is_named or words("self").search(text)):
+        return True
+    if not is_apart and words("abrupt").search(text):
+        return True
+    is_meant = not is_item and (is_named or (is_close and words("hint").search(text)))
+    if is_meant and not any(words(name).search(text) for name in ("confirm", "reason", "hypothetical")):
         return True
     if text.endswith("?") and not words("offer").search(text):
         return True
     if isinstance(value, (dict, list)):
         return False
-    return (
-        _is_other_score(text, value, scale)
-        if scale or key == "score"
-        else _is_contrary(text, key, str(value))
-    )
+    if scale or key == "score":
+        return _is_other_score(text, value, scale, title, is_item=is_item)
+    return _is_contrary(text, key, str(value))
 
 
 _SMALL = rf"(?<![\w./,-])-?(?:{NUMBER})(?![\w.,%°/:-]*\d|[%°])"
-_PROPOSED = re.compile(rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)", re.IGNORECASE)
+_PROPOSED = re.compile(
+    rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)|\b(?:then|case|overall)\W{{1,3}}{_SMALL}\W*$",
+    re.IGNORECASE,
+)
 _FRACTION = re.compile(rf"(?<![\w.])({NUMBER})\s?(?:/|out of)\s?({NUMBER})(?![\w.]*\d)", re.IGNORECASE)
 _OTHER_RESPONSE = re.compile(
     r"\b(?:first|second|other|another) (?:response|answer|candidate)\b", re.IGNORECASE
@@ -417,25 +457,39 @@ _OTHER_RESPONSE = re.compile(
 @cache
 def _amount() -> re.Pattern[str]:
     """A number that may be a score: nothing is counted or measured by it."""
+    units = "分|点|點|점|балл|punkt|pont|punt"
     return re.compile(
-        rf"(?:^\W*|\ban?\s|[:=>→]\s?|\b{choice('amount')}\W{{1,3}}(?:an?\s)?)({_SMALL})"
-        r"(?=\W*$|[.,;!?)分点점]|\s(?:points?|marks?|is|was|at|or|instead|not|for|балл\w*|punkte?|puntos?)\b)"
-        rf"|({_SMALL})(?=\s(?:would|might|may|seems?|feels?|should|could"
-        r"|is (?:more|closer|fair|defensible))\b)",
+        rf"(?:^\W*|\ban?\s|[:>→,;，、]\s?|\b{choice('amount')}\W{{1,3}}(?:an?\s)?)({_SMALL})"
+        r"(?=\W*$|[.,;!?)]|\s(?:points?|marks?|is|was|at|or|instead|not|for|overall)\b)"
+        rf"|({_SMALL})(?=\s(?:would|might|may|seems?|feels?|should|could|is (?:more|fair))\b)"
+        rf"|(?<![扣减差])({_SMALL})(?=\s?(?:{units}))",
         re.IGNORECASE,
     )
 
 
-def _is_other_score(text: str, value: object, scale: Ends) -> bool:
+_LABEL = re.compile(r"\W*([^\d:|=]{2,60}?)\s*[:|=]")
+"""What a line says that its number is."""
+
+
+def _is_other_score(text: str, value: object, scale: Ends, title: str, *, is_item: bool) -> bool:
     """Whether a sentence has another score than the verdict, or speaks of another response."""
+    if words("hypothetical").search(text) or words("reporting").search(text):
+        return False
+    label = _LABEL.match(text)
+    subject = f"{title} {label[1] if label else ''}".strip()
+    is_else = words("thing").search(subject) if not is_item else subject
+    if is_else and not any(words(name).search(subject) for name in ("whole", "mention", "doubt")):
+        return False
     top = scale[1] if scale else 10.0
+    text = re.sub(rf"(?<!\d)(?<!\d )(?:\bof|/|\bmax\.?) ?{top:g}\b", "", text)  # the best there is
     is_short = len(text.split()) <= MAX_SHORT
     scores = [one for one, of in _FRACTION.findall(text) if is_short or is_same(of, f"{top:g}")]
-    is_counting = not is_short and not words("mention").search(text) and not _PROPOSED.search(text)
-    if not is_counting and not words("deducted").search(text):
-        amounts = (one or two for one, two in _amount().findall(text))
+    is_meant = words("mention").search(text) or words("hint").search(subject) or _PROPOSED.search(text)
+    if (is_short or is_meant) and not words("deducted").search(text):
+        amounts = map("".join, _amount().findall(text))
         scores += [amount for amount in amounts if (found := said(amount)) and found.value <= top]
-    return _OTHER_RESPONSE.search(text) is not None or any(not is_same(score, value) for score in scores)
+    is_denied = re.search(rf"(?:\bnot|n['’]t|nnot)(?: \w+){{0,2}} {re.escape(str(value))}\b", text)
+    return bool(is_denied or _OTHER_RESPONSE.search(text)) or any(not is_same(one, value) for one in scores)
 
 
 def _is_contrary(text: str, key: str, value: str) -> bool:

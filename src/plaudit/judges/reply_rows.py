@@ -153,7 +153,7 @@ class _RowSearch(VerdictSearch):
     def _row_lines(self, rows: dict[str, Any]) -> list[FoundAt]:
         """Lines that begin with a name and state its value."""
         places = []
-        self.text = with_rows_as_lines(self.text, self.key)
+        self.text, self.is_line = with_rows_as_lines(self.text, self.key), True
         for sentence, name, rest in self._named_lines():
             if (value := value_of(rest)) is not None:
                 self._merge(rows, {name: value})

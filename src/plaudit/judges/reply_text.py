@@ -101,12 +101,15 @@ def _unpacked(text: str) -> str:
     return unwrapped(text)
 
 
+_BOX = re.compile(r"(?:\$+|\\\[)?\s*\\boxed\{\s*(?=\\?\{)")
+
+
 def unwrapped(text: str) -> str:
     """The text without a second encoding, and the arguments of a tool call as tags of their names."""
-    text = _FORMAT.sub("", text)
+    text = _BOX.sub("", _FORMAT.sub("", text))
     if "&quot;" in text:
         text = html.unescape(text)
-    if re.match(r"\\[{\[]", text):  # escaped for Markdown
+    if re.search(r"^\\[{\[]|\\\{\s{0,9}\"\w{1,64}\"", text):  # escaped for Markdown or LaTeX
         text = re.sub(r"\\([{}\[\]_*#])", r"\1", text)
     if re.match(r"[{\[]\s*\\\"", text):
         text = f'"{text}"'
