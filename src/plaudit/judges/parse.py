@@ -59,7 +59,8 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
     """
     check_declined(reply)
     said = said_by(reply)
-    found = whole_object(said, key) if len(said) <= MAX_REPLY else None
+    fenced = _FENCED.fullmatch(said) if said.startswith("```") and len(said) <= MAX_REPLY else None
+    found = whole_object(fenced[1] if fenced else said, key) if len(said) <= MAX_REPLY else None
     if found is None:
         text = own_words(said)
         if _HEADLESS.match(text):  # the template wrote the brace
@@ -85,6 +86,7 @@ def _check_reason(found: Found, key: str, scale: Ends) -> None:
 
 
 _CONCLUDES = re.compile(r"\b(?:my|final|overall|total) score\b|\bscore is therefore\b", re.IGNORECASE)
+_FENCED = re.compile(r"`{3,6}\w{0,10}\s*+(\{.*\})\s*`{3,6}\s*", re.DOTALL)
 _HEADLESS = re.compile(r"\"\w{1,64}\"\s*+:\s*+\S")
 _SCALES = ("scale", "range", "max", "max_score", "maximum", "out_of")
 
@@ -112,7 +114,6 @@ _NO_WORDS = re.compile(
     re.MULTILINE,
 )
 """Lines that are none of the judge's words: quotations, and the ends of code."""
-_WHOLE_FENCE = re.compile(r"(`{3,6}|~{3,6})\w{0,10}\s*+(\{.*\})\s*\1", re.DOTALL)
 
 
 def is_named_in(text: str, key: str) -> bool:
@@ -125,8 +126,8 @@ _CODE_LINE = re.compile(r"^\s*(?:print|return|json\.)[^\n]{0,80}\n?")
 """Code behind an object that is assigned to a name."""
 _CODE = re.compile(r"(?:^|\n)[ \t]*\[?(?:(?:return|const|let|var|await)\s+|[\w.]{1,60}\s?(?:\(|=(?!=))\s*)+$")
 """Code before an object that is all there is on its line."""
-_QUOTE_OPENED = re.compile(r"(?<![^\n])[ \t]*[\"'“‘„«]{1,3}$")
-_QUOTE_CLOSED = re.compile(r"[\"'”’“»]{1,3}[ \t]*(?:\n|$)")
+_QUOTE_OPENED = re.compile(r"(?<![^\n])[ \t]*[\"'“‘„«]{1,3}\s*$")
+_QUOTE_CLOSED = re.compile(r"\s*[\"'”’“»]{1,3}[ \t]*(?:\n|$)")
 """Quotation marks around nothing but an object, which quote nobody."""
 _INSIDE = re.compile(r"(?:[\"'“‘]|~~|<!-- ?|\w\(|(?://|#)[ \t]*)$")
 """What begins a quotation, a comment or a call in the middle of a sentence."""
@@ -141,13 +142,6 @@ class VerdictSearch:
 
     def verdict(self) -> Found:
         """The verdict. Raises UnreadableVerdict or Declined where there is none."""
-        fence = _WHOLE_FENCE.fullmatch(self.text.rstrip())
-        found = whole_object(fence[2], self.key) if fence else None
-        if fence and found:
-            if self.author.wrote(found, fence[2]):
-                raise CopiedVerdict
-            _check_reason(found, self.key, self.scale)
-            return found
         places, copies = self._objects()
         if places:
             _check_reason(places[-1].found, self.key, self.scale)
@@ -216,7 +210,7 @@ class VerdictSearch:
             if len(copies) < MAX_COPIES and self.author.wrote(found, raw):
                 copies.append(place)
                 continue
-            if depth > 0 or gap.rstrip().endswith('":'):
+            if depth > 0 or re.search(r'"\w{1,40}":\s*$', gap[-80:]):
                 raise UnreadableVerdict("the verdict is inside another object")
             if (
                 not one.is_closed

@@ -32,6 +32,8 @@ MAX_LINE = 300
 """Characters of a row or a heading."""
 MAX_SHORT = 8
 """Words up to which a sentence with a doubt or a number in it is taken to speak of the verdict."""
+MAX_ABRUPT = 5
+"""Words up to which one that begins like a contradiction is one."""
 MAX_TITLE = 6
 """Words up to which one without a full stop is a title."""
 
@@ -221,8 +223,6 @@ def stated(sentence: Sentence, key: str, scale: Ends) -> Stated | None:
     spots = [label or (_ALONE.match(text) if key == "score" else re.match(r"\W*(?=\[\[)", text))]
     if key == "score":
         given, earned = (pattern.search(text) for pattern in _in_passing())
-        if earned and words("reported").search(text[: earned.start()]):
-            earned = None
         spots += [
             spot for spot in (given, earned) if spot and not words("aspect").search(text[: spot.start()])
         ]
@@ -249,13 +249,11 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
     before = re.sub(r"\b(?:I would|would be)\b", "", text[: spot.end()])
     if before.count("(") > before.count(")") and "=" in before[-8:]:  # an argument of a function
         return ""
-    if found is None or words("others").search(before) or words("about").search(before):
+    if found is None or words("others").search(before):
         return ""
     number, end = found
     rest = text[end:].lstrip("\"'”)]")
     if not _END.match(rest) or _ANOTHER.match(rest) or is_doubtful(rest, key, number.value, is_rest=True):
-        return ""
-    if rest.strip(" .!") and names.get("sep", "").strip() == "of":  # what a score of ten stands for
         return ""
     low, high = (said(names[name] or "") if name in names else None for name in ("low", "high"))
     tops = {number.of, high.value if high else None} - {None}
@@ -305,12 +303,6 @@ def is_same(claim: str, value: object) -> bool:
 # --- whether words leave a verdict alone --------------------------------------------------------------------
 
 _FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
-_REASON_TAG = re.compile(
-    r"<(reason\w{0,9}|rationale|explanation|justification)>[^<]*+</\1>\s*$", re.IGNORECASE
-)
-_REPLACING = re.compile(
-    r"\([^()]*\b(?:supersed|replac)\w*[^()]*\)|, which [^,:]*\b(?:supersed|replac)\w*[^,:]*"
-)
 _MODIFIED = re.compile(
     r"\b([^\W\d_]+(?:['’]s)?) (?:verdict|evaluation|judge?ment|assessment|score|rating|grade|output|reply)\b",
     re.IGNORECASE,
@@ -340,7 +332,7 @@ def check_introduction(before: str, *, is_object: bool = True) -> None:
     text = before[-MAX_CLAUSE:] if before[-MAX_CLAUSE:].strip() else before.rstrip()[-MAX_CLAUSE:] + "\n"
     if text[text.rfind("\n") + 1 :].lstrip().startswith(">"):
         raise UnreadableVerdict("the verdict is inside a quotation")
-    text = _REASON_TAG.sub("\n", _FENCE_OPENED.sub("\n", text))
+    text = _FENCE_OPENED.sub("\n", text)
     told = [one for one in sentences(text) if re.search(r"\w", one.text)]
     while told and words("reason").search(told[-1].text):
         told.pop()
@@ -355,7 +347,7 @@ def check_introduction(before: str, *, is_object: bool = True) -> None:
     is_open = not re.search(r"[.!?。！？,;)]$", last)
     is_same_line = "\n" not in text[told[-1].end :] and not re.search(r"[.!?。！？)]$", last)
     is_led = is_same_line or words("leading").search(last) is not None
-    clause = _REPLACING.sub("", re.split(r"(?<!\be\.g)[.!?。]\s|(?<!wrong )\bbut\b", last)[-1])
+    clause = re.split(r"(?<!\be\.g)[.!?。]\s|(?<!wrong )\bbut\b", last)[-1]
     if not words("supposed").search(clause):
         clause = words("ground").sub(" therefore ", clause)
     if clause.strip() == ":":
@@ -382,6 +374,7 @@ _QUOTATION = re.compile(
     r"\"[^\"\n]*[^\W\d_][^\"\n]*\"|“[^”\n]*[^\W\d_][^”\n]*”|「[^」\n]*」|(?<![`\w])`[^`\n]+`(?!`)"
 )
 _TITLE = re.compile(r"\s*#{1,6}\s|\s*\*\*[^*\n]+\*\*:?\s*$|[^.!?。！？\n]*$")
+_OPENER = re.compile(r"(?:\W|(?:but|and|so|oh|ah|well|okay?|yes|then)\b)*", re.IGNORECASE)
 _NUMBERED = re.compile(r"^\W*\d{1,2}[.)](?:\s|$)")
 
 
@@ -422,17 +415,18 @@ def is_doubtful(
     text = words("closing").sub("", _NUMBERED.sub("", text))
     if not re.search(r"\w|[❌✗✘✖🚫]", text):
         return False
-    if words("turn").search(text) or words("retracted").search(text):
+    opener = _OPENER.match(text)
+    if words("turn").match(text, opener.end() if opener else 0) or words("retracted").search(text):
         return True
     is_apart = is_rest or is_item
     is_named = words("mention").search(text) is not None
-    is_close = len(text.split()) <= (MAX_TITLE if is_apart else MAX_SHORT) or words("concluding").search(text)
+    is_close = _length(text) <= (MAX_TITLE if is_apart else MAX_SHORT) or words("concluding").search(text)
     if words("doubt").search(text) and (is_close or is_named or words("self").search(text)):
         return True
-    if not is_apart and words("abrupt").search(text):
+    if not is_apart and len(text.split()) <= MAX_ABRUPT and words("abrupt").search(text):
         return True
     is_meant = not is_item and (is_named or (is_close and words("hint").search(text)))
-    if is_meant and not any(words(name).search(text) for name in ("confirm", "reason", "hypothetical")):
+    if is_meant and not any(words(name).search(text) for name in ("confirm", "hypothetical")):
         return True
     if text.endswith("?") and not words("offer").search(text):
         return True
@@ -443,9 +437,15 @@ def is_doubtful(
     return _is_contrary(text, key, str(value))
 
 
+def _length(text: str) -> int:
+    """Words, of which two characters make one where they are not spaced."""
+    return len(re.findall(r"[\u3040-\u9fff\uac00-\ud7af]{1,2}|[^\s\u3040-\u9fff\uac00-\ud7af]+", text))
+
+
 _SMALL = rf"(?<![\w./,-])-?(?:{NUMBER})(?![\w.,%°/:-]*\d|[%°])"
 _PROPOSED = re.compile(
-    rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)|\b(?:then|case|overall)\W{{1,3}}{_SMALL}\W*$",
+    rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)|\b(?:then|case|overall|for|or)\W{{1,3}}{_SMALL}\W*$"
+    rf"|\b(?:cap|limit)\w*\b.*\bat {_SMALL}|\b(?:more|higher) than {_SMALL}",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(rf"(?<![\w.])({NUMBER})\s?(?:/|out of)\s?({NUMBER})(?![\w.]*\d)", re.IGNORECASE)
@@ -467,7 +467,7 @@ def _amount() -> re.Pattern[str]:
     )
 
 
-_LABEL = re.compile(r"\W*([^\d:|=]{2,60}?)\s*[:|=]")
+_LABEL = re.compile(r"\W*([^\d:|=–—(]{2,60}?)\s*(?:\([^()]{1,20}\)\s*)?[:|=–—]")
 """What a line says that its number is."""
 
 
@@ -476,13 +476,13 @@ def _is_other_score(text: str, value: object, scale: Ends, title: str, *, is_ite
     if words("hypothetical").search(text) or words("reporting").search(text):
         return False
     label = _LABEL.match(text)
-    subject = f"{title} {label[1] if label else ''}".strip()
+    subject = label[1] if label and is_item else f"{title} {label[1] if label else ''}".strip()
     is_else = words("thing").search(subject) if not is_item else subject
-    if is_else and not any(words(name).search(subject) for name in ("whole", "mention", "doubt")):
+    if is_else and not any(words(name).search(subject) for name in ("whole", "mention")):
         return False
     top = scale[1] if scale else 10.0
     text = re.sub(rf"(?<!\d)(?<!\d )(?:\bof|/|\bmax\.?) ?{top:g}\b", "", text)  # the best there is
-    is_short = len(text.split()) <= MAX_SHORT
+    is_short = _length(text) <= MAX_SHORT
     scores = [one for one, of in _FRACTION.findall(text) if is_short or is_same(of, f"{top:g}")]
     is_meant = words("mention").search(text) or words("hint").search(subject) or _PROPOSED.search(text)
     if (is_short or is_meant) and not words("deducted").search(text):

@@ -68,7 +68,6 @@ _ARGUMENT = re.compile(
     r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
 )
 _CALLED = re.compile(r"<tool_call>\s{0,4}[\w.-]{1,60}|<function=[\w.-]{1,60}>")
-_FORMAT = re.compile(r"</?(?:p|b|i|em|strong|br|h[1-6]|div|span|ul|ol|li)\s?/?>", re.IGNORECASE)
 _DELTA = re.compile(r'^data: ?\{.*"delta": ?\{.*"content": ?("(?:[^"\\]|\\.)*+")', re.MULTILINE)
 _PIECE = re.compile(r"^data:.*$", re.MULTILINE)
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
@@ -106,7 +105,7 @@ _BOX = re.compile(r"(?:\$+|\\\[)?\s*\\boxed\{\s*(?=\\?\{)")
 
 def unwrapped(text: str) -> str:
     """The text without a second encoding, and the arguments of a tool call as tags of their names."""
-    text = _BOX.sub("", _FORMAT.sub("", text))
+    text = _BOX.sub("", text)
     if "&quot;" in text:
         text = html.unescape(text)
     if re.search(r"^\\[{\[]|\\\{\s{0,9}\"\w{1,64}\"", text):  # escaped for Markdown or LaTeX
