@@ -68,7 +68,7 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
         found = VerdictSearch(text, reply, key, Author(judged, key), scale).verdict()
     elif key in judged and Author(judged, key).wrote(found, said):
         raise CopiedVerdict
-    elif "core " in said:
+    elif "core " in said or "core:" in said:
         _check_reason(found, key, scale)
     if scale is not None and not found.keys().isdisjoint(_SCALES):
         _check_scale(found, scale)
@@ -196,7 +196,8 @@ class VerdictSearch:
             end = one.end
             if gap.strip(" \n{"):  # a brace doubled, as templates have it, opens nothing
                 depth += gap.count("{") - gap.count("}")
-            if known.found and text.startswith(raw, known.start) and len(raw) == known.end - known.start:
+            is_whole = len(raw) == known.end - known.start or not one.is_closed  # or cut off
+            if known.found and is_whole and text.startswith(raw.rstrip(), known.start):
                 yield FoundAt(known.found, one.start, end)
                 continue
             if (found := self._decoded(one.value, raw)) is None:
@@ -255,7 +256,7 @@ class VerdictSearch:
         if _INSIDE.search(before[-80:]):
             raise UnreadableVerdict("the verdict is inside a quotation")
         check_introduction(before)
-        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}[a-z]", after):
+        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}(?![\w.]+\()[a-z]", after):
             raise UnreadableVerdict("the verdict is part of a sentence")
 
     def _lines(self) -> list[FoundAt]:

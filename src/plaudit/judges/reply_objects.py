@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from plaudit.errors import UnreadableVerdict
+from plaudit.judges.numerals import said_first
 from plaudit.judges.reply_prose import choice
 
 Found = dict[str, Any]
@@ -366,6 +367,8 @@ def _is_key(name: str, key: str) -> bool:
 def verdict_in(found: Found, key: str) -> Found | None:
     """The object itself where it has the key, or the one that it wraps; None where no object in it does."""
     names = [name for name in found if is_key(name, key)]
+    if len(names) > 1 and key in names:  # a word beside the number, as in `"rating": "poor"`, is no other
+        names = [name for name in names if name == key or name.casefold() == key or not _is_word(found[name])]
     if len(names) > 1:
         raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} are in one object")
     if not names:
@@ -403,11 +406,15 @@ def verdict_in(found: Found, key: str) -> Found | None:
     }
 
 
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and said_first(value) is None
+
+
 def _is_other(value: object, score: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value != score
 
 
-_SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight)", re.IGNORECASE)
+_SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight|out)", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:overall|final|total)", re.IGNORECASE)
 """What the score of the whole is called beside those of its aspects."""
 

@@ -252,7 +252,7 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
     if found is None or words("others").search(before):
         return ""
     number, end = found
-    rest = text[end:].lstrip("\"'”)]")
+    rest = text[end:].lstrip("\"'”)]").rstrip(" |")
     if not _END.match(rest) or _ANOTHER.match(rest) or is_doubtful(rest, key, number.value, is_rest=True):
         return ""
     low, high = (said(names[name] or "") if name in names else None for name in ("low", "high"))
@@ -303,6 +303,9 @@ def is_same(claim: str, value: object) -> bool:
 # --- whether words leave a verdict alone --------------------------------------------------------------------
 
 _FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
+_REASON_TAG = re.compile(
+    r"<(reason\w{0,9}|rationale|explanation|justification)>[^<]*+</\1>\s*$", re.IGNORECASE
+)
 _MODIFIED = re.compile(
     r"\b([^\W\d_]+(?:['’]s)?) (?:verdict|evaluation|judge?ment|assessment|score|rating|grade|output|reply)\b",
     re.IGNORECASE,
@@ -332,7 +335,7 @@ def check_introduction(before: str, *, is_object: bool = True) -> None:
     text = before[-MAX_CLAUSE:] if before[-MAX_CLAUSE:].strip() else before.rstrip()[-MAX_CLAUSE:] + "\n"
     if text[text.rfind("\n") + 1 :].lstrip().startswith(">"):
         raise UnreadableVerdict("the verdict is inside a quotation")
-    text = _FENCE_OPENED.sub("\n", text)
+    text = _REASON_TAG.sub("\n", _FENCE_OPENED.sub("\n", text))
     told = [one for one in sentences(text) if re.search(r"\w", one.text)]
     while told and words("reason").search(told[-1].text):
         told.pop()
@@ -444,7 +447,8 @@ def _length(text: str) -> int:
 
 _SMALL = rf"(?<![\w./,-])-?(?:{NUMBER})(?![\w.,%°/:-]*\d|[%°])"
 _PROPOSED = re.compile(
-    rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)|\b(?:then|case|overall|for|or)\W{{1,3}}{_SMALL}\W*$"
+    rf"\ban? {_SMALL}|{_SMALL} (?:would|might|seem|feel)"
+    rf"|(?:\b(?:then|case|overall|for|or)\W{{1,3}}|[:=→] ){_SMALL}\W*$"
     rf"|\b(?:cap|limit)\w*\b.*\bat {_SMALL}|\b(?:more|higher) than {_SMALL}",
     re.IGNORECASE,
 )

@@ -65,9 +65,12 @@ _PADDING = " \ufeff\u200b\x00"
 """What some servers put around a reply."""
 _ARGUMENT = re.compile(
     r"<arg_key>\s*+(\w{1,64})\s*+</arg_key>\s*+<arg_value>([^<]*+)</arg_value>"
-    r"|<parameter=(\w{1,64})>([^<]*+)</parameter>"
+    r"|<parameter(?:=| name=\")(\w{1,64})\"?>([^<]*+)</parameter>"
 )
-_CALLED = re.compile(r"<tool_call>\s{0,4}[\w.-]{1,60}|<function=[\w.-]{1,60}>")
+_CALLED = re.compile(
+    r"(?:<tool_call>\s{0,4}|\[TOOL_CALLS\])[\w.-]{1,60}(?:\[ARGS\])?(?=\s{0,4}[<{])"
+    r"|<(?:function=|invoke name=\")[\w.-]{1,60}\"?>"
+)
 _DELTA = re.compile(r'^data: ?\{.*"delta": ?\{.*"content": ?("(?:[^"\\]|\\.)*+")', re.MULTILINE)
 _PIECE = re.compile(r"^data:.*$", re.MULTILINE)
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
@@ -117,6 +120,4 @@ def unwrapped(text: str) -> str:
             text = str(json.loads(text))
         except ValueError:
             return text
-    if "<arg_key>" not in text and "<parameter=" not in text:
-        return text
     return _ARGUMENT.sub(r"<\1\3>\2\4</\1\3>", _CALLED.sub("", text))
