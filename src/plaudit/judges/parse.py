@@ -213,11 +213,7 @@ class VerdictSearch:
                 continue
             if depth > 0 or re.search(r'"\w{1,40}":\s*$', gap[-80:]):
                 raise UnreadableVerdict("the verdict is inside another object")
-            if (
-                not one.is_closed
-                and self.reply.finish_reason == "length"
-                and not _is_complete(one.value, self.key)
-            ):
+            if not one.is_closed and self.reply.finish_reason == "length":
                 raise CutOff("the reply was cut off before its verdict was complete")
             known = place
             yield place
@@ -300,7 +296,7 @@ class VerdictSearch:
             prose.append(text[end : place.start])
             end = place.end
         after = text[end:].lstrip("}")
-        if self.reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]}"):
+        if self.reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]})"):
             # The missing end may take the verdict back. Padding after a finished object takes nothing back.
             raise CutOff("the reply goes on after the verdict and was cut off")
         everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
@@ -317,11 +313,6 @@ class VerdictSearch:
         if self.is_line:  # an object's own were checked where it was found
             check_introduction(prose[0], is_object=False)
         check_sequel(_CODE_LINE.sub("", after), key, value, self.scale)
-
-
-def _is_complete(value: Any, key: str) -> bool:
-    """Whether a cut-off object has the key, and something behind it."""
-    return isinstance(value, list) and any(pair[0] == key for pair in value[:-1] if isinstance(pair, tuple))
 
 
 # --- no verdict ---------------------------------------------------------------------------------------------

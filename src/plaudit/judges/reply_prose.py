@@ -364,11 +364,8 @@ def check_introduction(before: str, *, is_object: bool = True) -> None:
         is_told = words("subject").search(clause) is not None
         is_own = not (words("others").search(clause) or is_strange or is_empty or is_told)
     else:
-        is_own = not (
-            is_open
-            and not _ITEM.match(line)
-            and (words("supposed").search(last) or words("subject").search(last))
-        )
+        is_run_on = is_open and not _ITEM.match(line)
+        is_own = not (is_run_on and (words("supposed").search(last) or words("subject").search(last)))
     if not is_own:
         raise UnreadableVerdict("the words before the verdict do not make it the judge's own")
 
@@ -392,7 +389,8 @@ def check_sequel(after: str, key: str, value: object, scale: Ends) -> None:
             continue
         raw, text = after[sentence.start : sentence.end], sentence.text
         is_item = _ITEM.match(raw) is not None
-        if is_doubtful(text, key, value, scale, title=title, is_item=is_item):
+        is_reason = words("reason").match(f"{title}:") is not None
+        if is_doubtful(text, key, value, scale, title=title, is_item=is_item, is_rest=is_reason):
             raise UnreadableVerdict(f"what follows the verdict may take it back: {text[:40]!r}")
         if not is_item:
             is_title = text.endswith(":") or (_TITLE.match(raw) and len(text.split()) <= MAX_TITLE)
