@@ -46,8 +46,6 @@ class Said(NamedTuple):
 
     value: float
     of: float | None = None
-    is_marked: bool = False
-    """Whether it stands in brackets that nothing but a result has."""
     low: float | None = None
 
 
@@ -94,7 +92,7 @@ def _read(found: re.Match[str]) -> Said | None:
     has_stars = not found["stars"] or found["stars"].count("★") + found["stars"].count("⭐") == value
     if not is_again or not has_stars or tops:
         return None
-    return Said(value, of, found["mark"] is not None, _number(found["low"]))
+    return Said(value, of, _number(found["low"]))
 
 
 def _number(text: str | None) -> float | None:

@@ -270,11 +270,6 @@ class VerdictSearch:
                     return []
         if all(one.is_prose for one in found):
             return []
-        if found and found[-1].is_replacing and not any(one.is_replacing for one in found[:-1]):
-            for old in found:
-                if not is_same(old.value, found[-1].value):
-                    self._mask(FoundAt({}, old.start, old.end))
-            found = [one for one in found if is_same(one.value, found[-1].value)]
         for one in found:
             if not is_same(one.value, found[0].value):
                 raise UnreadableVerdict(f"the reply states {one.value} and {found[0].value}")

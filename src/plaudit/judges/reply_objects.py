@@ -356,8 +356,6 @@ MAX_KEY = 80
 @lru_cache(maxsize=1024)
 def _is_key(name: str, key: str) -> bool:
     folded = name.strip().casefold()
-    if sorted(folded) == sorted(key) and folded[0] == key[0]:  # letters in the wrong order, or none
-        return True
     if key == "score":
         return re.fullmatch(_QUALITY + choice("score") + _SCALED, folded) is not None
     folded, asked = (re.sub(r"[\W_]+", "", text) for text in (folded.removeprefix("is_"), key.casefold()))

@@ -140,8 +140,6 @@ class Stated(NamedTuple):
     end: int
     is_named: bool
     """Whether it has the name that was asked for, or another word for it."""
-    is_replacing: bool
-    """Whether it has a name that says that it replaces what came before."""
     is_prose: bool = False
     """Whether it is said in passing (`I give it an 8`): a verdict that says otherwise is in doubt then."""
 
@@ -222,16 +220,11 @@ def stated(sentence: Sentence, key: str, scale: Ends) -> Stated | None:
     label = _labelled(key).search(text)
     spots = [label or (_ALONE.match(text) if key == "score" else re.match(r"\W*(?=\[\[)", text))]
     if key == "score":
-        given, earned = (pattern.search(text) for pattern in _in_passing())
-        spots += [
-            spot for spot in (given, earned) if spot and not words("aspect").search(text[: spot.start()])
-        ]
+        spots += [pattern.search(text) for pattern in _in_passing()]
     for spot in spots:
         value = _value_at(spot, key, scale, is_label=spot is label) if spot else ""
         if value and spot:
-            is_replacing = spot is spots[0] and words("replaced").search(spot[0]) is not None
-            is_prose = spot is not spots[0]
-            return Stated(value, sentence.start, sentence.end, spot is label, is_replacing, is_prose)
+            return Stated(value, sentence.start, sentence.end, spot is label, spot is not spots[0])
     return None
 
 
@@ -266,9 +259,7 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
         re.search(r"\b(?:score|rating|grade|mark|an?)\s?(?:of|:)?\s?$", text[:place], re.IGNORECASE)
         or "分" in text[:end]
     )
-    is_clear = (
-        is_named or tops or number.is_marked or is_score or (names.get("verdict") and ":" in names["sep"])
-    )
+    is_clear = is_named or tops or is_score or (names.get("verdict") and ":" in names["sep"])
     return f"{number.value:g}" if is_clear else ""
 
 
