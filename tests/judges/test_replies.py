@@ -118,6 +118,9 @@ ALONE = [case for case in READ if '"score"' in case["text"].casefold()]
         "Never mind.",
         "This was only an example.",
         "On reflection this is too generous.",
+        "Let's make it 3.5.",
+        "I have not actually read the response.",
+        "A stricter judge would say 2.5.",
         "更正：以上评分无效。",
     ],
 )

@@ -3,9 +3,10 @@
 1. The endpoint says that the judge declined: refused. The whole reply is one flat object: it is the verdict.
 2. What is not the judge's own final word is taken away: its reasoning, drafts and all, what servers and tools
    put around it, and what it copies from the judged text.
-3. Statements of what was asked for are collected: objects in whatever dress, else lines, else sentences.
+3. Statements of what was asked for are collected: objects in whatever dress and calls, else lines.
 4. A statement that its words make somebody else's, an example or one of several is none. Of those left all
-   must agree, or the last must say that it replaces the others; nothing behind it may take it back.
+   must agree, or the last object must be said to replace the others. It stands unless the judge turns round
+   behind it or states another: conditions, quotations, parts and what is said of the response do neither.
 5. A verdict that the judged text holds, in whatever form, or whose value and words it claims, is a copy: the
    author's own.
 """
@@ -170,7 +171,8 @@ class VerdictSearch:
             is_new = not is_known and bool(places) and replaces(self.text[places[-1].end : place.start])
             if len(others) > MAX_STATEMENTS:
                 raise UnreadableVerdict("the reply holds too many verdicts")
-            if not is_new and not is_known and self._is_others(place, since):
+            is_example = bool(others) and repr(place.found) == repr(others[-1].found)  # and given again
+            if not is_new and not is_known and (is_example or self._is_others(place, since)):
                 others.append(place)
             elif (
                 not places or is_known or repr(place.found) == repr(places[-1].found)
@@ -252,7 +254,7 @@ class VerdictSearch:
         if _INSIDE.search(before[-80:]):
             raise UnreadableVerdict("the verdict is inside a quotation")
         check_introduction(before)
-        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}(?![\w.]+\()[a-z]", after):
+        if re.match(r"[`\"')]{0,6}[ \t]{0,9}[,;)]?[ \t]{0,9}(?!assistant\b|[\w.]+\()[a-z]", after):
             raise UnreadableVerdict("the verdict is part of a sentence")
 
     def _lines(self) -> list[FoundAt]:
@@ -286,6 +288,9 @@ class VerdictSearch:
         """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
         text, key = self.text, self.key
         value = places[-1].found[key]
+        match value:
+            case [one] | {"value": one}:
+                value = one
         prose, end = [], 0
         for place in places:
             prose.append(text[end : place.start])
@@ -295,6 +300,7 @@ class VerdictSearch:
             # The missing end may take the verdict back. Padding after a finished object takes nothing back.
             raise CutOff("the reply goes on after the verdict and was cut off")
         everything = _BLANK_LINES.sub("\n", "\n".join(part for part in (*prose, after) if not part.isspace()))
+        everything = with_rows_as_lines(everything, key)
         if is_named_in(after, key):
             raise UnreadableVerdict("beside the verdict there is a second one, broken")
         same = 0

@@ -3,7 +3,8 @@
 A reply is read sentence by sentence. Each states a value (`Score: 8/10`), or casts doubt on a verdict (it is
 taken back, an example, somebody else's), or is a remark. A score in prose only (`I give it an 8`) is none,
 but may contradict another. Words that nobody thought of make a remark: what counts is whether a sentence
-speaks of the verdict, and how. The words are in reply_words.txt.
+speaks of the verdict, by name, as the judge of itself or in a few words, and how. The words are in
+reply_words.txt.
 """
 
 from __future__ import annotations
@@ -293,7 +294,7 @@ def is_same(claim: str, value: object) -> bool:
 
 # --- whether words leave a verdict alone --------------------------------------------------------------------
 
-_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}\n?$")
+_FENCE_OPENED = re.compile(r"(?:^|\n)[ \t]{0,9}(?:`{3,6}|~{3,6})\w{0,10}[ \t]{0,9}(?:\n\s{0,9}json)?\n?$")
 _REASON_TAG = re.compile(
     r"<(reason\w{0,9}|rationale|explanation|justification)>[^<]*+</\1>\s*$", re.IGNORECASE
 )
@@ -385,6 +386,7 @@ def check_sequel(after: str, key: str, value: object, scale: Ends) -> None:
             raise UnreadableVerdict(f"what follows the verdict may take it back: {text[:40]!r}")
         if not is_item:
             is_title = text.endswith(":") or (_TITLE.match(raw) and len(text.split()) <= MAX_TITLE)
+            is_title = is_title and not re.search(r"\d|:.", text)
             title = text.rstrip(":") if is_title else ""
 
 
