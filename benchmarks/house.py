@@ -185,8 +185,9 @@ class House:
         """Source lines by package, and of the modules that are in none."""
         lines: Counter[str] = Counter()
         for module in self.modules:
-            _, first, *rest = module.name.split(".")
-            lines[FORMERLY.get(first, first) if rest else "(modules)"] += module.lines
+            _, *inside = module.name.split(".")
+            package = inside[0] if len(inside) > 1 else "(modules)"
+            lines[FORMERLY.get(package, package)] += module.lines
         return lines
 
     def code_lines(self) -> int:
