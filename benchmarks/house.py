@@ -154,8 +154,10 @@ class House:
         return [
             f"{module.path.relative_to(self.root / 'tests')}:{node.lineno}"
             for module in self.tests
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.Call) and _is_real_sleep(node, is_virtual=module.path.stem in virtual)
+            for part in module.tree.body
+            for node in ast.walk(part)
+            if isinstance(node, ast.Call)
+            and _is_real_sleep(node, is_virtual=module.path.stem in virtual and not _has_real_loop(part))
         ]
 
     def _on_virtual_time(self) -> set[str]:
@@ -303,6 +305,15 @@ def _is_concrete_judge(node: ast.ClassDef) -> bool:
 
 def _calls(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _has_real_loop(part: ast.stmt) -> bool:
+    """Whether a test starts a loop of real time itself, or gets one as `run`."""
+    return any(
+        (isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.run")
+        or (isinstance(node, ast.arg) and node.arg == "run")
+        for node in ast.walk(part)
+    )
 
 
 def _is_real_sleep(node: ast.Call, *, is_virtual: bool) -> bool:

@@ -108,13 +108,18 @@ def test_a_server_that_never_answers_blocks_nobody_for_ever() -> None:
 
 
 class SleepyServer:
-    """Over real sockets: accepts and reads nothing while it sleeps, as a stopped process does."""
+    """Over real sockets: accepts and reads nothing while it sleeps, as a stopped process does.
 
-    def __init__(self) -> None:
+    It falls asleep once, as soon as it has read so many requests, for so many seconds.
+    """
+
+    def __init__(self, *, after: int, lasts: float) -> None:
         self.read_at: list[float] = []
         self.awake = asyncio.Event()
         self.awake.set()
         self.tasks: set[asyncio.Task[None] | None] = set()
+        self._after = after
+        self._lasts = lasts
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.tasks.add(asyncio.current_task())
@@ -125,7 +130,11 @@ class SleepyServer:
                 await self.awake.wait()  # the bytes may have come meanwhile: a stopped process reads none
                 length = int(head.lower().partition(b"content-length:")[2].split()[0])
                 await reader.readexactly(length)
-                self.read_at.append(asyncio.get_running_loop().time())
+                loop = asyncio.get_running_loop()
+                self.read_at.append(loop.time())
+                if len(self.read_at) == self._after:
+                    self.awake.clear()
+                    loop.call_later(self._lasts, self.awake.set)
                 body = b'{"choices": [{"message": {"content": "7"}}]}'
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -134,22 +143,20 @@ class SleepyServer:
 
 @pytest.mark.parametrize("timeout", [0.4, 60.0])
 def test_it_holds_over_real_sockets_at_a_server_that_stops_reading(timeout: float) -> None:
+    window = 0.3
+
     async def main() -> list[float]:
-        sleepy = SleepyServer()
+        # It sleeps through the second five, and past the window after which the third five would be due.
+        sleepy = SleepyServer(after=5, lasts=4 * window)
         server = await asyncio.start_server(sleepy.serve, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         transport = open_transport(Endpoint(url, model="m"), environ={})
         config = EngineConfig(timeout=timeout, hedge=False)
         async with Bench(transport, config=config, endpoints=[Endpoint(url, model="m")]) as bench:
             bench.strangers = sleepy.tasks
-            bench.lanes[0].quota = Quota(rpm=5, window=1.0)
-            bench.ask(*numbered(20))
-            await asyncio.sleep(1.4)  # just before the second five are due
-            sleepy.awake.clear()
-            await asyncio.sleep(2.0)
-            sleepy.awake.set()
-            assert good(await bench.answers()) == 20
+            bench.lanes[0].quota = Quota(rpm=5, window=window)
+            assert good(await bench.ask_all(*numbered(15))) == 15
         server.close()
         return sleepy.read_at
 
-    assert most_in_a_window(asyncio.run(main()), window=1.0) <= 5
+    assert most_in_a_window(asyncio.run(main()), window=window) <= 5

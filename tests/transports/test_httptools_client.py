@@ -402,7 +402,6 @@ def test_a_free_connection_of_one_endpoint_makes_way_where_another_is_out_of_fil
         async with WireServer(*[raw(GOOD)] * 30) as busy, WireServer(*[raw(GOOD)] * 30) as other:
             one, two = client_of(busy), client_of(other)
             await asyncio.gather(*(one.post("/x", b"{}") for _ in range(8)))
-            await asyncio.sleep(0.01)
             limits = resource.getrlimit(resource.RLIMIT_NOFILE)
             probe = os.dup(0)  # the lowest number that is free
             os.close(probe)
