@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,12 @@ _KEPT: tuple[tuple[str, str, Callable[[], object]], ...] = (
 )
 _GROUPS = ("trainers", "environments", "clients", "nemo_gym")
 _GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(" + "|".join(_GROUPS) + ")", re.MULTILINE)
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes that tests start, also where a shell started these in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
