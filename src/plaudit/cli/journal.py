@@ -29,6 +29,11 @@ WIDE = 100
 PARQUET_ROWS = 5_000
 
 
+def _limit(default: int) -> int:
+    text = "Maximum number of records; 0 for all."
+    return option(default, text, "Records", flags=("-n", "--limit"), type_=WholeNumber(min=0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class JournalOptions:
     """What every one of these commands takes."""
@@ -48,13 +53,7 @@ class Choice(JournalOptions):
     step: str = option("", "Only these training steps.", "Records", "N|N-M")
     sort: str = option("time", "What to sort by.", "Records", type_=click.Choice(ORDERS))
     descending: bool = option(False, "The largest first.", "Records", flags=("--descending", "-d"))
-    limit: int = option(
-        20,
-        "Maximum number of records; 0 for all.",
-        "Records",
-        flags=("-n", "--limit"),
-        type_=WholeNumber(min=0),
-    )
+    limit: int = _limit(20)
 
     def query(self, text: str = "") -> Query:
         return Query(
@@ -179,13 +178,7 @@ def diff(options: DiffOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalExportOptions(Choice):
-    limit: int = option(
-        0,
-        "Maximum number of records; 0 for all.",
-        "Records",
-        flags=("-n", "--limit"),
-        type_=WholeNumber(min=0),
-    )
+    limit: int = _limit(0)
     output: str = option(
         "-",
         "File: .jsonl, or .parquet; - for stdout, as JSON lines.",

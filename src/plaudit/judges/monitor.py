@@ -16,7 +16,6 @@ from plaudit.types import ROOM, ChatRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
 Use = Literal["observe", "screen", "penalise"]
-USES: tuple[Use, ...] = ("observe", "screen", "penalise")
 _STEPS = Scale(0, 10)
 
 

@@ -51,10 +51,7 @@ def transcript(
     `label` is what errors call it: `task`, `response`. ConfigError where it is no conversation, or has a
     tool's result that no call asked for.
     """
-    calls = _Calls(label)
-    if not isinstance(before, str):
-        for message in _checked("task", before):
-            list(calls.made_in(message))
+    calls = _Calls(label, before)
     pieces: list[str] = []
     for number, message in enumerate(_checked(label, messages), start=1):
         pieces += _turn(label, number, message, calls, show_thinking=show_thinking)
@@ -63,9 +60,7 @@ def transcript(
 
 def check_turns(label: str, messages: object, *, before: object = ()) -> None:
     """Raises ConfigError where `transcript` would, without the work of writing one."""
-    calls = _Calls(label)
-    for message in () if isinstance(before, str) else _checked("task", before):
-        list(calls.made_in(message))
+    calls = _Calls(label, before)
     for number, message in enumerate(_checked(label, messages), start=1):
         _content(label, number, message)
         if message["role"] == "tool":
@@ -143,13 +138,15 @@ def _shortened(piece: str, room: int) -> str:
 
 
 class _Calls:
-    """The tool calls so far, numbered, and which of them wait for a result."""
+    """The tool calls so far, from those of the turns `before` on, and which of them wait for a result."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, before: object) -> None:
         self._label = label
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._open: dict[int, None] = {}
+        for message in () if isinstance(before, str) else _checked("task", before):
+            list(self.made_in(message))
 
     def made_in(self, message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The calls of a turn: what each is called, and its arguments."""

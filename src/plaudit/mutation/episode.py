@@ -11,13 +11,14 @@ and says that it failed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plaudit.mutation.questions import Item
+from plaudit.settings import option
 from plaudit.value_check import check_numbers
 
 Vector = NDArray[np.float32]
@@ -30,23 +31,16 @@ TOP = 1.0
 """The quality of an answer that cannot be better."""
 
 
-_TASK = {"section": "Task"}
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How long an episode lasts, and what counts against a rewrite."""
 
-    max_steps: int = field(default=3, metadata={**_TASK, "help": "Maximum rewrites of a question"})
+    max_steps: int = option(3, "Maximum rewrites of a question", "Task")
     """`keep` ends an episode sooner, and so does a perfect answer."""
-    drift_weight: float = field(
-        default=0.1,
-        metadata={**_TASK, "help": "Penalty for a query that has lost its meaning (cosine distance 1)"},
+    drift_weight: float = option(
+        0.1, "Penalty for a query that has lost its meaning (cosine distance 1)", "Task"
     )
-    cost_weight: float = field(
-        default=0.01,
-        metadata={**_TASK, "help": "Penalty per 1,000 characters that the models read or write"},
-    )
+    cost_weight: float = option(0.01, "Penalty per 1,000 characters that the models read or write", "Task")
 
     def __post_init__(self) -> None:
         check_numbers(self, "max_steps", low=1)

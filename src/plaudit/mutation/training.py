@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from dataclasses import dataclass
+from typing import Literal
 
 from plaudit.errors import ConfigError
+from plaudit.settings import option
 from plaudit.value_check import ABOVE_0, check_numbers
-
-T = TypeVar("T")
 
 Pace = Literal["one-by-one", "together", "free"]
 """One chain at a time; all at once, then wait for all; or each environment for itself within a rollout."""
-
-
-def _option(default: T, text: str) -> T:
-    """A field that is an option of the command, too."""
-    found: T = field(default=default, metadata={"help": text, "section": "PPO"})
-    return found
+PPO = "PPO"
+"""The section of the command's help that shows these options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """How to train. The names are those of the command's flags."""
 
-    num_processes: int = _option(16, "Environments")
-    num_steps: int = _option(32, "Steps per environment in a rollout")
-    num_env_steps: int = _option(10_000, "Total steps of all environments, rounded up to whole rollouts")
-    ppo_epoch: int = _option(4, "Passes over a rollout")
-    num_mini_batch: int = _option(4, "Number of mini-batches")
-    seed: int = _option(0, "The same seed gives the same training")
-    lr: float = _option(1e-3, "Learning rate")
-    gamma: float = _option(0.99, "Discount factor for later rewards")
-    gae_lambda: float = _option(0.95, "Lambda of the generalized advantage estimation")
-    clip_param: float = _option(0.2, "Clipping range of the policy ratio in one update")
-    entropy_coef: float = _option(0.01, "Weight of the entropy")
-    value_loss_coef: float = _option(0.5, "Weight of the value loss")
-    max_grad_norm: float = _option(0.5, "Maximum norm of the gradients")
+    num_processes: int = option(16, "Environments", PPO)
+    num_steps: int = option(32, "Steps per environment in a rollout", PPO)
+    num_env_steps: int = option(10_000, "Total steps of all environments, rounded up to whole rollouts", PPO)
+    ppo_epoch: int = option(4, "Passes over a rollout", PPO)
+    num_mini_batch: int = option(4, "Number of mini-batches", PPO)
+    seed: int = option(0, "The same seed gives the same training", PPO)
+    lr: float = option(1e-3, "Learning rate", PPO)
+    gamma: float = option(0.99, "Discount factor for later rewards", PPO)
+    gae_lambda: float = option(0.95, "Lambda of the generalized advantage estimation", PPO)
+    clip_param: float = option(0.2, "Clipping range of the policy ratio in one update", PPO)
+    entropy_coef: float = option(0.01, "Weight of the entropy", PPO)
+    value_loss_coef: float = option(0.5, "Weight of the value loss", PPO)
+    max_grad_norm: float = option(0.5, "Maximum norm of the gradients", PPO)
     pace: Pace = "together"
     """Changes how long it takes, and nothing else."""
 

@@ -287,10 +287,8 @@ class Reward:
         if not self.policy.is_over(count, len(failed)):
             return
         by_status = ", ".join(f"{n} {status}" for status, n in Counter(filter(None, failed)).most_common())
-        errors = Counter(
-            v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
-        )
-        first = f'; the most frequent error is "{errors.most_common(1)[0][0]}"' if errors else ""
+        error = most_frequent_error(verdicts)
+        first = f'; the most frequent error is "{error}"' if error else ""
         is_strict = self.policy.on_failure == "raise"
         allowed = 0.0 if is_strict else self.policy.max_failure_rate or 0.0
         remedy = "on_failure='mask' or 'group_mean' goes on" if is_strict else "max_failure_rate allows more"
@@ -298,6 +296,12 @@ class Reward:
             f"{count} of {len(failed)} samples have no verdict ({by_status}), more than the {allowed:.0%} "
             f"allowed{first}; what was judged is stored, so scoring the batch again is cheap; {remedy}"
         )
+
+
+def most_frequent_error(verdicts: Verdicts) -> str:
+    """Why most verdicts that are missing are; empty where none says why."""
+    errors = Counter(v.error for column in verdicts.values() for v in column if v.error and not v.is_valid)
+    return errors.most_common(1)[0][0] if errors else ""
 
 
 def _needs_base(component: Component) -> bool:

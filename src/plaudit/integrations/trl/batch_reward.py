@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from plaudit.judges.base import Judge, Panel, compares
 from plaudit.observers.metrics import metrics
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
+from plaudit.rewards.combine import most_frequent_error
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.scoring import AskedRows
 from plaudit.settings import load
@@ -298,10 +299,7 @@ class BatchReward:
         if not failed:
             return
         check_answers(verdict for column in verdicts.values() for verdict in column)
-        errors = Counter(
-            v.error for column in verdicts.values() for v in column if v.error and not v.is_valid
-        )
-        error = errors.most_common(1)[0][0] if errors else "no error was given"
+        error = most_frequent_error(verdicts) or "no error was given"
         if complaint:
             raise BatchFailed(
                 f'{complaint}; the most frequent error is "{error}"; what was judged is stored, so resuming '
