@@ -160,7 +160,7 @@ class SendAgain(TransientError):
     """Nothing is wrong with the request or the endpoint: send it once more, counted like every other request.
 
     `is_answered`: the endpoint read it and answered (an unknown parameter), so that nothing was billed;
-    otherwise it met a connection that the server had closed meanwhile, and nobody can tell.
+    otherwise it met a connection that the server had closed meanwhile, and it is unknown.
     """
 
     def __init__(self, message: str, *, is_answered: bool) -> None:

@@ -82,7 +82,7 @@ class Summary:
     rate_limited: int = 0
     """Answers that said "too many requests"."""
     rereads: int | None = None
-    """Replies that held no verdict and were asked for again; None where nobody counted."""
+    """Replies that held no verdict and were asked for again; None where they were not counted."""
     latency_p50_s: float | None = None
     latency_p95_s: float | None = None
     prompt_tokens: int = 0
@@ -172,12 +172,12 @@ class BreakerChanged:
     """`open`, `half-open` or `closed`."""
     error: str | None = None
     waits_s: float | None = None
-    """Where nobody can connect to it: seconds after which it is given up, if that stays so."""
+    """Where no connection succeeds: seconds after which it is given up, if that stays so."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointLost:
-    """The endpoint will refuse every call: wrong key, unknown model, nobody there."""
+    """The endpoint will refuse every call: wrong key, unknown model, no server."""
 
     at: float
     endpoint: str

@@ -66,7 +66,7 @@ def temporary_prefix(name: str) -> str:
 
 
 def create_beside(path: Path, *, mode: int = 0o666) -> tuple[BinaryIO, Path]:
-    """A new, empty file in the folder of `path`, and its name, which nobody can guess. The umask applies."""
+    """A new, empty file in the folder of `path`, and its name, which cannot be guessed. The umask applies."""
     while True:
         temporary = path.with_name(f"{temporary_prefix(path.name)}{secrets.token_hex(8)}{SUFFIX}")
         with contextlib.suppress(FileExistsError):
@@ -108,13 +108,13 @@ def make_private_folder(folder: Path) -> None:
 
 
 def create_private_file(path: Path) -> None:
-    """Make an empty file that nobody else can read or write, unless there is one of that name."""
+    """Make an empty file that no other user can read or write, unless there is one of that name."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, _NEW, PRIVATE_FILE))
 
 
 def close_to_others(path: Path, *companions: Path) -> None:
-    """Make sure that nobody else can read or write a file of ours, and those beside it that belong to it.
+    """Make sure that no other user can read or write a file of ours, and those beside it that belong to it.
 
     Outside of plaudit's home a file that the user has opened to a group stays open to it.
     """

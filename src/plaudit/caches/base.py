@@ -69,7 +69,7 @@ class LeasingCache(Cache, Protocol):
 
 
 def check_keys(keys: Iterable[bytes]) -> None:
-    """Refuse what is no digest, before it is stored where nobody will ever find it."""
+    """Refuse what is no digest, before it is stored where no look-up will ever find it."""
     for key in keys:
         if len(key) != KEY_BYTES:
             raise ValueError(f"a cache key is a sha256 digest of {KEY_BYTES} bytes, not {len(key)} bytes")

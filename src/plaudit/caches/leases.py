@@ -2,7 +2,7 @@
 
 A lease is a hint that saves money, never a lock: whatever happens to it, the worst is a question asked twice.
 It counts while its owner shows signs of life: a process that exists, and a time stamp of the last LEASE_S
-seconds. Clocks that disagree by more than that make leases void, and nobody wait.
+seconds. Clocks that disagree by more than that make leases void, so that no run waits.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def claim(
 
 
 def release(connection: sqlite3.Connection, keys: Keys | None, *, owner: int, now: float) -> None:
-    """Pass leases on to whoever waits for them, and drop the others. None: all, and the owner is gone."""
+    """Pass leases on to runs that wait for them, and drop the others. None: all, and the owner is gone."""
     heirs = f"wanted_by IN ({_numbers(_live_owners(connection, now).keys() - {owner})})"
     for condition, ids in _conditions(keys):
         for statement in (
@@ -85,7 +85,7 @@ def release(connection: sqlite3.Connection, keys: Keys | None, *, owner: int, no
 
 
 def settle(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Drop the leases on what is stored now, whoever had them."""
+    """Drop the leases on what is stored now, of every owner."""
     for condition, chunk in _conditions(ids):
         connection.execute(f"DELETE FROM leases WHERE {condition}", chunk)  # noqa: S608
 

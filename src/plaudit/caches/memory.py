@@ -55,7 +55,7 @@ class MemoryCache:
                     self._forget(next(iter(self._entries)))
 
     async def close(self) -> None:
-        """Nothing to free: the entries stay for whoever else holds this cache."""
+        """Nothing to free: the entries stay for other holders of this cache."""
 
     def _forget(self, key: bytes) -> None:
         value = self._entries.pop(key, None)

@@ -77,7 +77,7 @@ class SqliteCache:
             await self._submitted(items=items)
 
     async def claim_many(self, keys: Sequence[bytes], *, owner: int, is_idle: bool = False) -> Claim:
-        """Look keys up, lease what nobody has under way, renew what is held: as LeasingCache says."""
+        """Look keys up, lease what no run has under way, renew what is held: as LeasingCache says."""
         check_keys(keys)
         return await self._call(lambda store: store.claim(keys, owner=owner, is_idle=is_idle))
 
@@ -277,7 +277,7 @@ def _serve(inbox: _Inbox, make_store: Callable[..., Store]) -> None:
         jobs.do_writes()
     jobs.store.close()
     if jobs.stop.future is not None:
-        with contextlib.suppress(RuntimeError):  # its loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # its loop is closed: there is no waiter any more
             jobs.stop.future.get_loop().call_soon_threadsafe(_acknowledge, jobs.stop.future)
 
 
@@ -370,7 +370,7 @@ class _JobQueue:
         for job in jobs:
             by_loop.setdefault(job.future.get_loop(), []).append(job)
         for loop, waiting in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # that loop is closed: there is no waiter any more
                 loop.call_soon_threadsafe(_deliver, waiting, troubles, result, error)
                 troubles = []
 

@@ -209,7 +209,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def network_kind(path: Path) -> str | None:
-    """The kind of network file system that holds this path; None for a local disk, or where nobody says."""
+    """The kind of network file system that holds this path; None for a local disk, or where it is unknown."""
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

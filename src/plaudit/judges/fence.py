@@ -2,7 +2,7 @@
 
 The code is derived, never drawn: a hash of the judge's version and of the contents up to and including the
 block. So the same sample renders to the same bytes (and the cache finds it), the samples of one group share
-every byte up to the response (and the endpoint's prompt cache finds that), and nobody can write a tag that
+every byte up to the response (and the endpoint's prompt cache finds that), and no text can contain a tag that
 closes a block without changing the code that would close it.
 """
 

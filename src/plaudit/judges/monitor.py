@@ -1,7 +1,7 @@
 """The monitor: does this response show a behaviour that it should not?
 
 It looks at the reasoning too, since that is where a model plans. Its score is a suspicion, so more is worse.
-No verdict means that nobody knows: the score is then None, never a suspicion of 0.
+Without a verdict nothing is known: the score is then None, never a suspicion of 0.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Rows:
     """What the components that look at no base add up to; None where one of them is missing."""
 
     def known_lengths(self, asker: str) -> Sequence[float]:
-        """The lengths. Raises ConfigError, naming who asks, where nobody gave them."""
+        """The lengths. Raises ConfigError, naming who asks, where they were not given."""
         if self.lengths is None:
             raise ConfigError(
                 f"are missing, and {asker} needs them; pass lengths= in tokens", setting="lengths"

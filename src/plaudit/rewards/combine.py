@@ -48,7 +48,7 @@ class Component:
     weight: float = 1.0
     use: Use = "add"
     """add: weight x value is added. penalise: it is subtracted (a monitor's verdict). screen: a row whose
-    value reaches the threshold is left out. observe: a metric only; its failures harm nobody."""
+    value reaches the threshold is left out. observe: a metric only; its failures change no reward."""
     threshold: float = 0.5
     """For use="screen"."""
     floor: float | None = None

@@ -57,7 +57,7 @@ BODY_WITHIN = 60.0
 LARGE_REPLY = 1 << 16
 """Bytes that are out of our hands at once: a connection buffers as much."""
 MOST_WAITING = 20_000
-"""Requests under way at a time; more are turned away, for they would fill the memory."""
+"""Requests under way at a time; more are answered with 503, for they would fill the memory."""
 MARGIN = 1.0
 """Seconds by which an answer comes before its client stops waiting; a quarter of that wait at the most."""
 PASS = "plaudit-page"  # noqa: S105 - the name of a cookie
@@ -488,7 +488,7 @@ def _run_of(request: web.Request) -> str:
 
 
 def _job_of(request: web.Request) -> str:
-    """Who takes turns with others: a run; without its name, whoever has this key and this address."""
+    """Who takes turns with others: a run; without its name, all clients with this key and this address."""
     if run := _run_of(request):
         return f"run {run}"
     return _client_digest(request.remote or "", request.headers.get("Authorization", ""))
@@ -562,7 +562,7 @@ async def _as_completed(pending: Pending) -> AsyncIterator[tuple[int, Verdict]]:
     ready: asyncio.Queue[tuple[int, Verdict] | None] = asyncio.Queue()
 
     def follow() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there is no listener any more
             for item in pending.as_completed():
                 loop.call_soon_threadsafe(ready.put_nowait, item)
             loop.call_soon_threadsafe(ready.put_nowait, None)

@@ -1,8 +1,8 @@
 """OpenAI's wire through the engine: which requests may share a reply, and what comes back of a failure.
 
 A request at temperature 0 is a question: asked twice, it is sent once, and its reply is kept. Any other one
-is a draw: whoever sends the same request eight times wants eight replies. So the k-th equal request of a run
-is draw k, and a later run that sends the same gets the same draws, in the same order, from the cache.
+is a draw: a client that sends the same request eight times wants eight replies. So the k-th equal request of
+a run is draw k, and a later run that sends the same gets the same draws, in the same order, from the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Room for large bodies: whoever comes when there is none waits, unread, until others are answered."""
+"""Room for large bodies: where there is none, a body stays unread until other requests are answered."""
 
 from __future__ import annotations
 

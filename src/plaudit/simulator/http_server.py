@@ -81,7 +81,7 @@ class ServedConnection(asyncio.Protocol):
         if not self._is_busy:
             self._serve()
         elif len(self._reader) > MAX_BODY:
-            self.abort()  # whoever sends that much ahead will never read a reply
+            self.abort()  # a client that sends that much ahead will never read a reply
 
     def abort(self) -> None:
         """Reset the connection, as a crashing server or an impatient balancer does."""

@@ -1,6 +1,6 @@
 """One kept-alive HTTP/1.1 connection: a request is written, llhttp (httptools) reads what comes back.
 
-Connections do not pipeline: one request is under way at a time, and what nobody asked for closes the
+Connections do not pipeline: one request is under way at a time, and unrequested data closes the
 connection, so that it can never pass for the answer to a later request.
 """
 
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
             else:
                 await self._write_large(transport, head, body)
             return await waiter
-        except BaseException:  # cancelled in mid-reply: half a reply must not go to whoever comes next
+        except BaseException:  # cancelled in mid-reply: half a reply must not go to the next request
             self.abort()
             raise
 

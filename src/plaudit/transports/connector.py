@@ -24,7 +24,7 @@ log = logging.getLogger("plaudit")
 P = TypeVar("P", bound=asyncio.Protocol)
 
 TELL_AFTER = 3.0
-"""Seconds without a first connection after which that is said: whoever waits should know for what."""
+"""Seconds without a first connection after which a warning says so: users should know what they wait for."""
 _NEXT_ADDRESS_AFTER = 0.25
 """Seconds until the next of several addresses is tried beside one that has not answered."""
 _ADDRESSES_FOR = 300.0
@@ -183,7 +183,7 @@ class Connector:
             self._lookup = loop.create_task(self._look_up())
             self._lookup.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._looked_up_at = loop.time()
-        return await asyncio.shield(self._lookup)  # whoever gives up does so for itself alone
+        return await asyncio.shield(self._lookup)  # a call that is cancelled cancels no other
 
     async def _look_up(self) -> list[AddrInfoType]:
         found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
@@ -235,7 +235,7 @@ class _Tunnel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._answered.done():
             self._answered.set_exception(exc or ConnectionResetError("the proxy closed the connection"))
-            self._answered.exception()  # nobody may be waiting any more
+            self._answered.exception()  # there may be no waiter any more
 
 
 def _host_and_port(parts: SplitResult) -> tuple[str, int]:

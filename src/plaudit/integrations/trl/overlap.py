@@ -75,7 +75,7 @@ class _Overlapping:
         finally:
             self._plaudit_inputs = ()
             for judged in _judged(self):
-                judged.call_off()  # where log-probs failed: nobody collects any more
+                judged.call_off()  # where log-probs failed, nothing will collect it
 
     def _generate(self, prompts: Sequence[Any]) -> Any:
         generated = super()._generate(prompts)  # type: ignore[misc]

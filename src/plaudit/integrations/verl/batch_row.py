@@ -16,7 +16,7 @@ from plaudit.rows import NO_TASK, SOURCE, made_sample, plain, read_prompt
 from plaudit.types import Message, Sample
 
 HELD_OUT = frozenset({"test", "val", "valid", "validation", "dev", "eval"})
-"""Names of splits that nobody trains on, as data sets write them into `extra_info["split"]`."""
+"""Names of held-out splits, as data sets write them into `extra_info["split"]`."""
 NOT_EXTRA = frozenset({
     "raw_prompt", "raw_prompt_ids", "full_prompts", "prompt", "uid", "reward_model", "extra_info",
     "data_source", "index", "agent_name", "tools_kwargs", "interaction_kwargs", "multi_modal_data",
@@ -39,7 +39,7 @@ class BatchRow:
     extra_info: Mapping[str, Any] = field(default_factory=dict)
     """A copy, with what verl adds for its rules: the row's own stays as it was."""
     is_validation: bool | None = None
-    """None: nobody says, neither verl nor the data."""
+    """None: neither verl nor the data says it."""
     can_be_left_out: bool = False
     """Whether verl goes on with the others of its group where the reward of this row raises."""
     name: str = "a row"
@@ -135,7 +135,7 @@ def can_be_left_out(columns: Mapping[str, Any]) -> bool:
 
 
 def validation_of(columns: Mapping[str, Any], said: bool | None) -> bool | None:
-    """Whether a row is validation: what the trainer said, else what its split says; None: nobody does."""
+    """Whether a row is validation: what the trainer said, else what its split says; None: unknown."""
     info = columns.get("extra_info")
     split = info.get("split") if isinstance(info, Mapping) else None
     is_held_out = split.lower() in HELD_OUT if isinstance(split, str) and split else None

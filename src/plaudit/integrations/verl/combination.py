@@ -1,6 +1,6 @@
 """What a row earns: rule + coefficient x judge - penalty, and the same extra keys on every row.
 
-Pure. Each row of a group is a GroupMember; whoever has the same members computes the same rewards.
+Pure. Each row of a group is a GroupMember; every process with the same members computes the same rewards.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ class Outage:
 
     @property
     def is_down(self) -> bool:
-        """Whether it seems that nobody gets a verdict."""
+        """Whether it seems that no row gets a verdict."""
         return sum(self._recent) >= DOWN * max(len(self._recent), FEWEST)
 
     @property

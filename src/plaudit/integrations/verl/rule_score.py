@@ -70,7 +70,7 @@ class RuleScorer:
 
     fn: ComputeScore
     use: str = "auto"
-    """`auto`: rows without a rule have none. `require`: they fail. `off`: nobody is asked."""
+    """`auto`: rows without a rule have none. `require`: they fail. `off`: the function is never called."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that every call gets."""
 
@@ -155,7 +155,7 @@ def verls_own() -> ComputeScore:
 
 
 def is_verls_own(compute_score: ComputeScore) -> bool:
-    """Whether a function is verl's rules for known data sources, as verl passes them where nobody chose."""
+    """Whether a function is verl's rules for known data sources, as verl passes them by default."""
     return getattr(_inner(compute_score), "__name__", "").lstrip("_") == "default_compute_score"
 
 

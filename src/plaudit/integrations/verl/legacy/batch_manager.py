@@ -107,7 +107,7 @@ class _ByPlaudit:
         return collect
 
     def shutdown(self) -> None:
-        self._scoring = None  # its engine stops once nobody refers to it
+        self._scoring = None  # its engine stops once nothing refers to it
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_scoring": None}
