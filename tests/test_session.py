@@ -31,7 +31,8 @@ from plaudit.testing import ScriptedTransport
 
 SCRIPTS = Path(__file__).parent / "engine_scripts"
 SOME_HANG = INSTANT.replace(faults=(Fault("hang", requests=(20, 1_000_000)),))
-PROMPTLY = 2.0
+PROMPTLY = 20.0
+"""Seconds, on a machine however busy; a server that hangs would be waited for far longer."""
 
 
 @contextmanager

@@ -87,14 +87,14 @@ def test_a_pipe_gives_what_is_there_and_does_not_wait_for_more() -> None:
     started = time.monotonic()
     assert source.take(lines=10, size=1000, wait=0.01) == []
     os.write(write_end, b"one\ntwo\nthr")
-    assert source.take(lines=10, size=1000, wait=5.0) == [(1, b"one"), (2, b"two")]
+    assert source.take(lines=10, size=1000, wait=60.0) == [(1, b"one"), (2, b"two")]
     assert source.take(lines=10, size=1000, wait=0.0) == []
     assert not source.exhausted
     os.write(write_end, b"ee")
     os.close(write_end)
-    assert source.take(lines=10, size=1000, wait=5.0) == [(3, b"three")]
+    assert source.take(lines=10, size=1000, wait=60.0) == [(3, b"three")]
     assert source.exhausted
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 60.0
     source.close()
 
 

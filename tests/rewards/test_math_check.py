@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import psutil
 import pytest
@@ -18,7 +18,7 @@ from plaudit.rewards.math_check import CHILD, MathCheck, answer_part
 
 @pytest.fixture(scope="module")
 def check() -> Iterator[MathCheck]:
-    check = MathCheck(timeout=1.5, workers=1)
+    check = MathCheck(timeout=60.0, workers=1)
     yield check
     check.close()
 
@@ -50,10 +50,9 @@ def test_a_truth_that_cannot_be_read_gives_no_score(check: MathCheck) -> None:
     assert check.check([("", r"\boxed{1}")]) == [None]
 
 
-def test_an_answer_that_keeps_the_checker_busy_is_wrong_and_the_next_one_is_checked(check: MathCheck) -> None:
-    start = time.monotonic()
-    assert check.check([("1", r"\boxed{9^{9^{9^{9}}}}"), ("1", r"\boxed{1}")]) == [0, 1]
-    assert time.monotonic() - start < 30.0
+def test_an_answer_that_keeps_the_checker_busy_is_wrong_and_the_next_one_is_checked() -> None:
+    with closing(MathCheck(timeout=1.5, workers=1)) as check:
+        assert check.check([("1", r"\boxed{9^{9^{9^{9}}}}"), ("1", r"\boxed{1}")]) == [0, 1]
 
 
 def test_a_child_that_was_killed_costs_nobody_his_answer(check: MathCheck) -> None:

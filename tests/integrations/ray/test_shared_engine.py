@@ -307,7 +307,7 @@ def test_requests_a_minute_and_deadlines_hold_over_all_processes(crew: list[Any]
             start = time.monotonic()
             asked = [worker.score.remote(samples(10, str(place)), 1.0) for place, worker in enumerate(crew)]
             verdicts = flat(ray.get(asked))
-            assert time.monotonic() - start < 3.0
+            assert time.monotonic() - start < 30.0  # of the minute that the limit would take
             kill(shared)  # another engine has no other minute
             late = shared.score(samples(3, "late"), JUDGE, deadline=1.0)
             assert {verdict.status for verdict in late} == {Status.DEADLINE}
@@ -434,7 +434,7 @@ def test_the_death_of_the_worker_that_started_the_engine_leaves_the_others_one(
         ray.kill(first)
         killed = time.monotonic()
         verdicts = ray.get(asked, timeout=40)
-        assert time.monotonic() - killed < 20  # some of which is the start of a process
+        assert time.monotonic() - killed < 40  # some of which is the start of a process
         assert {verdict.status for verdict in verdicts} == {Status.OK}
         assert server.stats.duplicates <= 2 * ON_ITS_WAY  # Ray may start it again before it ends it for good
         ray.get(second.close.remote())
