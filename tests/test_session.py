@@ -130,7 +130,7 @@ def test_threads_that_close_and_submit_at_once_lose_no_sample() -> None:
         barrier.wait()
         engine.close()
         for thread in threads:
-            thread.join(timeout=10)
+            thread.join(timeout=60)
         assert len(outcomes) == 20
         assert {outcome for outcome in outcomes if isinstance(outcome, int)} <= {3}
 
@@ -141,7 +141,7 @@ def test_closing_waits_for_a_batch_that_is_just_being_handed_over() -> None:
 
     def slow(_: Endpoint) -> Held:
         is_starting.set()
-        closing.wait(timeout=10)
+        closing.wait(timeout=60)
         return Held()
 
     engine = Engine("http://held/v1", model="m", cache=None, transport=slow)
@@ -153,7 +153,7 @@ def test_closing_waits_for_a_batch_that_is_just_being_handed_over() -> None:
     closing.set()
     closer.join()
     thread.join()
-    assert {verdict.status for verdict in pendings[0].result(timeout=5)} == {Status.FAILED}
+    assert {verdict.status for verdict in pendings[0].result(timeout=60)} == {Status.FAILED}
     assert "plaudit" not in [thread.name for thread in threading.enumerate()]
 
 

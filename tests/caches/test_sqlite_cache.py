@@ -124,7 +124,7 @@ def test_an_abandoned_cache_takes_its_thread_with_it(tmp_path: Path) -> None:
     [thread] = [thread for thread in cache_threads() if thread not in before]
     del cache
     gc.collect()
-    thread.join(timeout=5)
+    thread.join(timeout=60)
     assert not thread.is_alive()
 
 

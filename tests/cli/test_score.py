@@ -274,7 +274,7 @@ def test_a_signal_saves_what_is_done_and_a_rerun_goes_on(
     run = slow_run(half_slow, source, out)
     until(lambda: stored() >= 12)
     os.kill(run.pid, number)
-    _, said = run.communicate(timeout=10)
+    _, said = run.communicate(timeout=60)
     assert run.returncode == status
     assert not out.exists()
     partial = read(out.with_name("out.partial.jsonl"))

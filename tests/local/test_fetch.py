@@ -196,7 +196,7 @@ def test_many_at_once_all_get_the_whole_file(home: Path) -> None:
 
     def download(requirement: str, folder: Path) -> None:
         write_wheel(folder)
-        together.wait(timeout=10)
+        together.wait(timeout=60)
 
     with ThreadPoolExecutor(4) as pool:
         fetches = [

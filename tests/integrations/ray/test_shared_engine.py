@@ -232,7 +232,7 @@ def test_a_slow_sample_holds_up_no_other(shared: SharedEngine) -> None:
     stream = pending.as_completed()
     assert next(stream)[1].is_valid
     assert pending.remaining > 15  # five at a time: the first are here before the last are asked
-    assert {verdict.status for verdict in pending.result(timeout=10)} == {Status.OK}
+    assert {verdict.status for verdict in pending.result(timeout=60)} == {Status.OK}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
