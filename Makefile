@@ -57,9 +57,9 @@ clean:           ## forget the environment
 .venv/.local: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[local]"
 	@touch $@
-.venv/.dev: .venv/.core
+.venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) install -c constraints.txt -e ".[dev]"
-	@touch $@ .venv/.local
+	@touch .venv/.core .venv/.local $@
 .venv/axe.min.js: | .venv/bin/python
 	cd .venv && npm pack --silent axe-core@4.14.0 >/dev/null && tar xzf axe-core-4.14.0.tgz --strip-components=1 package/axe.min.js
 	rm .venv/axe-core-4.14.0.tgz && touch $@
