@@ -133,7 +133,7 @@ def trouble(command: tuple[str, ...]) -> str:
     script, *words = command
     try:
         done = subprocess.run(
-            [sys.executable, HERE / script, *words], capture_output=True, text=True, check=False, timeout=300
+            [sys.executable, HERE / script, *words], capture_output=True, text=True, check=False, timeout=600
         )
         status, said = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as error:
