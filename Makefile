@@ -15,11 +15,12 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 	$(BIN)/python examples/demo.py
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
+# Ray and torch take their time to start: ten minutes are for a machine where others work, too.
 test-trainers: .venv-trainers/.done .venv-trainers/.old-verl .venv-trainers/.environments   ## the tests with torch, verl, TRL, Ray, Gymnasium, ART, ...
-	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers --ignore tests/integrations
-	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest -m trainers tests/integrations
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers --ignore tests/integrations
+	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers tests/integrations
 	HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True GRADIO_ANALYTICS_ENABLED=False WANDB_MODE=disabled \
-	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest -W ignore -m environments tests/integrations
+	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest --timeout 600 -W ignore -m environments tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel
 	.venv-clients/bin/python -m pytest -m clients tests/service tests/test_notebook.py
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py

@@ -170,7 +170,7 @@ def run(program: list[Block], folder: Path) -> None:
             env=environment | {"PORT": ports["server"]},
             text=True,
             capture_output=True,
-            timeout=110,
+            timeout=110 if program[0].group == "light" else 550,
         )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr

@@ -17,7 +17,7 @@ from loopback import INSTANT, LOSING_A_TENTH, loopback, taking
 
 from plaudit.simulator import Fault
 
-pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
 SCRIPT = Path(__file__).with_name("rank_training.py")
 THREE_FAIL = INSTANT.replace(faults=(Fault("refusal", requests=(0, 3)),))
@@ -51,7 +51,7 @@ def train_two_ranks(policy: str, folder: Path, **options: Any) -> list[dict[str,
         )
         for rank in range(2)
     ]
-    assert [rank.wait(timeout=280) for rank in ranks] == [0, 0]
+    assert [rank.wait(timeout=550) for rank in ranks] == [0, 0]
     return [json.loads((folder / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
 
 

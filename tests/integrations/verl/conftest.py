@@ -10,4 +10,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("trainers") and "/verl/" in item.path.as_posix():
             item.add_marker(pytest.mark.filterwarnings("ignore"))
-            item.add_marker(pytest.mark.timeout(300))
+            item.add_marker(pytest.mark.timeout(600))

@@ -147,7 +147,7 @@ def _settled(uids: list[str]) -> list[str]:
         found: dict[str, Any] = tq.kv_list("train")["train"]
         return found
 
-    until(lambda: all(items()[uid]["status"] in ("finished", "failure") for uid in uids), within=120.0)
+    until(lambda: all(items()[uid]["status"] in ("finished", "failure") for uid in uids), within=500.0)
     return [key for key in items() if key.endswith("_1")]
 
 
