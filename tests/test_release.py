@@ -67,7 +67,7 @@ def workflow(name: str) -> Any:
 
 
 def test_the_workflow_makes_all_that_our_own_checks_make() -> None:
-    ours = re.findall(r"^make \S+", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+    ours = re.findall(r"^make [a-z]\S*", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
     jobs = workflow("ci.yml")["jobs"]
     made = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     assert sorted(made) == sorted(ours)
