@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import socket
 import tempfile
 import threading
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plaudit.cli.console import Console, asker, cannot_listen
+from plaudit.cli.console import Console, Stop, asker, cannot_listen
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, WholeNumber, command
 from plaudit.cli.stream import ON_FAILURE, OnFailure
 from plaudit.config import Secret
@@ -122,9 +121,9 @@ def serve(options: ServeOptions, given: Given) -> int:
                 name=f"{socket.gethostname()}:{options.port or secrets.token_hex(8)}" if options.ray else "",
             )
             service = Service(shared, access, numbers, Page(index, takes_patterns=False))
-            with _stopping() as stopped:
+            with Stop() as stop:
                 engine.run(
-                    lambda: _serve(options, service, stopped, lambda url: _told(url, shared, ready, access))
+                    lambda: _serve(options, service, stop.wake, lambda url: _told(url, shared, ready, access))
                 )
     return 0
 
@@ -141,26 +140,6 @@ def _journaled(settings: Settings) -> Iterator[Settings]:
             settings = replace(settings, journal=journal, journal_text=False, journal_max_mb=PAGE_MB)
         Appender(Path(settings.journal).expanduser(), b"", max_bytes=1 << 60).close()  # the page reads it now
         yield settings
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """What is set by a signal that ends the server. A second one ends it without another word."""
-    stopped = threading.Event()
-
-    def stop(*_: object) -> None:
-        stopped.set()
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 async def _serve(
