@@ -19,11 +19,11 @@ from plaudit.cli.console import Console, bars, printable
 from plaudit.cli.options import WholeNumber, argument, command
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
-from plaudit.install_command import install_command
 from plaudit.journal.blocks import FACTS, HASHES, WORDS, StoredText
 from plaudit.journal.index import JournalIndex, Record
 from plaudit.journal.query import ORDERS, Query, compare, overview, words_of
 from plaudit.settings import option
+from plaudit.setup.tables import load_pyarrow
 
 WIDE = 100
 PARQUET_ROWS = 5_000
@@ -243,17 +243,10 @@ def _write_lines(records: Iterator[Record], sink: _Writable) -> None:
 
 
 def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ConfigError(
-            f"Parquet needs pyarrow; run: {install_command('plaudit[data]')}, "
-            "or name a file that ends with .jsonl"
-        ) from None
-    with pq.ParquetWriter(_Stream(sink), _schema(pa)) as writer:
+    arrow = load_pyarrow()
+    with arrow.parquet.ParquetWriter(_Stream(sink), _schema(arrow)) as writer:
         while part := [flat(record) for record in islice(records, PARQUET_ROWS)]:
-            writer.write_table(pa.Table.from_pylist(part, schema=writer.schema))
+            writer.write_table(arrow.Table.from_pylist(part, schema=writer.schema))
 
 
 class _Stream(io.RawIOBase):
@@ -275,16 +268,16 @@ class _Stream(io.RawIOBase):
         return size
 
 
-def _schema(pa: Any) -> Any:
+def _schema(arrow: Any) -> Any:
     """The columns of a table. Said, not guessed: in the first records any of them may be empty."""
-    numbers = {"d": pa.float64(), "f": pa.float64(), "B": pa.bool_()}
-    columns = {"id": pa.string()}
+    numbers = {"d": arrow.float64(), "f": arrow.float64(), "B": arrow.bool_()}
+    columns = {"id": arrow.string()}
     for name, code in FACTS.items():
         if name not in HASHES:
-            columns[name] = pa.string() if name in WORDS else numbers.get(code, pa.int64())
-    columns |= {f"{name}_hash": pa.string() for name in HASHES}
-    columns |= dict.fromkeys(StoredText.__struct_fields__, pa.string())
-    return pa.schema(list(columns.items()))
+            columns[name] = arrow.string() if name in WORDS else numbers.get(code, arrow.int64())
+    columns |= {f"{name}_hash": arrow.string() for name in HASHES}
+    columns |= dict.fromkeys(StoredText.__struct_fields__, arrow.string())
+    return arrow.schema(list(columns.items()))
 
 
 def flat(record: Record) -> dict[str, Any]:

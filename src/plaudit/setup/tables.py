@@ -172,7 +172,7 @@ def _table_writer(
             skipped=skipped,
             is_arrow=place.endswith(ARROW_FILE),
         )
-    _pyarrow()
+    load_pyarrow()
     return _write_parquet
 
 
@@ -298,7 +298,8 @@ def _cell(value: Any) -> str:
 # -- Parquet, and folders of the Hugging Face library --------------------------------------------------------
 
 
-def _pyarrow() -> Any:
+def load_pyarrow() -> Any:
+    """pyarrow, with its module for Parquet. Raises ConfigError where it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -310,7 +311,7 @@ def _pyarrow() -> Any:
 
 def _batches(path: Path, place: str) -> Iterator[Any]:
     files = _files(path, place) if path.is_dir() else [path]
-    arrow = _pyarrow()
+    arrow = load_pyarrow()
     for file in files:
         try:
             if file.suffix == ".arrow":
@@ -327,7 +328,7 @@ def _batches(path: Path, place: str) -> Iterator[Any]:
 
 def _schema(path: Path, place: str) -> Any:
     """The columns of all files together: shards may differ in their order, their types and what they lack."""
-    arrow, schemas = _pyarrow(), []
+    arrow, schemas = load_pyarrow(), []
     for file in _files(path, place) if path.is_dir() else [path]:
         try:
             if file.suffix == ".arrow":
@@ -347,7 +348,7 @@ def _schema(path: Path, place: str) -> Any:
 
 def _readable(schema: Any) -> list[str]:
     """The columns that may be about the text: pictures and other bytes are not read."""
-    types = _pyarrow().types
+    types = load_pyarrow().types
     return [
         field.name
         for field in schema
@@ -410,7 +411,7 @@ def _write_scored_batches(
     is_arrow: bool,
 ) -> None:
     """The columns of the input as they are, with ours beside them."""
-    arrow, number = _pyarrow(), 0
+    arrow, number = load_pyarrow(), 0
     ours = _our_columns(arrow, [])
     for name in OURS:
         if name in schema.names:
@@ -432,7 +433,7 @@ def _write_scored_batches(
 
 
 def _write_parquet(lines: BinaryIO, out: BinaryIO) -> None:
-    arrow = _pyarrow()
+    arrow = load_pyarrow()
     rows = [json.loads(line) for line in lines]
     names = dict.fromkeys(name for row in rows for name in row if name not in OURS)
     columns = {name: _column(arrow, [row.get(name) for row in rows]) for name in names}
