@@ -456,3 +456,17 @@ TestBreakerMachine = BreakerMachine.TestCase
 TestBreakerMachine.settings = settings(
     max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, database=None
 )
+
+
+def test_at_an_endpoint_that_often_fails_not_even_its_last_call_is_at_fault() -> None:
+    breaker = Breaker()
+    for n in range(90):
+        breaker.on_send(now=n)
+        if n % 3 == 0:
+            assert not fail(breaker, sent_at=n, passed=n + 0.5, who="another")
+        else:
+            breaker.on_success(sent_at=n)
+    for n in range(100, 110):
+        fail(breaker, sent_at=n, accepted=0, who="the last")
+    assert not breaker.is_closed
+    assert breaker.is_sick

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
 from plaudit.config import Endpoint
 from plaudit.errors import RateLimited
 from plaudit.policy.limit import LimitConfig
@@ -205,3 +207,12 @@ def test_no_rate_is_guessed_that_lets_fewer_in_than_one_call_after_another() -> 
     lane.limit.turn_to_rate(0.001)
     lane.grow(now=1.0)
     assert lane.pace.rate == 2.0
+
+
+def test_a_retry_at_a_shut_door_waits_for_as_long_as_it_has_been_shut() -> None:
+    lane = lane_of()
+    answer(lane, at=0.0, of=1)
+    lane.breaker.lose(now=0.0)
+    lane.breaker.revive(now=10.0)
+    assert lane.longest_backoff(now=10.3) == pytest.approx(0.3)
+    assert lane.longest_backoff(now=100.0) == 10.0

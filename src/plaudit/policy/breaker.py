@@ -21,6 +21,8 @@ TRUTHS = 2
 """How often in a row an endpoint must have said right when it would be back, to be believed from then on."""
 CHANCE = 0.02
 """How improbable a run of failures must be, given the usual share of them, to mean that nothing is let in."""
+MANY = 0.2
+"""The share of failures from which on they are no single call's fault."""
 MOST_USUAL = 0.6
 """The highest share of failures that is taken for usual."""
 FEWEST = 32.0
@@ -114,8 +116,8 @@ class Breaker:
 
     @property
     def is_sick(self) -> bool:
-        """Whether different calls fail, one after another: then it is not the calls' fault."""
-        return self.state is not BreakerState.CLOSED and len(self._callers) > 1
+        """Whether different calls fail, one after another, or many did: then it is not the calls' fault."""
+        return self.state is not BreakerState.CLOSED and (len(self._callers) > 1 or self.failing > MANY)
 
     # -- leaving ------------------------------------------------------------------------------------------
 

@@ -492,15 +492,11 @@ class ConcurrencyLimit:
             elif cause == "back":
                 self._step *= 4
             else:
-                self._step = self._level_step
+                self._step = LARGEST_STEP
             self._step_at = now + self._step_every
             if self.limit >= top and cause == "back":
                 self._come_back(now)
         return self._step_at
-
-    @property
-    def _level_step(self) -> int:
-        return LARGEST_STEP
 
     def _come_back(self, now: float) -> None:
         """Be where the limit was before the endpoint was away; what was settled is measured anew soon."""
@@ -527,9 +523,10 @@ class ConcurrencyLimit:
             return
         if gain is None:
             return
+        self.is_learned = True
         if gain >= self._config.gain and previous is not None:
             self._best.settled_at = None
-            self._has_gained = self.is_learned = True
+            self._has_gained = True
         if gain >= self._config.gain and not self._is_slow(level, previous):
             self._step_every = min(self._config.step_every, level.pace() / 96.0)
             self._open(now, self._next_target(level, gain), reference=level)
@@ -581,7 +578,7 @@ class ConcurrencyLimit:
         if reference is not None and reference.line is not None:
             # Not faster than refusals come back, which take no longer than the shortest reply.
             self._step_every = max(reference.pace() / 96.0, reference.line[0] / 8.0)
-        self._step = self._level_step
+        self._step = LARGEST_STEP
         self._step_at = now
 
     def _settle(self, limit: int, cause: str) -> None:

@@ -439,7 +439,7 @@ class Dispatcher:
         wait = self._retry.next_wait(
             attempt=call.attempts,
             jitter=jitter(call.key, call.sends),
-            longest=lane.longest_backoff,
+            longest=lane.longest_backoff(now=now),
             failing=lane.breaker.failing,
         )
         if wait is None:

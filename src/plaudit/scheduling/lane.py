@@ -145,13 +145,12 @@ class Lane:
     def load(self) -> Load:
         return Load(len(self.flights), self.limit.limit, self._slow, self._typical)
 
-    @property
-    def longest_backoff(self) -> float | None:
+    def longest_backoff(self, *, now: float) -> float | None:
         """Seconds that a call need wait at the most before it is tried again; None where it is not known."""
         if self._typical is None:
             return None
         if not self.breaker.is_closed:  # single probes find out when it is back, and need a call to send
-            return LONGEST_BACKOFF
+            return min(now - self.breaker.shut_at, LONGEST_BACKOFF)
         return None if self.is_failing else BACKOFF * self._typical
 
     @property
