@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from until import until
 from plaudit.errors import JournalError
 from plaudit.journal.blocks import SESSION, VerdictBlock, block
 from plaudit.journal.index import JournalIndex
-from plaudit.journal.segments import TITLE, Appender, segments_of
+from plaudit.journal.segments import TITLE, Appender, Located, Segment, segments_of
 from plaudit.journal.writer import JournalWriter
 from plaudit.judges.rubric import Rubric
 from plaudit.types import ChatRequest, Message, Usage
@@ -193,7 +194,7 @@ def test_who_wrote_is_known_when_its_first_files_are_dropped(tmp_path: Path) -> 
     appender = Appender(path, block(SESSION, msgspec.json.encode(introduction)), max_bytes=16_000)
     for number in range(20):
         one = VerdictBlock("s", "long", has_text=True)
-        one.add(judged(number, response=random.Random(number).randbytes(2000).hex()))
+        one.add([judged(number, response=random.Random(number).randbytes(2000).hex())])
         appender.append(one.encode())
     appender.close()
     with JournalIndex(path) as index:
@@ -260,6 +261,15 @@ def test_numbers_that_fit_no_column_are_kept_as_near_as_can_be(tmp_path: Path) -
     assert second["prompt_tokens"] == 100
 
 
+def test_a_number_that_is_none_costs_its_own_record_only(tmp_path: Path) -> None:
+    one = judged(1)
+    usage = Usage("many", 5)  # type: ignore[arg-type]
+    bad = structs.replace(one, verdict=replace(one.verdict, usage=usage))
+    writer = write(tmp_path / "j", [judged(0), bad, judged(2)])
+    assert [record["response"] for record in read(tmp_path / "j")] == ["answer 0", "answer 2"]
+    assert (writer.written, writer.lost) == (2, 1)
+
+
 def test_a_judge_that_cannot_say_its_name_costs_its_own_records_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -284,6 +294,45 @@ def test_a_value_that_cannot_even_be_described_costs_its_own_record_only(tmp_pat
     writer = write(tmp_path / "j", [judged(0), bad, judged(2)])
     assert [record["response"] for record in read(tmp_path / "j")] == ["answer 0", "answer 2"]
     assert (writer.written, writer.lost) == (2, 1)
+
+
+def test_records_around_one_that_was_left_out_keep_names_of_their_own(tmp_path: Path) -> None:
+    class Unspeakable:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    bad = judged(extra={"thing": Unspeakable()})
+    writer = JournalWriter(tmp_path / "j")
+    for start in range(0, 1200, 60):
+        writer.add(*map(judged, range(start, start + 30)), bad, *map(judged, range(start + 30, start + 60)))
+    writer.close()
+    found = read(tmp_path / "j")
+    assert [record["response"] for record in found] == [f"answer {n}" for n in range(1200)]
+    assert len({record["id"] for record in found}) == 1200
+    assert writer.lost == 20
+
+
+def test_many_verdicts_at_once_fill_many_blocks(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path / "j")
+    writer.add(*map(judged, range(5000)))
+    writer.close()
+    segment = Segment(tmp_path / "j")
+    blocks = [found.head.records for found in segment.new_blocks() if isinstance(found, Located)]
+    segment.close()
+    assert sum(blocks) == 5000 and max(blocks) == 512
+
+
+def test_instructions_that_are_no_text_are_kept_with_their_request(tmp_path: Path) -> None:
+    parts: Any = [{"type": "text", "text": "judge it"}]
+    system, user = Message(role="system", content=parts), Message(role="user", content="this")
+    write(
+        tmp_path / "j",
+        [
+            structs.replace(judged(), request=ChatRequest(messages))
+            for messages in ((system, user), (user,), ())
+        ],
+    )
+    assert [record["request"] for record in read(tmp_path / "j")] == [[system, user], [user], []]
 
 
 def test_only_the_user_can_read_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import functools
 import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ import msgspec
 from plaudit.errors import JournalError
 from plaudit.journal.base import CANARY_KEY, GOLD_KEY, STEP_KEY, Exchange, Judged
 from plaudit.judges.scale import unit_score
-from plaudit.policy.fingerprint import prompt_digest, response_digest
+from plaudit.policy.fingerprint import EMPTY_DIGEST, prompt_digest, response_digest
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, RawRequest, Request
 
 _packing: Any = zlib
@@ -42,6 +42,7 @@ LEVEL = 1
 MANY = 1000
 """Elements of an array, or characters of an object's repr, that are kept of what has no form of its own."""
 _NAN = math.nan
+_NO_MARKS = -1, _NAN, _NAN
 SESSION, VERDICTS, ACTIVITY = 1, 2, 3
 """Kinds of blocks: who writes, verdicts, and what the engine was doing in a second."""
 
@@ -75,16 +76,12 @@ FACTS: dict[str, str] = {
 panel 0 is no panel's question."""
 ROW = struct.Struct("<" + "".join(FACTS.values()))
 HASHES = ("sample", "prompt", "group")
-_NUMBERS = struct.Struct(
-    "<" + "".join("8s" if name in HASHES else code for name, code in FACTS.items() if name not in WORDS)
-)
-"""A row as it is packed: hashes are bytes already, and its words follow, which many rows have in common."""
-_pack_numbers, _ROW_SIZE = _NUMBERS.pack, ROW.size
 _WORDS = struct.Struct(f"<{len(WORDS)}H")
-_ABOUT_VALUES = (UnicodeEncodeError, OverflowError, TypeError, ValueError, RecursionError)
-"""Errors by which msgpack says that it has no form for a value."""
-_TEXTS_HEAD = 6
-"""Bytes before the texts of a block, which say how many there are."""
+_CODES = (
+    *("8s" if name in HASHES else code for name, code in FACTS.items() if name not in WORDS),
+    f"{_WORDS.size}s",
+)
+"""A row as it is packed: hashes are bytes already, and so are its words, which many rows have in common."""
 _RANGES = {
     "Q": (0, (1 << 64) - 1),
     "I": (0, (1 << 32) - 1),
@@ -140,9 +137,11 @@ def read_head(data: bytes) -> BlockHead | None:
     return head if max(head.facts_bytes, head.texts_bytes) <= MOST_BYTES else None
 
 
-def block(kind: int, facts: bytes, texts: bytes | bytearray = b"", *, records: int = 0) -> bytes:
+def block(kind: int, facts: bytes, texts: bytes = b"", *, records: int = 0) -> bytes:
     first, second = _packing.compress(facts, LEVEL), _packing.compress(texts, LEVEL) if texts else b""
-    head = HEAD.pack(MARK, kind, records, len(first), zlib.crc32(first), len(second), zlib.crc32(second))
+    head = HEAD.pack(
+        MARK, kind, records, len(first), _packing.crc32(first), len(second), _packing.crc32(second)
+    )
     return b"".join((head, HEAD_CRC.pack(zlib.crc32(head)), first, second))
 
 
@@ -192,115 +191,183 @@ class VerdictBlock:
     """
 
     def __init__(self, session: str, run: str, *, first: int = 0, has_text: bool) -> None:
+        self.end = first
+        """The sequence number after those of its verdicts."""
+        self.size = 0
+        """Bytes that it takes in memory, roughly."""
         self._has_text = has_text
         self._names = _Names()
         self._writer = self._names[session], self._names[run]
-        self._first = first
+        self._count = 0
         self._judges: list[Any] = []
         self._words: dict[tuple[Any, ...], tuple[float, bytes]] = {}
         """What a score is worth from 0 to 1, and the last columns, which many rows have in common."""
         self._instructions: dict[str, int] = {}
         self._prompts: dict[str, bytes] = {}
         """Digests: many samples have the same prompt."""
-        self._rows = bytearray()
-        self._texts = bytearray(_TEXTS_HEAD)
+        self._rows: list[bytes] = []
+        self._texts: list[bytes | bytearray] = []
+        self._buffer = bytearray()
+        """Where texts are packed: of its right size from the second time on."""
 
     def __len__(self) -> int:
-        return len(self._rows) // ROW.size
+        return self._count
 
-    @property
-    def size(self) -> int:
-        """Bytes that it takes in memory, roughly."""
-        return len(self._rows) + len(self._texts)
+    def add(self, judged: Iterable[Judged]) -> list[Exception]:
+        """Take in verdicts. The answer is why some were left out: errors in what is the user's own.
 
-    def add(self, one: Judged) -> None:
-        """Take in a verdict. After an error of the user's it is left out.
-
-        Called for every verdict, so it is one function, and what seldom happens is done elsewhere.
+        Most of what a journal costs are the steps taken here for each verdict. So one loop serves many of
+        them, calls as few functions as it can, and leaves to others what seldom happens.
         """
-        sample, verdict, exchanges = one.sample, one.verdict, one.exchanges
-        prompt, response, extra, group = sample.prompt, sample.response, sample.extra, sample.group
-        usage, score, failure, turns = verdict.usage, verdict.score, verdict.failure, None
-        if not isinstance(response, str):
-            response, turns = sample.text, response
-        if not isinstance(prompt, str):
-            digest = prompt_digest(prompt)
-        elif not (digest := self._prompts.get(prompt, b"")):
-            digest = self._prompts[prompt] = response_digest(b"", prompt)
-        step, gold, canary = _marks(extra) if extra else (-1, _NAN, _NAN)
-        sends, endpoint = 0, ""
-        for exchange in exchanges:
-            sends += exchange.sends
-            endpoint = exchange.endpoint
-        words = (
-            id(one.judge),
-            score,
-            verdict.status,
-            verdict.source,
-            failure and failure.cause,
-            verdict.model,
-            endpoint,
-        )
-        unit, packed_words = self._words.get(words) or self._pack_words(one, words)
-        row = (
-            one.at,
-            _NAN if score is None else score,
-            response_digest(digest, response),
-            digest,
-            _group_digest(digest, group) if group else digest,
-            self._first + len(self._rows) // _ROW_SIZE,
-            one.batch,
-            one.position,
-            one.panel,
-            step,
-            unit,
-            gold,
-            canary,
-            verdict.latency_s,
-            one.queued_s,
-            _NAN if usage.cost is None else usage.cost,
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            len(response),
-            sends,
-            verdict.attempts,
-            one.is_late,
-        )
+        rows: list[Any] = []
+        texts: list[tuple[Any, ...]] = []
+        errors: list[Exception] = []
+        prompts, known_words, new_digest = self._prompts, self._words, EMPTY_DIGEST.copy
+        end, system, place = self.end, None, -1
+        prompt: Any
+        for one in judged:
+            try:
+                sample, verdict, exchanges = one.sample, one.verdict, one.exchanges
+                prompt, response, group = sample.prompt, sample.response, sample.group
+                extra, usage, score = sample.extra, verdict.usage, verdict.score
+                if not isinstance(response, str):
+                    response = sample.text
+                digest = prompts.get(prompt) if isinstance(prompt, str) else prompt_digest(prompt)
+                if digest is None:
+                    hashed = new_digest()
+                    hashed.update(prompt.encode("utf-8", "replace"))
+                    digest = prompts[prompt] = hashed.digest()
+                hashed = new_digest()
+                hashed.update(digest + response.encode("utf-8", "replace"))
+                step, gold, canary = _marks(extra) if extra else _NO_MARKS
+                sends, endpoint = 0, ""
+                for exchange in exchanges:
+                    sends += exchange.sends
+                    endpoint = exchange.endpoint
+                words = (
+                    id(one.judge),
+                    score,
+                    verdict.status,
+                    verdict.source,
+                    verdict.failure,
+                    verdict.model,
+                    endpoint,
+                )
+                unit, packed_words = known_words.get(words) or self._pack_words(one, words)
+                if self._has_text:
+                    asked: Any = one.request
+                    if isinstance(asked, ChatRequest):
+                        asked = asked.messages
+                        if asked and asked[0] is not system:
+                            system, place = asked[0], self._place(asked[0])
+                        if asked and place >= 0:  # a number in its place: a judge says the same every time
+                            asked = (place, asked[1]) if len(asked) == 2 else (place, *asked[1:])
+                    else:
+                        asked = shown_request(asked)
+                    fields: tuple[Any, ...] = (
+                        prompt,
+                        response,
+                        asked,
+                        exchanges,
+                        verdict.reason,
+                        verdict.error,
+                        sample.reference,
+                        group,
+                        extra,
+                    )
+                    if verdict.parts or one.serves or sample.tools or response is not sample.response:
+                        turns = None if response is sample.response else sample.response
+                        fields += (verdict.parts, one.serves, turns, sample.tools)
+                else:
+                    fields = _numbers_of(one)
+                rows += (
+                    one.at,
+                    _NAN if score is None else score,
+                    hashed.digest(),
+                    digest,
+                    _group_digest(digest, group) if group else digest,
+                    end,
+                    one.batch,
+                    one.position,
+                    one.panel,
+                    step,
+                    unit,
+                    gold,
+                    canary,
+                    verdict.latency_s,
+                    one.queued_s,
+                    _NAN if usage.cost is None else usage.cost,
+                    usage.prompt_tokens,
+                    usage.completion_tokens,
+                    len(response),
+                    sends,
+                    verdict.attempts,
+                    one.is_late,
+                    packed_words,
+                )
+                texts.append(fields)
+                end += 1
+            except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
+                errors.append(error)
+        self.end = end
+        return errors + self._take_in(rows, texts)
+
+    def _take_in(self, rows: list[Any], texts: list[tuple[Any, ...]]) -> list[Exception]:
+        """Pack rows and texts in one go; one by one where something in them has no form in bytes."""
+        count = len(texts)
         try:
-            packed = _pack_numbers(*row)
-        except (struct.error, OverflowError):  # an endpoint that counts 10^20 tokens
-            packed = _pack_numbers(*map(_within, row, FACTS.values()))
-        fields = _fields(one, response, turns, self._instructions) if self._has_text else _numbers_of(one)
-        end = len(self._texts)
-        try:
-            _encode_into(fields, self._texts, -1)
-        except Exception as error:
-            del self._texts[end:]
-            if not isinstance(error, _ABOUT_VALUES):
-                raise
-            self._texts += _encode(_plain(fields))
-        self._rows += packed + packed_words
+            packed = _table(count).pack(*rows)
+            _encode_into(texts, self._buffer)
+        except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
+            if count > 1:
+                width = len(_CODES)
+                each = [(rows[n * width : (n + 1) * width], [text]) for n, text in enumerate(texts)]
+                return [found for one in each for found in self._take_in(*one)]
+            try:
+                packed = _table(count).pack(*map(_within, rows, _CODES))
+                _encode_into([_plain(text) for text in texts], self._buffer)
+            except Exception:  # noqa: BLE001
+                return [error]
+        head = 1 if count < 16 else 3 if count < 1 << 16 else 5  # of an array; the block has one for all
+        self._rows.append(packed)
+        self._texts.append(self._buffer[head:])
+        self._count += count
+        self.size += len(packed) + len(self._texts[-1])
+        return []
+
+    def _place(self, message: Mapping[str, Any]) -> int:
+        """Where a message is among those that are written once a block; -1: it is not one of them."""
+        said = message.get("content")
+        if message.get("role") != "system" or not isinstance(said, str):
+            return -1
+        return self._instructions.setdefault(said, len(self._instructions))
 
     def encode(self) -> bytes:
-        """The block, compressed. Nothing can be added afterwards."""
-        facts = _encode((list(self._names), self._rows))
-        self._texts[:_TEXTS_HEAD] = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[records], instructions]
-        self._texts += _encode(_plain(list(self._instructions)))
-        return block(VERDICTS, facts, self._texts, records=len(self))
+        """The block, compressed."""
+        facts = _encode((list(self._names), b"".join(self._rows)))
+        head = b"\x92\xdd" + len(self).to_bytes(4, "big")  # [[texts], instructions]
+        texts = b"".join((head, *self._texts, _encode(_plain(list(self._instructions)))))
+        return block(VERDICTS, facts, texts, records=len(self))
 
     def _pack_words(self, one: Judged, words: tuple[Any, ...]) -> tuple[float, bytes]:
         """What the score is worth from 0 to 1, and the last columns of a row."""
         unit = unit_score(one.verdict, one.judge)
-        said = (judge_name(one.judge), *(word or "" for word in words[2:]))
+        verdict, cause = one.verdict, one.verdict.cause or ""
+        said = (judge_name(one.judge), verdict.status, verdict.source, cause, verdict.model, words[-1])
         packed = _WORDS.pack(*self._writer, *(self._names[word] for word in said))
         found = self._words[words] = _NAN if unit is None else unit, packed
         self._judges.append(one.judge)  # held on to, so that no other judge gets its id
         return found
 
 
+@functools.lru_cache(maxsize=128)
+def _table(rows: int) -> struct.Struct:
+    return struct.Struct("<" + "".join(_CODES) * rows)
+
+
 def _within(value: Any, code: str) -> Any:
-    """A number that fits its column, as near as can be."""
-    if code in _RANGES and not isinstance(value, bytes):
+    """A number that fits its column, as near as can be: an endpoint may count 10^20 tokens."""
+    if code in _RANGES:
         low, high = _RANGES[code]
         return min(max(int(value), low), high)
     return math.copysign(math.inf, value) if code == "f" and abs(value) > 3e38 else value
@@ -368,37 +435,8 @@ def read_texts(data: bytes) -> list[StoredText]:
     return records
 
 
-def _fields(one: Judged, response: str, turns: Any, instructions: dict[str, int]) -> tuple[Any, ...]:
-    """The fields of a StoredText. A request that repeats its sample costs little: it is compressed."""
-    sample, verdict, request = one.sample, one.verdict, one.request
-    if isinstance(request, ChatRequest):
-        asked: Any = request.messages
-        if asked and asked[0]["role"] == "system":  # a number in its place: a judge says the same every time
-            said = asked[0]["content"]
-            number = instructions.get(said)
-            if number is None:
-                number = instructions[said] = len(instructions)
-            asked = (number, asked[1]) if len(asked) == 2 else (number, *asked[1:])
-    else:
-        asked = shown_request(request)
-    common = (
-        sample.prompt,
-        response,
-        asked,
-        one.exchanges,
-        verdict.reason,
-        verdict.error,
-        sample.reference,
-        sample.group,
-        sample.extra,
-    )
-    if verdict.parts or one.serves or turns or sample.tools:
-        return (*common, verdict.parts, one.serves, turns, sample.tools)
-    return common
-
-
 def _numbers_of(one: Judged) -> tuple[Any, ...]:
-    """The same without a word of prompt, response or judge."""
+    """The fields of a StoredText without a word of prompt, response or judge."""
     exchanges = [
         msgspec.structs.replace(exchange, reply=None, error=None, reasoning="") for exchange in one.exchanges
     ]

@@ -32,7 +32,7 @@ log = logging.getLogger("plaudit")
 EVERY = 0.5
 """Seconds between two writes, at the most."""
 LONG = 10_000
-"""Characters of a response that is packed at once: many of them would take too long."""
+"""Characters of a response that is packed at once, and what came before it: many would take too long."""
 GROUP = 64
 """Verdicts that are packed together: what they are made of is still in the processor's cache."""
 BLOCK = 512
@@ -80,12 +80,11 @@ class JournalWriter:
         self._has_text = has_text
         opening = block(SESSION, msgspec.json.encode(self._introduction(settings or {})))
         self._appender = Appender(Path(path), opening, max_bytes=int(max_mb * 1e6))
-        self._taken: deque[Judged] = deque()
+        self._taken: list[Judged] = []
         """Verdicts that are not packed yet."""
         self._lock = threading.Lock()
         """Held while verdicts are packed, and while a block changes hands."""
-        self._packed = 0
-        self._filling = self._new_block()
+        self._filling = self._new_block(0)
         self._full: deque[VerdictBlock] = deque()
         self._waiting_bytes = 0
         self._look = look
@@ -98,30 +97,28 @@ class JournalWriter:
 
     def add(self, *judged: Judged) -> None:
         """Take verdicts; they are on file within half a second."""
-        now, taken, is_long = time.time(), self._taken, False
+        now = time.time()
         for one in judged:
             one.at = now
-            taken.append(one)
-            is_long |= len(one.sample.response) > LONG
-        if len(taken) >= GROUP or is_long:
+        self._taken.extend(judged)
+        if len(self._taken) >= GROUP or (judged and len(judged[-1].sample.response) > LONG):
             with self._lock:
                 self._pack()
 
     def _pack(self) -> None:
         """Bring what was taken into the block that is being filled."""
-        taken, filling = self._taken, self._filling
+        taken = self._taken[:]
+        del self._taken[: len(taken)]  # what the engine adds meanwhile stays
         if self._waiting_bytes > MOST_WAITING:
             self._lose(len(taken), "the disk is too slow")
-            taken.clear()
-        while taken:
-            try:
-                filling.add(taken.popleft())
-            except Exception as error:  # noqa: BLE001 - judges and samples are the user's own
+            return
+        for start in range(0, len(taken), GROUP):
+            for error in self._filling.add(taken[start : start + GROUP]):
                 self._lose(1, f"a sample or its judge cannot be written ({error!r})")
-        if len(filling) >= BLOCK or filling.size >= BLOCK_BYTES:
-            self._set_aside()
-            if self._waiting_bytes >= MANY_BYTES:
-                self._has_news.set()
+            if len(self._filling) >= BLOCK or self._filling.size >= BLOCK_BYTES:
+                self._set_aside()
+        if self._waiting_bytes >= MANY_BYTES:
+            self._has_news.set()
 
     def close(self) -> None:
         """Write what is left. Safe to call twice."""
@@ -152,16 +149,15 @@ class JournalWriter:
             if is_last:
                 return
 
-    def _new_block(self) -> VerdictBlock:
-        return VerdictBlock(self.session, self.run, first=self._packed, has_text=self._has_text)
+    def _new_block(self, first: int) -> VerdictBlock:
+        return VerdictBlock(self.session, self.run, first=first, has_text=self._has_text)
 
     def _set_aside(self) -> None:
         """Begin a new block; the other one is to be written."""
         if self._filling:
-            self._packed += len(self._filling)
             self._full.append(self._filling)
             self._waiting_bytes += self._filling.size
-            self._filling = self._new_block()
+            self._filling = self._new_block(self._filling.end)
 
     def _write(self, full: VerdictBlock) -> None:
         size = full.size

@@ -520,15 +520,13 @@ def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:
     """Note what came back for a request, for the journal."""
     if not asked.exchanges and call.first_sent is not None:
         asked.queued_s = call.first_sent - asked.asked_at
-    endpoint = call.answered_on or call.failed_on or ""
     if isinstance(outcome, Reply):
-        text = outcome.body.decode(errors="replace") if outcome.body else outcome.text
-        reason, used = outcome.finish_reason, outcome.usage
+        used = outcome.usage
         exchange = Exchange(
-            endpoint,
-            text,
+            call.answered_on or "",
+            outcome.body.decode(errors="replace") if outcome.body else outcome.text,
             outcome.refusal,
-            reason,
+            outcome.finish_reason,
             call.latency,
             call.sends,
             used.prompt_tokens,
@@ -539,6 +537,7 @@ def _keep(asked: SharedRequest, call: Call, outcome: Outcome) -> None:
             outcome.reasoning,
         )
     else:
+        endpoint = call.answered_on or call.failed_on or ""
         exchange = Exchange(endpoint, None, str(outcome), "", call.latency, call.sends)
     asked.exchanges += (exchange,)
 
