@@ -55,7 +55,8 @@ def test_it_shows_the_panels_as_text(url: str) -> None:
     shown = CliRunner().invoke(app, ["top", url, "--once"])
     assert shown.exit_code == 0, shown.output
     assert "31 records" in shown.stdout and "unreadable" in shown.stdout and "0.4" in shown.stdout
-    assert "31 verdicts, 1 unreadable, gold gap +0.46" in " ".join(shown.stdout.split())
+    assert "31 verdicts, 1 unreadable, gold gap +0.46" in shown.stdout
+    assert shown.stdout.endswith("\n")
 
 
 def test_an_address_without_a_scheme_will_do(url: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,7 @@ async def _follow(options: TopOptions) -> None:
     token = os.environ.get(TOKEN, "").strip()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
-        with Live(console=Terminal(), auto_refresh=False, transient=False) as live:
+        with Live(console=Terminal(), auto_refresh=False) if is_live else nullcontext() as live:
             async with session.get(base + "events") as events:
                 _check(events, options.url)
                 async for line in events.content:
@@ -69,9 +70,11 @@ async def _follow(options: TopOptions) -> None:
                     async with session.get(base + "overview") as answer:
                         _check(answer, options.url)
                         found = msgspec.json.decode(await answer.read())
-                    live.update(Text(printable("\n".join(lines(news, found)))), refresh=True)
-                    if not is_live:
+                    shown = printable("\n".join(lines(news, found)))
+                    if live is None:
+                        print(shown)  # whole lines, for who searches them
                         return
+                    live.update(Text(shown), refresh=True)
 
 
 def _check(answer: aiohttp.ClientResponse, url: str) -> None:
