@@ -42,6 +42,7 @@ def test_show_gives_one_record_in_full(journal: Path) -> None:
     (first, *_) = run("show", journal, "-n", "1").stdout.split()
     text = run("show", journal, "--id", first).stdout
     assert "answer 0" in text and '{"reason": "because", "score": 7}' in text and "judge answer 0" in text
+    assert "from      call http://host/v1 m\n" in text
 
 
 def test_show_finds_the_last_verdict_on_a_sample_by_its_name_in_a_trainers_table(journal: Path) -> None:
@@ -59,6 +60,12 @@ def test_grep_finds_what_replies_say_and_ends_with_1_where_there_is_nothing(jour
     assert found.exit_code == 0 and "unreadable" in found.stdout
     assert run("grep", journal, "nowhere at all").exit_code == 1
     assert run("grep", journal, "(").exit_code == 2
+
+
+def test_who_names_the_pattern_first_is_told_the_order(journal: Path) -> None:
+    told = run("grep", "WOULD say", journal)
+    assert told.exit_code == 2
+    assert f"plaudit journal grep {journal} 'WOULD say'" in " ".join(told.stderr.split())
 
 
 def test_stats_count_by_status_and_step(journal: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ def grep(options: GrepOptions) -> int:
     """List records with a pattern in prompt, response, reason, reply or error. Status 1: there is none."""
     from plaudit.journal.query import matcher
 
+    if Path(options.pattern).is_file() and not Path(options.journal).expanduser().exists():
+        raise ConfigError(
+            f"there is no journal {options.journal}; the journal comes first, then the pattern: "
+            f"plaudit journal grep {options.pattern} {shlex.quote(options.journal)}"
+        )
     with opened(options.journal) as index:
         matches = matcher(options.pattern, setting="PATTERN")
         rows = options.rows(index, options.pattern)
@@ -322,7 +328,8 @@ def _in_full(record: Record) -> Iterator[str]:
     yield f"run       {facts['run']}" + ("" if facts["step"] is None else f", step {facts['step']}")
     yield f"judge     {facts['judge']}"
     yield f"verdict   {facts['status']}, score {facts['score']}, {_score(facts['unit']).strip()} from 0 to 1"
-    yield f"from      {facts['source']} {facts['endpoint']} {facts['model']}".rstrip()
+    model = "" if facts["endpoint"].endswith(f" {facts['model']}") else facts["model"]
+    yield f"from      {facts['source']} {facts['endpoint']} {model}".rstrip()
     yield (
         f"took      {facts['latency_s']:.2f} s, {facts['queued_s']:.2f} s queued, {facts['sends']} sent, "
         f"{facts['prompt_tokens']} + {facts['completion_tokens']} tokens"
