@@ -375,15 +375,18 @@ def _within(value: Any, code: str) -> Any:
 
 def _marks(extra: Mapping[str, Any]) -> tuple[int, float, float]:
     """The step, what it truly deserves and the score that a canary needs, where a sample's extra says so."""
-    found = extra.get(STEP_KEY)
-    step = found if isinstance(found, int) and 0 <= found < 1 << 31 else -1
-    return step, _number(extra.get(GOLD_KEY)), _number(extra.get(CANARY_KEY))
+    step, gold, canary = extra.get(STEP_KEY), extra.get(GOLD_KEY), extra.get(CANARY_KEY)
+    return (
+        step if isinstance(step, int) and 0 <= step < 1 << 31 else -1,
+        _NAN if gold is None else _number(gold),
+        _NAN if canary is None else _number(canary),
+    )
 
 
 def _number(value: Any) -> float:
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
-        return math.nan
-    return float(value) if abs(value) < 1e300 else math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _NAN
+    return float(value) if abs(value) < 1e300 else _NAN
 
 
 def judge_name(judge: Any) -> str:
