@@ -5,7 +5,8 @@
 CPU: two engines in one process, one with a journal, given batches of 2,048 in turn; the CPU time of the
 engine's thread for each batch, and of the journal's own thread for all of them. Two engines without a journal
 differ by up to 4% in such a process, by where in memory their objects happen to be: so there are many
-processes, and their median counts. Bytes: judged answers of 120 random words under a rubric, request, reply
+processes, and their median counts. Once with the short samples of the other benchmarks, once with long ones:
+questions of 40 random words, eight answers of 120 to each. Bytes: long samples under a rubric, request, reply
 and reason included. Opening: until every number is in memory, then the page's overview, then a sorted page of
 a hundred records. Kills: a process writes as fast as it can and says what is on file; it is killed, and the
 journal is read.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import json
 import random
@@ -25,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +61,7 @@ while True:
 """
 
 
+@functools.cache
 def judged(count: int, seed: int = 1) -> list[Judged]:
     """Verdicts with texts like those of a training: eight answers to each question."""
     chance = random.Random(seed)
@@ -89,7 +93,17 @@ class Cost(NamedTuple):
     """With a journal: of all threads, the journal's own included."""
 
 
-def cpu(folder: Path, rounds: int, requests: int, *, is_journal_first: bool) -> Cost:
+def long_samples(count: int, *, tag: str) -> list[Sample]:
+    """So many samples with texts like those of a training; another tag, other samples."""
+    return [
+        replace(one, prompt=f"{one.prompt}{tag}", response=f"{one.response}{tag}")
+        for one in (found.sample for found in judged(count))
+    ]
+
+
+def cpu(
+    folder: Path, rounds: int, requests: int, *, is_journal_first: bool, samples: Callable[..., list[Sample]]
+) -> Cost:
     """What a request costs without and with a journal: two engines in one process, batch by batch in turn.
 
     Of the batches of each the cheaper half counts: in the others another process was in the way.
@@ -124,11 +138,12 @@ def cpu(folder: Path, rounds: int, requests: int, *, is_journal_first: bool) -> 
     return Cost(cheap[False], cheap[True], cheap[True] + wrote)
 
 
-def cpu_of_processes(count: int, rounds: int) -> list[Cost]:
+def cpu_of_processes(count: int, rounds: int, *, is_long: bool) -> list[Cost]:
     """The same, in each of several processes."""
     found = []
     for number in range(count):
         command = [sys.executable, __file__, "--cpu", str(number), "--rounds", str(rounds)]
+        command += ["--long"] * is_long
         reply = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         found.append(Cost(*json.loads(reply.stdout)))
     return found
@@ -186,6 +201,22 @@ def kills(path: Path, count: int) -> tuple[int, int, int]:
         return said, whole, len(index.damage)
 
 
+def cpu_rows(kind: str, costs: list[Cost], goal: str) -> list[tuple[str, str, str]]:
+    """What these processes came to."""
+    ratios = sorted(cost.process / cost.without for cost in costs)
+    middle = Cost(*map(statistics.median, zip(*costs, strict=True)))
+    return [
+        (f"{kind}: CPU a request without, µs", f"{middle.without:.1f}", ""),
+        ("with: the engine's thread, µs", f"{middle.engine:.1f}", ""),
+        ("with: all threads, µs", f"{middle.process:.1f}", ""),
+        (
+            "ratio, all threads",
+            f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})",
+            goal,
+        ),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -193,6 +224,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=16, help="batches for each engine of a process")
     parser.add_argument("--cpu", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--long", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="small, to see that it works")
@@ -201,26 +233,24 @@ def main() -> int:
         options.processes, options.rounds, options.records, options.kills = 1, 1, 20_000, 3
     with tempfile.TemporaryDirectory(prefix="plaudit-bench-") as folder:
         if options.cpu is not None:
-            print(json.dumps(cpu(Path(folder), options.rounds, 2048, is_journal_first=options.cpu % 2 == 1)))
+            kind = long_samples if options.long else samples
+            is_first = options.cpu % 2 == 1
+            print(
+                json.dumps(cpu(Path(folder), options.rounds, 2048, is_journal_first=is_first, samples=kind))
+            )
             return 0
-        costs = cpu_of_processes(options.processes, options.rounds)
+        short, long = (
+            cpu_of_processes(options.processes, options.rounds, is_long=is_long) for is_long in (False, True)
+        )
         path = Path(folder, "journals", "journal")
         write(path, options.records)
         size = sum(file.stat().st_size for file in path.parent.iterdir()) / options.records
         seconds = opening(path)
         said, whole, damaged = kills(Path(folder, "killed"), options.kills)
-    ratios = sorted(cost.process / cost.without for cost in costs)
-    ratio = statistics.median(ratios)
+    ratio = statistics.median(cost.process / cost.without for cost in short)
     rows = [
-        ("CPU a request without, µs", f"{statistics.median(cost.without for cost in costs):.1f}", ""),
-        ("with: the engine's thread, µs", f"{statistics.median(cost.engine for cost in costs):.1f}", ""),
-        ("with: all threads, µs", f"{statistics.median(cost.process for cost in costs):.1f}", ""),
-        (
-            "ratio, the engine's thread",
-            f"{statistics.median(cost.engine / cost.without for cost in costs):.3f}",
-            "",
-        ),
-        ("ratio, all threads", f"{ratio:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})", f"{GOAL:.2f}"),
+        *cpu_rows("short samples", short, f"{GOAL:.2f}"),
+        *cpu_rows("long samples", long, ""),
         ("bytes a verdict", f"{size:,.0f}", ""),
         (f"seconds to open {options.records:,} verdicts", f"{seconds[0]:.2f}", ""),
         ("seconds for the page's overview of them", f"{seconds[1]:.2f}", ""),
