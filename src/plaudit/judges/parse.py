@@ -132,6 +132,10 @@ _QUOTE_CLOSED = re.compile(r"\s*[\"'”’“»]{1,3}[ \t]*(?:\n|$)")
 """Quotation marks around nothing but an object, which quote nobody."""
 _INSIDE = re.compile(r"(?:[\"'“‘]|~~|<!-- ?|\w\(|(?://|#)[ \t]*)$")
 """What begins a quotation, a comment or a call in the middle of a sentence."""
+_TEMPLATE = re.compile(
+    r"\W{0,3}(?:<[^<>]*>|\.{3}|…|(?:your |an? )?(?:int(?:eger)?|number|score)|[NX_])\W{0,3}"
+)
+"""What stands for a value."""
 
 
 class VerdictSearch:
@@ -215,7 +219,7 @@ class VerdictSearch:
                 continue
             if depth > 0 or re.search(r'"\w{1,40}":\s*$', gap[-80:]):
                 raise UnreadableVerdict("the verdict is inside another object")
-            if not one.is_closed and self.reply.finish_reason == "length":
+            if not one.is_closed and (reader.is_cut or self.reply.finish_reason == "length"):
                 raise CutOff("the reply was cut off before its verdict was complete")
             known = place
             yield place
@@ -246,6 +250,9 @@ class VerdictSearch:
     def check_own(self, place: FoundAt, since: int) -> None:
         """Raises UnreadableVerdict where the words around an object make it somebody else's."""
         before = self.text[since : place.start]
+        value = place.found.get(self.key)
+        if isinstance(value, str) and _TEMPLATE.fullmatch(value):
+            raise UnreadableVerdict("the verdict is a template")
         if (code := _CODE.search(before[-200:])) and not is_others(code[0]):
             before = before[: len(before) - len(code[0])] + "\n"
         after = self.text[place.end : place.end + 40]

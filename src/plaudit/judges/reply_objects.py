@@ -149,6 +149,8 @@ class Reader:
         self.loose: list[str] = []
         """Texts with quotes that should have been escaped."""
         self.comments: list[str] = []
+        self.is_cut = False
+        """Whether the text ends where an object was to go on: within a text or a list, or after a comma."""
 
     def objects(self) -> Iterator[LocatedObject]:
         """The outermost objects, and lists that begin with one."""
@@ -203,6 +205,7 @@ class Reader:
             name = _NAME.match(text, place)
             if name is None:
                 if place >= len(text) and pairs:
+                    self.is_cut = text.rstrip().endswith(",")
                     return pairs, place, False
                 raise _NoObject(max(place, at + 1))
             key = name[0].rstrip("=>: \t\n").strip("\"'“”„«»")
@@ -227,6 +230,7 @@ class Reader:
             if text[place : place + 1] == "]":
                 return items, place + 1, True
             if place >= len(text):
+                self.is_cut = True
                 return items, place, False
             value, place, is_closed = self._value(place, depth - 1, _AFTER_ITEM)
             items.append(value)
@@ -270,6 +274,7 @@ class Reader:
                 comma = text.rindex(",", at, place)  # the next key begins, and the quote is missing
                 return _unescaped(text[at + 1 : comma]), comma, True
         self._unclosed[mark] = at
+        self.is_cut = True
         if at + 1 < len(text):
             return Bare(_unescaped(text[at + 1 :]) + "?"), len(text), False
         raise _NoObject(at + 1)
@@ -367,6 +372,8 @@ def verdict_in(found: Found, key: str) -> Found | None:
     names = [name for name in found if is_key(name, key)]
     if len(names) > 1 and key in names:  # a word beside the number, as in `"rating": "poor"`, is no other
         names = [name for name in names if name == key or name.casefold() == key or not _is_word(found[name])]
+    if key in names and len({repr(found[name]) for name in names}) == 1:
+        names = [key]
     if len(names) > 1:
         raise UnreadableVerdict(f"{names[0][:20]!r} and {names[1][:20]!r} are in one object")
     if not names:

@@ -455,7 +455,7 @@ def _amount() -> re.Pattern[str]:
     units = "分|点|點|점|балл|punkt|pont|punt"
     return re.compile(
         rf"(?:^\W*|\ban?\s|[:>→,;，、]\s?|\b{choice('amount')}\W{{1,3}}(?:an?\s)?)({_SMALL})"
-        r"(?=\W*$|[.,;!?)]|\s(?:points?|marks?|is|was|at|or|instead|not|for|overall)\b)"
+        rf"(?=\W*$|[.,;!?)]|\s(?:points?|marks?|is|was|at|or(?! {_SMALL} \w+s\b)|instead|not|for|overall)\b)"
         rf"|({_SMALL})(?=\s(?:would|might|may|seems?|feels?|should|could|is (?:more|fair))\b)"
         rf"|(?<![扣减差])({_SMALL})(?=\s?(?:{units}))",
         re.IGNORECASE,
@@ -468,17 +468,23 @@ _LABEL = re.compile(r"\W*([^\d:|=–—(]{2,60}?)\s*(?:\([^()]{1,20}\)\s*)?[:|=�
 
 def _is_other_score(text: str, value: object, scale: Ends, title: str, *, is_item: bool) -> bool:
     """Whether a sentence has another score than the verdict, or speaks of another response."""
-    if words("hypothetical").search(text) or words("reporting").search(text):
-        return False
+    clauses = re.split(r"[,;] but\b", text)
+    text = ", but".join(
+        one for one in clauses if not any(words(name).search(one) for name in ("hypothetical", "reporting"))
+    )
     label = _LABEL.match(text)
     subject = label[1] if label and is_item else f"{title} {label[1] if label else ''}".strip()
     is_else = words("thing").search(subject) if not is_item else subject
     if is_else and not any(words(name).search(subject) for name in ("whole", "mention")):
         return False
-    top = scale[1] if scale else 10.0
-    text = re.sub(rf"(?<!\d)(?<!\d )(?:\bof|/|\bmax\.?) ?{top:g}\b", "", text)  # the best there is
+    low, top = scale or (0.0, 10.0)
+    fractions = _FRACTION.findall(text)
+    ends = (
+        rf"\b{low:g} ?(?:to|and|[-–]) ?{top:g}\b|\b(?:{low:g}|{top:g}) (?:is|being) (?:the )?(?:best|worst)\b"
+    )
+    text = re.sub(rf"(?<!\d)(?<!\d )(?:\bof|/|\bmax\.?) ?{top:g}\b|{ends}", "", text)  # the scale itself
     is_short = _length(text) <= MAX_SHORT
-    scores = [one for one, of in _FRACTION.findall(text) if is_short or is_same(of, f"{top:g}")]
+    scores = [one for one, of in fractions if is_short or is_same(of, f"{top:g}")]
     is_meant = words("mention").search(text) or words("hint").search(subject) or _PROPOSED.search(text)
     if (is_short or is_meant) and not words("deducted").search(text):
         amounts = map("".join, _amount().findall(text))
