@@ -39,6 +39,8 @@ class Listening:
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
+            if flight.is_overdue and sending.done() and not sending.cancelled():
+                return sending.result()  # it came, or failed, in the moment in which it was given up
             if flight.is_overdue and not sending.done():
                 self.stop(flight.lane)
                 self.late[flight.lane] = sending
