@@ -385,3 +385,10 @@ def test_a_remembered_limit_that_is_far_too_low_is_left_behind_within_a_few_roun
     for _ in range(6):
         now = round_of_calls(limit, now=now, latency=1.0)
     assert limit.limit >= 64
+
+
+def test_a_remembered_capacity_is_not_doubted_for_the_calls_that_it_lets_in() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=200, is_known=True, refuses=True))
+    limit.grow(now=1.0, accepted=200)
+    assert limit.refuses
+    assert limit.limit <= 201

@@ -121,7 +121,7 @@ class ConcurrencyLimit:
         self._replies_since_cut = self._replies = 0
         self.proven = 0
         """The most calls under way when one of them was answered."""
-        self._confirmations, self._height = 0, -1
+        self._confirmations, self._height = 0, self.limit if self.refuses else -1
         self._anchor: tuple[int, int, float] | None = None
         """Where the last sure refusal was: calls accepted, replies until then, and when."""
         self._last_refused = NEVER_REFUSED
