@@ -5,8 +5,8 @@
    put around it, and what it copies from the judged text.
 3. Statements of what was asked for are collected: objects in whatever dress and calls, else lines.
 4. A statement that its words make somebody else's, an example or one of several is none. Of those left all
-   must agree, or the last object must be said to replace the others. It stands unless the judge turns round
-   behind it or states another: conditions, quotations, parts and what is said of the response do neither.
+   must agree. They stand unless the judge turns round behind them or states another: conditions, quotations,
+   parts and what is said of the response do neither.
 5. A verdict that the judged text holds, in whatever form, or whose value and words it claims, is a copy: the
    author's own.
 """
@@ -28,7 +28,6 @@ from plaudit.judges.reply_prose import (
     is_others,
     is_same,
     may_state,
-    replaces,
     sentences,
     stated,
     with_rows_as_lines,
@@ -165,25 +164,22 @@ class VerdictSearch:
         self.text = self.text[: place.start] + " " * (place.end - place.start) + self.text[place.end :]
 
     def _objects(self) -> tuple[list[FoundAt], list[FoundAt]]:
-        """Objects with the key that are the judge's own, and those that it quotes or replaces."""
+        """Objects with the key that are the judge's own, and those that it quotes."""
         places: list[FoundAt] = []
         quoted: list[FoundAt] = []
         others: list[FoundAt] = []
         since = 0
         for place in self._candidates(quoted):
             is_known = bool(places) and place.found is places[-1].found
-            is_new = not is_known and bool(places) and replaces(self.text[places[-1].end : place.start])
             if len(others) > MAX_STATEMENTS:
                 raise UnreadableVerdict("the reply holds too many verdicts")
             is_example = bool(others) and repr(place.found) == repr(others[-1].found)  # and given again
-            if not is_new and not is_known and (is_example or self._is_others(place, since)):
+            if not is_known and (is_example or self._is_others(place, since)):
                 others.append(place)
             elif (
                 not places or is_known or repr(place.found) == repr(places[-1].found)
             ):  # unlike ==, it tells 1 from true
                 places.append(place)
-            elif is_new:
-                others, places = others + places, [place]
             else:
                 raise UnreadableVerdict("the reply holds two different verdicts")
             since = place.end

@@ -302,24 +302,12 @@ _MODIFIED = re.compile(
     r"\b([^\W\d_]+(?:['’]s)?) (?:verdict|evaluation|judge?ment|assessment|score|rating|grade|output|reply)\b",
     re.IGNORECASE,
 )
-_REPLACED = re.compile(
-    r"\b(?:final|revised|updated|corrected|new|definitive|adjusted) (?:\w+ )?"
-    r"(?:verdict|evaluation|score|assessment|judge?ment|rating|json|answer|result|output|grade|object)\b|最终|修正后|更正后",
-    re.IGNORECASE,
-)
 _ITEM = re.compile(r"\s*(?:(?:[-*•|]|\d+[.)])\s|[✅❌✔✘✓✗☑☐]\s*\w)")
 
 
 def is_others(name: str) -> bool:
     """Whether a name says that what it stands for is an example, or somebody else's."""
     return words("others").search(name.replace("_", " ")) is not None
-
-
-def replaces(between: str) -> bool:
-    """Whether the words between two verdicts say that the second replaces the first."""
-    told = [*sentences(_FENCE_OPENED.sub("\n", between)[-MAX_CLAUSE:])]
-    last = told[-1].text if told else ""
-    return _REPLACED.search(last) is not None and not words("supposed").search(last)
 
 
 def check_introduction(before: str, *, is_object: bool = True) -> None:
