@@ -203,6 +203,8 @@ class VerdictBlock:
         self._words: dict[tuple[Any, ...], tuple[float, bytes]] = {}
         """What a score is worth from 0 to 1, and the last columns, which many rows have in common."""
         self._instructions: dict[str, int] = {}
+        self._system: tuple[Any, int] = None, -1
+        """The last first message of a request, and where it is kept."""
         self._prompts: dict[str, bytes] = {}
         """Digests: many samples have the same prompt."""
         self._rows: list[bytes] = []
@@ -223,7 +225,7 @@ class VerdictBlock:
         texts: list[tuple[Any, ...]] = []
         errors: list[Exception] = []
         prompts, known_words, new_digest = self._prompts, self._words, EMPTY_DIGEST.copy
-        end, system, place = self.end, None, -1
+        end = self.end
         prompt: Any
         for one in judged:
             try:
@@ -254,32 +256,7 @@ class VerdictBlock:
                     endpoint,
                 )
                 unit, packed_words = known_words.get(words) or self._pack_words(one, words)
-                if self._has_text:
-                    asked: Any = one.request
-                    if isinstance(asked, ChatRequest):
-                        asked = asked.messages
-                        if asked and asked[0] is not system:
-                            system, place = asked[0], self._place(asked[0])
-                        if asked and place >= 0:  # a number in its place: a judge says the same every time
-                            asked = (place, asked[1]) if len(asked) == 2 else (place, *asked[1:])
-                    else:
-                        asked = shown_request(asked)
-                    fields: tuple[Any, ...] = (
-                        prompt,
-                        response,
-                        asked,
-                        exchanges,
-                        verdict.reason,
-                        verdict.error,
-                        sample.reference,
-                        group,
-                        extra,
-                    )
-                    if verdict.parts or one.serves or sample.tools or response is not sample.response:
-                        turns = None if response is sample.response else sample.response
-                        fields += (verdict.parts, one.serves, turns, sample.tools)
-                else:
-                    fields = _numbers_of(one)
+                fields = self._text_of(one, response) if self._has_text else _numbers_of(one)
                 rows += (
                     one.at,
                     _NAN if score is None else score,
@@ -311,6 +288,34 @@ class VerdictBlock:
                 errors.append(error)
         self.end = end
         return errors + self._take_in(rows, texts)
+
+    def _text_of(self, one: Judged, response: str) -> tuple[Any, ...]:
+        """What is kept of the texts; what few verdicts have is left out where they have none of it."""
+        sample, verdict = one.sample, one.verdict
+        asked: Any = one.request
+        if isinstance(asked, ChatRequest):
+            asked = asked.messages
+            if asked and asked[0] is not self._system[0]:
+                self._system = asked[0], self._place(asked[0])
+            if asked and (place := self._system[1]) >= 0:  # a number: a judge says the same every time
+                asked = (place, asked[1]) if len(asked) == 2 else (place, *asked[1:])
+        else:
+            asked = shown_request(asked)
+        fields = (
+            sample.prompt,
+            response,
+            asked,
+            one.exchanges,
+            verdict.reason,
+            verdict.error,
+            sample.reference,
+            sample.group,
+            sample.extra,
+        )
+        if verdict.parts or one.serves or sample.tools or response is not sample.response:
+            turns = None if response is sample.response else sample.response
+            return *fields, verdict.parts, one.serves, turns, sample.tools
+        return fields
 
     def _take_in(self, rows: list[Any], texts: list[tuple[Any, ...]]) -> list[Exception]:
         """Pack rows and texts in one go; one by one where something in them has no form in bytes."""
