@@ -15,10 +15,12 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 	$(BIN)/python examples/demo.py
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
-# Ray and torch take their time to start: ten minutes are for a machine where others work, too.
+# Ray and torch take their time to start: ten minutes are for a machine where others work, too. In a process that has loaded
+# Ray, torch, verl and TRL a native thread crashes now and then: only where that killed it, all are run once more.
+TRAINERS = HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers
 test-trainers: .venv-trainers/.done .venv-trainers/.old-verl .venv-trainers/.environments   ## the tests with torch, verl, TRL, Ray, Gymnasium, ART, ...
-	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers --ignore tests/integrations
-	HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers tests/integrations
+	$(TRAINERS) --ignore tests/integrations
+	$(TRAINERS) tests/integrations || { test $$? -ge 128 && $(TRAINERS) tests/integrations; }
 	HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True GRADIO_ANALYTICS_ENABLED=False WANDB_MODE=disabled \
 	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest --timeout 600 -W ignore -m environments tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel

@@ -97,9 +97,9 @@ def score_command(work: Work, *, client: str = "httptools") -> Callable[[], int]
     In this process, its commands ready-made: neither importing nor declaring them counts.
     """
     from plaudit.cli import app
-    from plaudit.cli.score import COMMAND
+    from plaudit.cli.score import score
 
-    assert COMMAND is not None  # loaded by now
+    assert score is not None  # loaded by now
     gc.freeze()  # as the command does
     folder = Path(tempfile.mkdtemp(dir=os.environ["PLAUDIT_HOME"]))
     lines = [{"prompt": one.prompt, "response": one.response} for one in samples(work.count, tag=work.tag)]

@@ -3,6 +3,7 @@
     python benchmarks/weather.py                      300 servers, in virtual time
     python benchmarks/weather.py --only 17,203        these servers again
     python benchmarks/weather.py --table              servers that are hard on an engine: bad_cases.py
+    python benchmarks/weather.py --told               "warm" is told what the server truly is
     python benchmarks/weather.py --real 30 --speed 4  over real sockets, the servers in processes of their own
 
 With --real the same servers are also met in virtual time, for comparison.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import math
 import os
 import statistics
@@ -42,7 +44,18 @@ from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.learned_limits import Learned
 from plaudit.scheduling.scorer import Scorer
-from plaudit.simulator import Drawn, Scenario, SimulatedTransport, costs_of, draw, ideal_makespan
+from plaudit.simulator import (
+    Drawn,
+    Knee,
+    Queue,
+    Rate,
+    Reject,
+    Scenario,
+    SimulatedTransport,
+    costs_of,
+    draw,
+    ideal_makespan,
+)
 from plaudit.testing import run
 from plaudit.transports import open_transport
 from plaudit.types import Status
@@ -207,23 +220,37 @@ async def _timed(work: Coroutine[Any, Any, None], *, within: float) -> tuple[flo
     return clock() - start, is_finished
 
 
-def measure(case: Case) -> Measured:
+def truth_of(scenario: Scenario) -> Learned | None:
+    """What a run would leave behind that has found out everything."""
+    match scenario.capacity:
+        case Rate(per_second=rate, burst=burst, window=window):
+            return Learned(at=0.0, rate=rate, burst=round(rate * window) if window else burst)
+        case Reject(slots=slots):
+            return Learned(at=0.0, limit=slots, refuses=True)
+        case Queue(slots=size) | Knee(knee=size):
+            return Learned(at=0.0, limit=size, settled=True)
+    return None
+
+
+def measure(case: Case, *, is_told: bool = False) -> Measured:
     """The three runs on one server, each on a server that starts anew."""
     first, second = samples(case.samples), samples(case.samples, tag=" (2)")
     scenario, later = case.drawn.scenario, case.warm or case.drawn.scenario
     ideal = best(scenario, first)
     cold, learned = run(by_engine(scenario, first, ideal, None))
+    learned = truth_of(scenario) if is_told else learned
     warm, _ = run(by_engine(later, second, best(later, second), learned))
     return Measured(case.drawn, cold, warm, run(by_careful_loop(scenario, first, ideal)))
 
 
-def measured(cases: Sequence[Case], jobs: int) -> Iterator[Measured]:
+def measured(cases: Sequence[Case], jobs: int, *, is_told: bool = False) -> Iterator[Measured]:
     """Every case in turn, on so many processes."""
+    one = functools.partial(measure, is_told=is_told)
     if jobs == 1:
-        yield from map(measure, cases)
+        yield from map(one, cases)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(measure, cases, chunksize=1)
+        yield from pool.map(one, cases, chunksize=1)
 
 
 # -- over real sockets ------------------------------------------------------------------------------------
@@ -394,6 +421,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="another draw: server numbers from 10,000 x SEED")
     parser.add_argument("--only", metavar="N,N", help="the servers of these numbers, each with its row")
     parser.add_argument("--table", action="store_true", help="the bad cases instead, each with its row")
+    parser.add_argument("--told", action="store_true", help="tell the warm run what the server truly is")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--worst", type=int, default=10, help="how many of the worst to show")
     parser.add_argument("--jobs", type=int, default=1, help="processes to measure with")
@@ -407,7 +435,7 @@ def main() -> int:
     cases = list(BAD_CASES) if options.table else [Case(draw(n), options.samples) for n in numbers]
     how = "virtual time"
     if options.real is None:
-        results = measured(cases, options.jobs)
+        results = measured(cases, options.jobs, is_told=options.told)
     else:
         cases = [case for case in cases if is_feasible(case, options.speed)][: options.real]
         results = (measure_really(case, options.speed) for case in cases)

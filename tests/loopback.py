@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from plaudit import Rubric, Sample
 from plaudit.simulator import Fault, Latency, Scenario, SimulatedServer
 from plaudit.simulator.http_server import serving
-from plaudit.simulator.stats import Stats
+from plaudit.simulator.server import Stats
 
 JUDGE = Rubric("Is it correct and brief?")
 PROMPT = "What is the capital of France?"

@@ -199,12 +199,12 @@ def optimum(task: MutationTask) -> float:
     """The best mean reward of an episode: for each question the best of one rewrite, or none."""
 
     async def best(item: Item) -> float:
-        started = await task.chain.start(item)
+        started = await task.start(item)
         assert started.after is not None
         episode = Episode(item, started.after, started.after)
         rewards = [0.0]
         for operator in task.operators:
-            attempt = await task.chain.follow(item, episode.now, operator)
+            attempt = await task.follow(item, episode.now, operator)
             rewards.append(advance(episode, operator.name, attempt, task.rules, is_last=True).reward)
         return max(rewards)
 

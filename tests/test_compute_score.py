@@ -347,6 +347,17 @@ def test_a_setting_that_is_none_is_refused_by_name(judge: Loopback) -> None:
         compute_score("It scatters.", None, ESSAYS, QUESTION, monitor_wieght=2)
 
 
+def test_what_a_variable_names_wrongly_is_said_of_the_variable(
+    judge: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAIN_WITH_MONITOR", "true")
+    for variable, value in (("PLAUDIT_MONITOR", "/no/such.txt"), ("PLAUDIT_OBSERVERS", "no_such:observer")):
+        monkeypatch.setenv(variable, value)
+        with pytest.raises(ConfigError, check=about(variable[8:].lower(), f"{variable}='{value}'")):
+            compute_score("It scatters.", None, ESSAYS, QUESTION)
+        monkeypatch.delenv(variable)
+
+
 @pytest.mark.parametrize("name", ["data_sources", "ground_truths", "extra_infos"])
 def test_lists_of_different_lengths_are_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError, check=about(name, "2", "3")):
@@ -354,8 +365,10 @@ def test_lists_of_different_lengths_are_refused_by_name(name: str) -> None:
 
 
 def test_no_response_at_all_is_refused() -> None:
-    with pytest.raises(ConfigError, check=about("solution_str")):
+    with pytest.raises(ConfigError, check=about("solution_str", "missing")):
         compute_score()
+    with pytest.raises(ConfigError, check=about("solution_str", "a number, not text")):
+        compute_score(5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, check=about("solution_strs")):
         compute_score(data_sources=["x"])
 

@@ -31,6 +31,8 @@ from plaudit.errors import ConfigError
         ("http://localhost:-1/v1", "from 1 to 65535"),
         ("http://localhost:port/v1", "from 1 to 65535"),
         ("http://[::1/v1", "Invalid IPv6 URL"),
+        ("http://judge..example/v1", "cannot be one"),
+        (f"http://{'a' * 64}.example/v1", "cannot be one"),
     ],
 )
 def test_what_is_no_url_is_named_with_its_remedy(url: str, remedy: str) -> None:
@@ -139,6 +141,12 @@ def test_differences_are_named_and_no_key_is_shown() -> None:
     keyless = config(Endpoint(URL, model="m"), rpm=60)
     assert there.differences(keyless) == ["endpoints[0].api_key is set only there"]
     assert keyless.differences(there) == ["endpoints[0].api_key is set only here"]
+
+
+@pytest.mark.parametrize("between", [",", ";", " ", ", "])
+def test_several_urls_in_one_are_told_apart_whatever_stands_between(between: str) -> None:
+    with pytest.raises(ConfigError, check=about("url", "contains several URLs")):
+        Endpoint(f"http://a:8000/v1{between}http://b:8000/v1", model="m")
 
 
 def test_several_endpoints_differ_by_number() -> None:

@@ -596,12 +596,14 @@ def test_the_limit_that_was_learned_outlives_the_engine() -> None:
 
 
 def test_streaming_samples_one_by_one_does_not_write_the_limits_each_time() -> None:
-    with loopback(INSTANT.replace(latency=taking(0.01), capacity=Reject(slots=8))) as server:
+    with loopback(INSTANT.replace(latency=taking(0.01))) as server:
         with Engine(server.url, model="m", cache=None) as engine:
             rounds = itertools.count()
 
-            def is_written() -> bool:  # after a batch that shows a limit; a busy machine may need several
-                engine.score(samples(100, f"Paris {next(rounds)}"), JUDGE)
+            def is_written() -> (
+                bool
+            ):  # after a batch in which the limit grows; a busy machine may need several
+                engine.score(samples(200, f"Paris {next(rounds)}"), JUDGE)
                 return (home() / "limits.json").exists()
 
             until(is_written)
@@ -677,7 +679,8 @@ def test_an_observer_that_fails_is_dropped_with_a_log_and_the_batch_goes_on(
     ) as engine:
         assert statuses(engine.score(samples(20), JUDGE)) == {Status.OK}
     assert calls == 1
-    assert caplog.text.count("an observer failed and is dropped") == 2
+    assert ".failing failed and is dropped: ValueError()" in caplog.text
+    assert ".failing_later failed and is dropped: SystemExit()" in caplog.text
     assert isinstance(seen[-1], BatchFinished)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from plaudit.caches import SqliteCache, default_path
 from plaudit.config import home
 from plaudit.errors import ConfigError, JournalError, PlauditError
 from plaudit.files import close_to_others, create_beside, decoded, make_private_folder, read_text, write_whole
+from plaudit.judges import Jury, Rubric
+from plaudit.judges.file import load_judge
 from plaudit.settings import Settings, load
 from plaudit.setup.engines import check_cache, check_journal
 
@@ -142,6 +145,12 @@ def test_a_journal_that_can_never_be_a_file_is_refused_at_once(tmp_path: Path, n
         check_journal(load({"journal": str(tmp_path / name)}))
 
 
+def test_a_journal_that_is_a_link_to_nothing_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "j").symlink_to(tmp_path / "gone")
+    with pytest.raises(JournalError, match="is a link to a file that does not exist"):
+        check_journal(Settings(journal=str(tmp_path / "j")))
+
+
 def test_a_file_that_a_setting_names_is_read_or_the_setting_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rubric.txt"
     path.write_bytes(b"\xef\xbb\xbfIs it right?")
@@ -170,3 +179,36 @@ def test_a_name_that_this_locale_cannot_decode_has_temporary_files_all_the_same(
     file, temporary = create_beside(tmp_path / "\udcc3\udcb6.jsonl")
     file.close()
     assert temporary.name.startswith("..jsonl.")
+
+
+@pytest.mark.parametrize("part", ["anchors", "criteria"])
+def test_a_short_file_that_stands_for_billions_of_values_is_refused(part: str, tmp_path: Path) -> None:
+    lines = ["kind: rubric", f"{part}:", "  a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    path = tmp_path / "judge.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, check=about("judge", "more than 100,000 values")):
+        load_judge(path)
+
+
+def test_values_that_repeat_others_a_few_times_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    members = "a: {criteria: Right?, scale: &s [0, 5]}\n  b: {criteria: Brief?, scale: *s}\n"
+    path.write_text(f"kind: jury\nmembers:\n  {members}")
+    assert load_judge(path) == Jury({"a": Rubric("Right?", (0, 5)), "b": Rubric("Brief?", (0, 5))})
+
+
+@pytest.mark.parametrize("depth", [100, 300, 600, 1000, 5000])
+def test_lists_in_lists_to_any_depth_are_an_error_that_names_the_file(depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "judge.yaml"
+    path.write_text(f"kind: rubric\ncriteria: {'[' * depth}{']' * depth}")
+    with pytest.raises(ConfigError, match=re.escape(str(path))):
+        load_judge(path)
+
+
+def test_a_file_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.md"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ConfigError, check=about("rubric", str(path), "more than 16 MiB")):
+        read_text(path, setting="rubric")

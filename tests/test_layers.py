@@ -29,7 +29,6 @@ LAYERS = [
         "files",
         "install_command",
         "child_env",
-        "quick_init",
         "reasoning",
         "rows",
         "turns",

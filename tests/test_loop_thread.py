@@ -27,7 +27,7 @@ def test_actions_run_in_the_order_of_posting_on_the_loops_own_thread() -> None:
     thread = LoopThread()
     seen: list[tuple[int, bool]] = []
     for number in range(1000):
-        thread.post(lambda number=number: seen.append((number, thread.is_current)))  # type: ignore[misc]
+        thread.post(lambda number=number: seen.append((number, thread.is_current)))
     end(thread)
     assert seen == [(number, True) for number in range(1000)]
     assert not thread.is_current

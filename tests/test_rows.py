@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,7 @@ def test_content_parts_are_joined_as_chat_templates_join_them() -> None:
     "wrong",
     [
         7,
+        b"bytes",
         {"role": "user", "content": "not in a list"},
         ["no message"],
         [{"content": "no role"}],
@@ -120,6 +122,29 @@ def test_a_response_with_tools_is_shown_whole() -> None:
 )
 def test_a_reference_is_text_or_json(truth: Any, text: str | None) -> None:
     assert read_reference(truth) == text
+
+
+def test_arrays_of_content_parts_are_read_like_lists_of_them() -> None:
+    picture = {"type": "image_url", "image_url": {"url": PIXEL}}
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {"places": [1, 2]}}
+    prompt = [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]}]
+    response = [{"role": "assistant", "content": [{"type": "text", "text": "Wait."}, call]}]
+    assert in_arrays(prompt)[0]["content"].shape == (2,)
+    assert images_of(read_prompt(prompt)) == (PIXEL,)
+    assert read_prompt(in_arrays(prompt)) == read_prompt(prompt)
+    assert read_response(in_arrays(response)) == read_response(response)
+    assert read_sample("p", "r", in_arrays([picture])) == read_sample("p", "r", [picture])
+
+
+def in_arrays(value: Any) -> Any:
+    """As pandas reads Parquet: every list within is an array."""
+    if isinstance(value, dict):
+        return {name: in_arrays(item) for name, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    array = np.empty(len(value), dtype=object)
+    array[:] = [in_arrays(item) for item in value]
+    return array
 
 
 def test_the_other_columns_are_kept_without_numpy() -> None:
@@ -283,6 +308,18 @@ def test_a_text_without_its_prompt_is_taken_whole() -> None:
     assert response_of("", PROMPT) == ""
 
 
+def test_cells_that_pandas_left_empty_are_neither_a_reference_nor_a_group_nor_a_value() -> None:
+    empty = float("nan")
+    row = {"prompt": "p", "response": "r", "reference": empty, "group": np.float64("nan"), "level": empty}
+    assert as_samples([row]) == [Sample("p", "r", extra={"level": None})]
+    assert read_reference(empty) is None
+
+
+def test_a_rubric_with_a_number_that_is_none_keeps_it_and_so_is_refused() -> None:
+    (sample,) = as_samples([{"prompt": "p", "response": "r", "rubric": [{"points": float("nan")}]}])
+    assert math.isnan(sample.extra["rubric"][0]["points"])
+
+
 def test_a_cell_that_pandas_left_empty_is_called_missing() -> None:
     rows: list[dict[str, Any]] = [{"prompt": "p", "response": "r"}]
     rows.append({"prompt": "p", "response": float("nan")})
@@ -304,6 +341,19 @@ def test_pictures_in_a_column_go_to_the_places_that_the_prompt_marks(name: str) 
     sample = read_sample(MARKED, "r", extra={name: pictures})
     assert images_of(sample.prompt) == tuple(pictures)
     assert [turn["content"] for turn in sample.prompt] == ["[image]And [image]", "[image]"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"reference": [{"type": "image_url", "image_url": {"url": "1.png"}}]}, "reference has a picture"),
+        ({"images": ["1.png", "2.png", "3.png"]}, "images has a picture"),
+        ({"prompt": np.array([])}, "'prompt' is an empty list"),
+    ],
+)
+def test_the_column_that_cannot_be_judged_is_named(row: dict[str, Any], column: str) -> None:
+    with pytest.raises(ConfigError, check=about("samples[0]", column)):
+        as_samples({"prompt": MARKED, "response": "r", **row})
 
 
 def test_pictures_that_no_place_is_for_are_named_and_other_columns_of_that_name_left_alone() -> None:

@@ -134,6 +134,11 @@ def test_an_option_that_makes_no_sense_is_named(bad: dict[str, Any], setting: st
         Sampling(**bad)
 
 
+def test_a_key_among_the_headers_is_sent_to_where_keys_go_in_every_front_end() -> None:
+    with pytest.raises(ConfigError, check=about("headers", "OPENAI_API_KEY", "api_key=")):
+        Endpoint("http://host/v1", headers={"authorization": "Bearer x"})
+
+
 @pytest.mark.parametrize(
     "headers", [{"Authorization": "x"}, {"Content-Length": "1"}, {"a b": "x"}, {"X": "a\nb"}, {"X": 1}]
 )

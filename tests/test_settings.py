@@ -160,6 +160,21 @@ def test_an_argument_that_makes_no_sense_is_left_to_its_front_end_to_spell(
     assert (caught.value.setting, caught.value.value, caught.value.spelled) == (setting, value, "")
 
 
+def test_two_numbers_are_written_otherwise_in_a_file_and_the_error_says_how() -> None:
+    assert settled(environment={"PLAUDIT_SCALE": "0 10"}).scale == settled(table={"scale": [0, 10]}).scale
+    with pytest.raises(ConfigError, check=about("scale", "[0, 10] in a file")):
+        settled(table={"scale": "0 10"})
+
+
+def test_what_settings_cannot_do_together_is_said_as_it_was_written() -> None:
+    settings = settled(environment={"PLAUDIT_BUDGET": "5"})
+    with pytest.raises(ConfigError, check=about("budget", "PLAUDIT_BUDGET=5.0 needs prices")):
+        engine_config(settings, "http://judge/v1", model="m")
+    with pytest.raises(ConfigError) as caught:
+        engine_config(settings, "http://judge/v1", model="m", budget=3.0)
+    assert (caught.value.setting, caught.value.value, caught.value.spelled) == ("budget", 3.0, "")
+
+
 def test_a_mistyped_variable_of_ours_is_found() -> None:
     environment = {"PLAUDIT_MAX_CONCURENT": "60", "PLAUDIT_HOME": "/x", "PLAUDIT_RPM": "1", "PATH": "/bin"}
     assert unknown_variables(environment) == {"PLAUDIT_MAX_CONCURENT": "PLAUDIT_MAX_CONCURRENT"}
@@ -249,6 +264,33 @@ def test_a_cache_is_named_by_its_full_path(tmp_path: Path, monkeypatch: pytest.M
     assert engine_config(settings, cache="memory").cache == "memory"
     assert engine_config(settings, cache="off").cache is None
     assert engine_config(settings, cache=None).cache is None
+
+
+@pytest.mark.parametrize("name", ["cache", "journal"])
+@pytest.mark.parametrize("value", ["OFF", "none", "False", "https://host/verdicts"])
+def test_what_was_not_meant_as_the_name_of_a_file_is_refused_with_the_remedy(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    words = "a file on this machine" if "://" in value else "write off for none"
+    for arguments, variables in (({name: value}, {}), ({}, {f"PLAUDIT_{name.upper()}": value})):
+        with pytest.raises(ConfigError, check=about(name, value, words)):
+            settled(arguments, variables, {})
+    (tmp_path / "plaudit.toml").write_text(f"{name} = {value!r}")
+    with pytest.raises(ConfigError, check=about(name, f"{name}={value!r}", words)):
+        load({}, folder=tmp_path)
+
+
+def test_a_cache_in_memory_may_be_asked_for_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "plaudit.toml").write_text('cache = "memory"')
+    assert load({}, folder=tmp_path).cache == "memory"
+
+
+def test_an_error_about_what_a_variable_says_names_the_variable_unless_an_argument_overrules_it() -> None:
+    settings = settled({"base_url": (URL,)}, {"PLAUDIT_EXTRA": '{"model": "x"}'}, {})
+    with pytest.raises(ConfigError, match=r"^PLAUDIT_EXTRA has a field 'model'"):
+        engine_config(settings)
+    with pytest.raises(ConfigError, match=r"^extra has a field 'n'"):
+        engine_config(settings, extra={"n": 2})
 
 
 def test_a_cache_object_cannot_be_part_of_a_configuration() -> None:

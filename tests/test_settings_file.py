@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,9 @@ def test_a_file_that_the_user_names_counts_wherever_it_lies(
     project.chmod(0o777)
     monkeypatch.setenv("PLAUDIT_CONFIG", str(project / "plaudit.toml"))
     assert load({}).model == "m"
+    monkeypatch.setenv("PLAUDIT_CONFIG", str(project))
+    with pytest.raises(ConfigError, match=re.escape(f"PLAUDIT_CONFIG={project} is not a file")):
+        load({})
     monkeypatch.setenv("PLAUDIT_CONFIG", str(project / "none.toml"))
     with pytest.raises(ConfigError, check=about("config")):
         load({})

@@ -16,10 +16,9 @@ import os
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from plaudit.errors import EngineClosed
 from plaudit.scheduling.alarm import LOOK_UP
@@ -73,21 +72,21 @@ class LoopThread:
         """Whether the caller is on the loop's own thread, where waiting would never end."""
         return threading.current_thread() is self._thread
 
-    def post(self, action: Callable[[], object]) -> None:
+    def post(self, action: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """Run `action` on the loop soon; actions run in the order of posting."""
         if self._pid != os.getpid():  # before the lock, which another thread may have held at the fork
             raise EngineClosed("the engine was started by the parent of this forked process")
         with self._lock:
             if self._is_over:
                 raise EngineClosed("the engine is closed; open a new one")
-            self._inbox.append(action)
+            self._inbox.append(functools.partial(action, *arguments, **options))
             if not self._is_woken:
                 self._is_woken = True
                 wake = self._loop.call_soon if self.is_current else self._loop.call_soon_threadsafe
                 wake(self._drain)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the loop, and wait for it on another thread."""
+        """Run a coroutine on the loop, beside its other work, and wait for it on another thread."""
 
         async def main() -> T:
             return await work()
@@ -142,59 +141,48 @@ class LoopThread:
                 log.exception("a bug on the engine's thread")
 
 
-class LoopOwner(ABC):
-    """What works on batches, on a thread of its own. Ended by `close`, or once nothing refers to it.
+class Work(Protocol):
+    """What runs on the thread of a LoopOwner."""
+
+    def expire(self, batch: Batch) -> None:
+        """Mark what is missing as `deadline`."""
+
+    def cancel(self, batch: Batch, *, abort: bool) -> None:
+        """Fail what is missing as `cancelled`, send nothing more for it, and abort what is under way."""
+
+    async def close(self) -> None:
+        """The last thing that is run."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+class LoopOwner(Generic[W]):
+    """Works on batches, on a thread of its own. Ended by `close`, or once nothing refers to it.
 
     Args:
         name: What it is, for the log.
-        last: What ends the work. It must not refer to this object, which would never be freed then.
+        work: What runs there. It must not refer to this object, which would never be freed then.
         within: Seconds that `close` waits.
     """
 
-    def __init__(
-        self, name: str, last: Callable[[], Coroutine[Any, Any, None]], *, within: float = 10.0
-    ) -> None:
+    def __init__(self, name: str, work: W, *, within: float = 10.0) -> None:
+        self.work = work
         self._name = name
-        self._last = last
         self._within = within
-        self._thread = LoopThread()
-        weakref.finalize(self, self._thread.end, last, within=0.0).atexit = False
+        self.thread = LoopThread()
+        weakref.finalize(self, self.thread.end, work.close, within=0.0).atexit = False
         _owners.add(self)
         atexit.unregister(_close_all)  # so that it comes before whatever was imported meanwhile shuts down
         atexit.register(_close_all)
 
-    @abstractmethod
-    def expire(self, batch: Batch) -> None:
-        """Mark what is missing as `deadline`."""
-
-    @abstractmethod
-    def cancel(self, batch: Batch, *, abort: bool) -> None:
-        """Fail what is missing as `cancelled`, send nothing more for it, and abort what is under way."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it runs, and in this process."""
-        return self._thread.is_alive
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is on the very thread that brings the verdicts."""
-        return self._thread.is_current
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on its thread, beside its own work, and wait for it on another one."""
-        return self._thread.run(work)
-
     def close(self) -> None:
         """Do the last things, and end the thread. Safe to call twice."""
-        if not self._thread.end(self._last, within=self._within):
+        if not self.thread.end(self.work.close, within=self._within):
             log.warning("%s did not stop within %g s; its thread is left behind", self._name, self._within)
 
-    def _post(self, action: Callable[..., object], *arguments: Any, **options: Any) -> None:
-        self._thread.post(functools.partial(action, *arguments, **options))
 
-
-_owners: weakref.WeakSet[LoopOwner] = weakref.WeakSet()
+_owners: weakref.WeakSet[LoopOwner[Any]] = weakref.WeakSet()
 
 
 def _close_all() -> None:

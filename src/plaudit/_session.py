@@ -7,12 +7,11 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plaudit._loop_thread import LoopOwner
 from plaudit.caches import Cache, open_cache
 from plaudit.config import Endpoint, EngineConfig
 from plaudit.errors import JournalError
@@ -24,6 +23,7 @@ from plaudit.scheduling import learned_limits
 from plaudit.scheduling.batch import Batch
 from plaudit.scheduling.dispatcher import Dispatcher
 from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.learned_limits import Learned
 from plaudit.scheduling.scorer import Scorer
 from plaudit.transports import Transport
 from plaudit.transports.descriptors import connections_left
@@ -38,44 +38,27 @@ REMEMBER_EVERY = 5.0
 """Seconds between two writes of what was learned: a trainer may submit its samples one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a session is to work with."""
+class EngineWork:
+    """What runs on the engine's thread. Closing stores what is finished and fails the rest."""
 
-    config: EngineConfig
-    cache: Cache | str | os.PathLike[str] | None
-    observers: tuple[Observer, ...]
-    limits_file: Path
-    transport: Callable[[Endpoint], Transport]
-    ledger: Callable[[float], None] | None = None
-
-
-class Session(LoopOwner):
-    """The callers' end. Closing stores what is finished and fails the rest."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._work = _EngineWork(plan)
-        super().__init__("the engine", self._work.close)
-
-    def start(self, batch: Batch) -> None:
-        self._post(self._work.start, batch)
-
-    def expire(self, batch: Batch) -> None:
-        self._post(self._work.expire, batch)
-
-    def cancel(self, batch: Batch, *, abort: bool) -> None:
-        self._post(self._work.cancel, batch, abort=abort)
-
-
-class _EngineWork:
-    """What runs on the thread. It holds no reference to the session, which would never be freed then."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._observers = list(plan.observers)
-        self._transports = [plan.transport(endpoint) for endpoint in plan.config.endpoints]
+    def __init__(
+        self,
+        config: EngineConfig,
+        *,
+        cache: Cache | str | os.PathLike[str] | None,
+        observers: Iterable[Observer],
+        limits_file: Path,
+        transport: Callable[[Endpoint], Transport],
+        ledger: Callable[[float], None] | None,
+    ) -> None:
+        self._config = config
+        self._observers = list(observers)
+        self._limits_file = limits_file
+        self._transports = [transport(endpoint) for endpoint in config.endpoints]
+        self._ledger = ledger
         self._lanes: list[Lane] = []
         self._scorer: Scorer | None = None
+        self._named_cache = cache
         self._cache: Cache | None = None
         self._journal: JournalWriter | None = None
         self._remembered_at = float("-inf")
@@ -101,7 +84,7 @@ class _EngineWork:
         if self._scorer is not None:
             await self._scorer.close()
             self._remember()
-        if self._cache is not None and self._cache is not self._plan.cache:
+        if self._cache is not None and self._cache is not self._named_cache:
             await self._cache.close()  # opened here, closed here; a cache of the caller's stays open
         if self._journal is not None:
             await asyncio.to_thread(self._journal.close)
@@ -109,24 +92,22 @@ class _EngineWork:
     def _open(self) -> Scorer:
         """The scorer, made on the session's own loop."""
         with contextlib.suppress(OSError):  # where the home cannot be made, nothing is kept there
-            make_private_folder(self._plan.limits_file.parent)
-        known = learned_limits.load(self._plan.limits_file, now=time.time())
-        config = _within_files(self._plan.config)
+            make_private_folder(self._limits_file.parent)
+        known = learned_limits.load(self._limits_file, now=time.time())
+        config = _within_files(self._config)
         self._lanes = [
-            self._lane(endpoint, transport, known.get(endpoint.name), config.max_concurrent)
-            for endpoint, transport in zip(self._plan.config.endpoints, self._transports, strict=True)
+            self._lane(endpoint, transport, known.get(endpoint.name, Learned(at=0.0)), config.max_concurrent)
+            for endpoint, transport in zip(config.endpoints, self._transports, strict=True)
         ]
-        where = self._plan.cache
+        where = self._named_cache
         if where is None or isinstance(where, str | os.PathLike):
             self._cache = open_cache(where, on_trouble=self._on_cache_trouble)
         else:
             self._cache = where
-        self._journal = _open_journal(self._plan.config, self._activity)
+        self._journal = _open_journal(self._config, self._activity)
         emit = self._emit if self._observers else None
         return Scorer(
-            lambda on_room: Dispatcher(
-                self._lanes, config, emit=emit, on_room=on_room, ledger=self._plan.ledger
-            ),
+            lambda on_room: Dispatcher(self._lanes, config, emit=emit, on_room=on_room, ledger=self._ledger),
             self._cache,
             sampling=config.sampling,
             emit=emit,
@@ -134,17 +115,11 @@ class _EngineWork:
             on_finished=self._on_finished,
         )
 
-    def _lane(
-        self,
-        endpoint: Endpoint,
-        transport: Transport,
-        known: learned_limits.Learned | None,
-        ceiling: int | None,
-    ) -> Lane:
-        lane = Lane(endpoint, transport, start=known.start if known is not None else None, ceiling=ceiling)
-        if known is not None and known.rate is not None:
+    def _lane(self, endpoint: Endpoint, transport: Transport, known: Learned, ceiling: int | None) -> Lane:
+        lane = Lane(endpoint, transport, start=known.start, ceiling=ceiling)
+        if known.rate is not None:
             lane.begin_pace(known.rate, now=asyncio.get_running_loop().time(), burst=known.burst)
-        if known is not None and known.needs_room:
+        if known.needs_room:
             lane.needs_room = True
         return lane
 
@@ -157,7 +132,7 @@ class _EngineWork:
         now = time.time()
         learned = {lane.name: learned_limits.learned_of(lane, now=now) for lane in self._lanes}
         news = {name: entry for name, entry in learned.items() if entry is not None}
-        learned_limits.save(self._plan.limits_file, news, now=now)
+        learned_limits.save(self._limits_file, news, now=now)
 
     def _activity(self) -> Activity:
         """What goes on, for the journal, whose thread asks."""
@@ -169,7 +144,7 @@ class _EngineWork:
             oldest_s=batches[0].age_s if batches else 0.0,
             spent=spending.spent,
             assumed=spending.assumed,
-            budget=self._plan.config.budget,
+            budget=self._config.budget,
             endpoints={
                 lane.name: EndpointActivity(
                     in_flight=len(lane.flights),
@@ -188,11 +163,12 @@ class _EngineWork:
         for observer in self._observers:
             try:
                 observer(event)
-            except (Exception, SystemExit):  # an observer is user code, and must not stop the engine
+            except (Exception, SystemExit) as error:  # user code, which must not stop the engine
                 # A new list: the old one is being gone through.
                 self._observers = [other for other in self._observers if other is not observer]
+                called = getattr(observer, "__qualname__", type(observer).__qualname__)
                 with contextlib.suppress(Exception):  # it may have failed at logging, as this may
-                    log.exception("an observer failed and is dropped")
+                    log.exception("the observer %s failed and is dropped: %r", called, error)
 
     def _on_cache_trouble(self, message: str) -> None:
         log.warning("%s", message)

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from plaudit.errors import ConfigError
-from plaudit.rows import NO_TASK, SOURCE, Prompt, made_sample, read_prompt, read_response
+from plaudit.rows import NO_TASK, SOURCE, Prompt, kind_of, made_sample, read_prompt, read_response
 from plaudit.types import Sample
 from plaudit.value_check import check_length
 
 if TYPE_CHECKING:
     from plaudit.rewards import RewardRow
-    from plaudit.scoring import Score, Scoring
+    from plaudit.scoring import Score
 
 TASK_KEYS = ("question", "prompt", "raw_prompt", "problem", "query", "instruction")
 """Where `extra_info` may hold the task, the first that does."""
@@ -63,8 +63,10 @@ def compute_score(
         ConfigError: there is no judge, or an argument makes no sense.
         BatchFailed: too many verdicts are missing; those that arrived are stored.
     """
+    from plaudit.scoring import current  # late, so that `import plaudit` stays quick
+
     asked = _Arguments(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring = _current()
+    scoring = current()
     if asked.is_batch:
         limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
         batch = scoring.rewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
@@ -84,8 +86,10 @@ async def acompute_score(
     **call: Any,
 ) -> Any:
     """`compute_score` for async code; the caller's event loop is not blocked."""
+    from plaudit.scoring import current  # late, so that `import plaudit` stays quick
+
     asked = _Arguments(call, details, response, ground_truth, dataset_name, extra_info)
-    scoring = _current()
+    scoring = current()
     if asked.is_batch:
         limit = scoring.settings.max_failure_rate if max_failure_rate is None else max_failure_rate
         batch = await scoring.arewards(asked.samples, on_failure="group_mean", max_failure_rate=limit)
@@ -112,8 +116,9 @@ class _Arguments:
             return
         response = call["solution_str"] if call.get("solution_str") is not None else response
         if not isinstance(response, str):
+            what = "missing" if response is None else f"{kind_of(response)}, not text"
             raise ConfigError(
-                "is missing; call it as compute_score(response, ground_truth, "
+                f"is {what}; call it as compute_score(response, ground_truth, "
                 f"dataset_name, extra_info), or with the lists {', '.join(BATCH)}",
                 setting="solution_str",
             )
@@ -176,10 +181,3 @@ def _group(extra: Mapping[str, Any], source: str) -> tuple[str, str | None]:
     if extra.get("index") is not None:
         return "", f"{source}/{extra.get('split', '')}/{extra['index']}"
     return "", None
-
-
-def _current() -> Scoring:
-    """The process's own scoring; imported late, so that `import plaudit` stays quick."""
-    from plaudit.scoring import current
-
-    return current()

@@ -29,6 +29,7 @@ _ROUTE = re.compile(
 _PASSWORD = re.compile(r"(?<!\S)(\W*)(\w+://)?\S*@")
 """Greedy: a password may hold any character but a blank."""
 _SECRET_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:key|token|secret|sig|passw)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"key|token|secret|sig|passw|auth|cookie|credential", re.IGNORECASE)
 
 
 class Unset(Enum):
@@ -57,10 +58,20 @@ def warn_unneeded(setting: str, remedy: str) -> None:
     )
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path in which ~ stands for a home, where there is one of that name."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises where there is none
+
+
+def names_file(text: str) -> bool:
+    """Whether a text is the name of a file; most are rubrics or patterns, too long for any name."""
+    return os.path.isfile(expanded(text))  # noqa: PTH113 - Path.is_file raises for these
+
+
 def home() -> Path:
     """Where plaudit keeps what outlives a run: `$PLAUDIT_HOME`, else `plaudit` in the user's cache folder."""
     if chosen := os.environ.get("PLAUDIT_HOME"):
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "plaudit"
 
@@ -244,12 +255,10 @@ class Endpoint:
             base = urlunsplit((*parts[:2], route.removesuffix("/v1"), "", ""))
             raise _bad_url(self.url, f"contains /v1 twice; write {base}")
         _check_headers(self.headers)
-        kind = self.kind or _kind_of(port, parts.path)
-        path = parts.path.rstrip("/")
-        if kind == "openai" and not path:
-            path = "/v1"  # no OpenAI-compatible server answers at the root
-        if kind == "ollama":
-            path = path.removesuffix("/api")
+        is_ollama = route == "/api" or (not route and port == OLLAMA_PORT)
+        kind = self.kind or ("ollama" if is_ollama else "openai")
+        # No OpenAI-compatible server answers at the root.
+        path = route.removesuffix("/api") if kind == "ollama" else route or "/v1"
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "url", urlunsplit((parts.scheme, parts.netloc, path, "", "")))
         object.__setattr__(self, "query", parts.query or self.query)
@@ -266,6 +275,14 @@ class Endpoint:
     def key(self) -> str | None:
         """The API key as text, for the transport only."""
         return self.api_key.reveal() if isinstance(self.api_key, Secret) else None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message shows though a server repeats it: the key, and values that are named like one."""
+        found = [(self.key or "").strip()]
+        found += [value for name, value in self.headers.items() if _SECRET_HEADER.search(name)]
+        found += [secret[0].partition("=")[2] for secret in _SECRET_IN_QUERY.finditer(f"?{self.query}")]
+        return tuple(secret for secret in found if len(secret) > 3)  # `x` stands for having none
 
     @property
     def name(self) -> str:
@@ -314,8 +331,15 @@ class EngineConfig(Sampling):
 
     def __post_init__(self) -> None:
         Sampling.__post_init__(self)
-        for name, kind in (("endpoints", Endpoint), ("observers", str)):
-            object.__setattr__(self, name, _tuple_of(kind, name, getattr(self, name)))
+        for name, kind, example in (
+            ("endpoints", Endpoint, "Endpoint(url, model=...)"),
+            ("observers", str, "'package.module:name'"),
+        ):
+            values: Any = getattr(self, name)
+            found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (None,)
+            if not all(isinstance(one, kind) for one in found):
+                raise ConfigError(f"should be a list, like [{example}]", setting=name)
+            object.__setattr__(self, name, found)
         for endpoint in self.endpoints:
             if self.budget is not None and endpoint.price is None:
                 raise ConfigError(
@@ -361,15 +385,6 @@ def _differences(prefix: str, there: Any, here: Any) -> Iterator[str]:
             yield f"{name} is {one!r} there and {other!r} here"
 
 
-def _tuple_of(kind: type, name: str, values: Any) -> tuple[Any, ...]:
-    is_list = isinstance(values, Iterable) and not isinstance(values, str)
-    found = tuple(values) if is_list else (values,)
-    if not is_list or not all(isinstance(one, kind) for one in found):
-        example = "Endpoint(url, model=...)" if kind is Endpoint else "'package.module:name'"
-        raise ConfigError(f"should be a list, like [{example}]", setting=name)
-    return found
-
-
 def _check_headers(headers: Mapping[str, str]) -> None:
     """Raise ConfigError for what no header can be. It never shows a value: that may be a key."""
     for name, value in headers.items():
@@ -378,7 +393,10 @@ def _check_headers(headers: Mapping[str, str]) -> None:
         if name.lower() in _OWN_HEADERS:
             raise ConfigError(f"has {name}, which plaudit sets itself; leave it out", setting="headers")
         if name.lower() == "authorization":
-            raise ConfigError("has Authorization; give the key as api_key instead", setting="headers")
+            raise ConfigError(
+                "has Authorization; export the key as OPENAI_API_KEY instead, or give api_key= in Python",
+                setting="headers",
+            )
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise ConfigError(f"has a value for {name} that a header cannot contain", setting="headers")
 
@@ -409,7 +427,7 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
         half = _HALF_SCHEME.match(url)
         scheme, rest = (half[1].lower(), url[half.end() :]) if half else ("http", url)
         raise _bad_url(url, f"has no scheme; write {scheme}://{without_password(rest)}")
-    if url.count("://") > 1 and "," in url:
+    if re.search(r"[,;\s]\w+://", url):
         raise _bad_url(url, "contains several URLs; give each one separately")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise _bad_url(url, "contains a space or another character that is not allowed in a URL; remove it")
@@ -422,6 +440,10 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
     if not parts.hostname:
         raise _bad_url(url, "names no host; write it like http://localhost:8000/v1")
     try:
+        parts.hostname.encode("idna")  # as the lookup does
+    except ValueError:
+        raise _bad_url(url, "names a host that cannot be one; check its spelling") from None
+    try:
         port = parts.port
     except ValueError:
         port = 0
@@ -432,10 +454,3 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
 
 def _bad_url(url: str, complaint: str) -> ConfigError:
     return ConfigError(complaint, setting="url", value=shown_url(url))
-
-
-def _kind_of(port: int | None, path: str) -> Kind:
-    is_native = path.rstrip("/") in ("", "/api")
-    if is_native and (port == OLLAMA_PORT or path.rstrip("/") == "/api"):
-        return "ollama"
-    return "openai"

@@ -15,8 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NoReturn, Self, TypeVar, Unpack, cast
 
-from plaudit._loop_thread import new_event_loop
-from plaudit._session import Plan, Session
+from plaudit._loop_thread import LoopOwner, new_event_loop
+from plaudit._session import EngineWork
 from plaudit.caches import Cache
 from plaudit.config import UNSET, Endpoint, EngineConfig, Unset, home
 from plaudit.errors import ConfigError, EngineClosed
@@ -40,13 +40,11 @@ T = TypeVar("T")
 class BaseEngine(ABC):
     """Takes batches of samples and returns a verdict for each, in this process or a shared one."""
 
+    _worker: LoopOwner[Any] | None = None
+    _is_closed = False
+
     def submit(
-        self,
-        samples: Rows,
-        judge: Judge | Panel | str,
-        *,
-        deadline: float | None = None,
-        job: str = "",
+        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None, job: str = ""
     ) -> Pending:
         """Submit samples and return immediately.
 
@@ -80,8 +78,24 @@ class BaseEngine(ABC):
         """Send off what was checked."""
 
     @abstractmethod
+    def _open(self) -> LoopOwner[Any]:
+        """What works on batches, on a thread of its own."""
+
+    def _at_work(self) -> LoopOwner[Any]:
+        """What works on batches, begun by the first one; in a forked child, a new one."""
+        with _gate:
+            if self._is_closed:
+                raise EngineClosed("the engine is closed; open a new one")
+            if self._worker is None or not self._worker.thread.is_alive:
+                self._worker = self._open()
+            return self._worker
+
     def close(self) -> None:
-        """Stop: samples without a verdict fail. Safe to call twice."""
+        """Stop: finished verdicts are stored, samples without one fail. Safe to call twice."""
+        with _gate:
+            self._is_closed = True
+        if self._worker is not None:
+            self._worker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -121,12 +135,7 @@ class BaseEngine(ABC):
             raise
 
     async def ascore(
-        self,
-        samples: Rows,
-        judge: Judge | Panel | str,
-        *,
-        deadline: float | None = None,
-        job: str = "",
+        self, samples: Rows, judge: Judge | Panel | str, *, deadline: float | None = None, job: str = ""
     ) -> list[Verdict]:
         """`score` for async code; the caller's event loop is not blocked."""
         pending = self.submit(samples, judge, deadline=deadline, job=job)
@@ -183,13 +192,7 @@ class Engine(BaseEngine):
             ConfigError: there is no endpoint or no such option, or a value makes no sense.
         """
         config, live = configure(
-            load({}),
-            url,
-            cache=cache,
-            observers=observers,
-            transport=transport,
-            ledger=ledger,
-            **options,
+            load({}), url, cache=cache, observers=observers, transport=transport, ledger=ledger, **options
         )
         self._set_up(config, **live)
 
@@ -240,17 +243,15 @@ class Engine(BaseEngine):
             for endpoint in config.endpoints:
                 transport(endpoint)  # raises here what is wrong with a key or a client
         self.config = config
-        self._model = config.model
-        self._plan = Plan(
+        self._new_work = functools.partial(
+            EngineWork,
             config,
-            config.cache if cache is UNSET else cache,
-            (*observers, *load_observers(config.observers)),
-            home() / "limits.json",
-            transport,
-            ledger,
+            cache=config.cache if cache is UNSET else cache,
+            observers=(*observers, *load_observers(config.observers)),
+            limits_file=home() / "limits.json",
+            transport=transport,
+            ledger=ledger,
         )
-        self._session: Session | None = None
-        self._is_closed = False
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -260,7 +261,7 @@ class Engine(BaseEngine):
     @property
     def model(self) -> str:
         """The models of all endpoints, as cache keys name them."""
-        return self._model
+        return self.config.model
 
     def __repr__(self) -> str:
         return f"Engine({', '.join(endpoint.url for endpoint in self.endpoints)}, model={self.model!r})"
@@ -271,8 +272,6 @@ class Engine(BaseEngine):
             "open one in each process (Endpoint and judges can be pickled)"
         )
 
-    # -- scoring ------------------------------------------------------------------------------------------
-
     def _submit(
         self, samples: list[Sample], judge: Judge | Panel, *, deadline: float | None, job: str
     ) -> Pending:
@@ -281,32 +280,16 @@ class Engine(BaseEngine):
         else:
             batch = Batch(samples, cast(Judge, judge), model=self.model, deadline=deadline, job=job)
         with _gate:  # so that no batch arrives after `close` has counted those it has to end
-            session = self._started()
-            session.start(batch)
-        return Pending(batch, session)
+            worker = self._at_work()
+            worker.thread.post(worker.work.start, batch)
+        return Pending(batch, worker)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine on the engine's own thread, where what it submits and awaits crosses none."""
-        with _gate:
-            session = self._started()
-        return session.run(work)
+        return self._at_work().thread.run(work)
 
-    # -- life ---------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Stop: finished verdicts are stored, the rest of every batch fails. Safe to call twice."""
-        with _gate:
-            self._is_closed = True
-        if self._session is not None:
-            self._session.close()
-
-    def _started(self) -> Session:
-        """The session, begun by the first batch; in a forked child, a new one."""
-        if self._is_closed:
-            raise EngineClosed("the engine is closed; open a new one")
-        if self._session is None or not self._session.is_alive:
-            self._session = Session(self._plan)
-        return self._session
+    def _open(self) -> LoopOwner[EngineWork]:
+        return LoopOwner("the engine", self._new_work())
 
 
 def configure(
@@ -318,10 +301,9 @@ def configure(
         ConfigError: there is no endpoint or no such option, or a value makes no sense.
     """
     live: dict[str, Any] = {name: options.pop(name) for name in ("transport", "ledger") if name in options}
-    observers = options.pop("observers", ())
-    is_list = isinstance(observers, Iterable) and not isinstance(observers, str)
-    observers = tuple(observers) if is_list else (observers,)
-    if not is_list or not all(isinstance(one, str) or callable(one) for one in observers):
+    given = options.pop("observers", ())
+    observers = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(one, str) or callable(one) for one in observers):
         raise ConfigError("should be a list of functions or import paths", setting="observers")
     live["observers"] = tuple(one for one in observers if not isinstance(one, str))
     if named := tuple(one for one in observers if isinstance(one, str)):

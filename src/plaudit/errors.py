@@ -67,6 +67,9 @@ class PlauditError(Exception):
     """What a sample that has no score for this error is said to have failed by."""
     facts: Mapping[str, str | int | float] = MappingProxyType({})
 
+    def __init_subclass__(cls, *, cause: Cause | None = None) -> None:
+        cls.cause = cause or cls.cause
+
     def with_facts(self, **facts: str | int | float | None) -> Self:
         """The same error with what is known of it, as `Failure.facts` has it; None: not known."""
         self.facts = {name: value for name, value in facts.items() if value is not None}
@@ -78,7 +81,7 @@ class PlauditError(Exception):
         return Failure(self.cause, dict(self.facts))  # a plain dict, which can be pickled
 
 
-class ConfigError(PlauditError, ValueError):
+class ConfigError(PlauditError, ValueError, cause=Cause.INPUT):
     """A setting or an input the caller has to fix; nothing was sent.
 
     The text of an error with a setting begins with that setting, as it is written where the user is: `rpm=0`
@@ -90,8 +93,6 @@ class ConfigError(PlauditError, ValueError):
         value: What it was set to, if it was.
         spelled: The setting and its value as the user wrote them, where that is known already.
     """
-
-    cause = Cause.INPUT
 
     def __init__(
         self, message: str, *, setting: str = "", value: object = NO_VALUE, spelled: str = ""
@@ -133,26 +134,27 @@ def spelling(spell: Spell) -> Iterator[None]:
         raise
 
 
-class TransientError(PlauditError):
-    """A failure that may pass: the scheduler decides whether and when to try again."""
+class TransientError(PlauditError, cause=Cause.SERVER_ERROR):
+    """A failure that may pass: the scheduler decides whether and when to try again.
 
-    cause = Cause.SERVER_ERROR
-
-
-class RateLimited(TransientError):
-    """The endpoint answered 429, or 503 or 529: too much load, or too many requests.
-
-    `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing; `rate` what its
-    headers said of the allowance.
+    `retry_after` is what the endpoint asked for, in seconds, or None when it said nothing.
     """
 
-    cause = Cause.RATE_LIMITED
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RateLimited(TransientError, cause=Cause.RATE_LIMITED):
+    """The endpoint answered 429, or 503 or 529: too much load, or too many requests.
+
+    `rate` is what its headers said of the allowance.
+    """
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, rate: RateHeaders | None = None
     ) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+        super().__init__(message, retry_after=retry_after)
         self.rate = rate
 
 
@@ -163,90 +165,60 @@ class SendAgain(TransientError):
     otherwise it met a connection that the server had closed meanwhile, and it is unknown.
     """
 
-    def __init__(self, message: str, *, is_answered: bool) -> None:
+    def __init__(self, message: str, *, is_answered: bool = False) -> None:
         super().__init__(message)
         self.is_answered = is_answered
 
 
-class OutOfFiles(SendAgain):
+class OutOfFiles(SendAgain, cause=Cause.OUT_OF_FILES):
     """This process may open no more files or sockets for the moment. Nothing was sent."""
-
-    cause = Cause.OUT_OF_FILES
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, is_answered=False)
 
 
 class TransportFailed(TransientError):
-    """The call broke: timeout, reset, 5xx, or a body that is not a reply.
-
-    `retry_after` as in RateLimited: some gateways send it with a 5xx.
-    """
+    """The call broke: timeout, reset, 5xx, or a body that is not a reply."""
 
     is_dropped = False
     """Whether the connection was closed before the first byte of an answer."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
-
-class TimedOut(TransportFailed):
+class TimedOut(TransportFailed, cause=Cause.TIMED_OUT):
     """No reply in time. The request may be read, and billed, at any later moment."""
 
-    cause = Cause.TIMED_OUT
 
-
-class Unreachable(TransportFailed):
+class Unreachable(TransportFailed, cause=Cause.UNREACHABLE):
     """No connection came about, so nothing was sent and nothing was paid."""
 
-    cause = Cause.UNREACHABLE
 
-
-class EndpointRefused(PlauditError):
+class EndpointRefused(PlauditError, cause=Cause.ENDPOINT_REFUSED):
     """The endpoint will refuse every call alike; one message serves the whole batch."""
 
-    cause = Cause.ENDPOINT_REFUSED
 
-
-class KeyRefused(EndpointRefused):
+class KeyRefused(EndpointRefused, cause=Cause.REFUSED_KEY):
     """401 or 403: the key is missing or wrong."""
 
-    cause = Cause.REFUSED_KEY
 
-
-class ModelNotFound(EndpointRefused):
+class ModelNotFound(EndpointRefused, cause=Cause.UNKNOWN_MODEL):
     """404: the endpoint has no such model, or the URL no such route."""
 
-    cause = Cause.UNKNOWN_MODEL
 
-
-class RequestRefused(PlauditError):
+class RequestRefused(PlauditError, cause=Cause.REQUEST_REFUSED):
     """This request is refused for what it contains; its neighbours may well pass."""
 
-    cause = Cause.REQUEST_REFUSED
 
-
-class Unsendable(RequestRefused):
+class Unsendable(RequestRefused, cause=Cause.INPUT):
     """The request cannot be written as JSON, so it was never sent."""
 
-    cause = Cause.INPUT
 
-
-class JudgeError(PlauditError):
+class JudgeError(PlauditError, cause=Cause.UNREADABLE):
     """The judge's reply gives no verdict for this sample."""
-
-    cause = Cause.UNREADABLE
 
 
 class UnreadableVerdict(JudgeError):
     """A reply came, but it holds no single legal verdict."""
 
 
-class CutOff(UnreadableVerdict):
+class CutOff(UnreadableVerdict, cause=Cause.CUT_OFF):
     """The reply ends at its token limit, before the verdict."""
-
-    cause = Cause.CUT_OFF
 
 
 def cut_off(usage: Usage, *, max_tokens: int) -> CutOff:
@@ -259,10 +231,8 @@ def cut_off(usage: Usage, *, max_tokens: int) -> CutOff:
     ).with_facts(tokens=tokens, reasoning_tokens=thought, max_tokens=max_tokens)
 
 
-class Declined(JudgeError):
+class Declined(JudgeError, cause=Cause.DECLINED):
     """The judge declined to judge."""
-
-    cause = Cause.DECLINED
 
 
 class NoVerdict(JudgeError):
@@ -273,10 +243,8 @@ class BatchFailed(PlauditError):
     """Too large a share of a batch has no verdict. What was scored is stored: scoring again is cheap."""
 
 
-class BudgetSpent(PlauditError):
+class BudgetSpent(PlauditError, cause=Cause.BUDGET):
     """The spending limit leaves no room for this call."""
-
-    cause = Cause.BUDGET
 
 
 class CacheError(PlauditError):
@@ -287,7 +255,5 @@ class JournalError(PlauditError):
     """A journal that cannot be read or written."""
 
 
-class EngineClosed(PlauditError):
+class EngineClosed(PlauditError, cause=Cause.CLOSED):
     """The engine is closed, or was started by the parent of this forked process."""
-
-    cause = Cause.CLOSED

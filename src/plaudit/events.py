@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from plaudit.quick_init import quick_init
 from plaudit.types import Cause, Usage, Verdict
 
 
@@ -124,7 +123,6 @@ class BatchFinished:
     summary: Summary
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class CallStarted:
     at: float
@@ -134,14 +132,13 @@ class CallStarted:
     is_hedge: bool = False
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class CallFinished:
     at: float
     endpoint: str
     in_flight: int
     outcome: str
-    """`ok`, `rate_limited`, `failed`, `refused` or `cancelled`."""
+    """`ok`, `rate_limited`, `sent_again` (no fault of the endpoint), `failed`, `refused` or `cancelled`."""
     latency_s: float
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
@@ -173,6 +170,8 @@ class BreakerChanged:
     error: str | None = None
     waits_s: float | None = None
     """Where no connection succeeds: seconds after which it is given up, if that stays so."""
+    due: float = 0.0
+    """Where it is open: when a call may look again, at the earliest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import stat
 import tomllib
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from plaudit.config import home
+from plaudit.config import expanded, home
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 SUFFIX = ".plaudit"
+LARGEST = 1 << 24
+"""Characters of a file that a setting names."""
+MOST_VALUES = 100_000
+"""Values in a YAML file, those counted again that its aliases repeat: a short one may stand for billions."""
 _GROUP = 0o060
 _NAME_BYTES = 100
-_NEW = (
-    os.O_RDWR
-    | os.O_CREAT
-    | os.O_EXCL
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _OURS = ("verdicts.sqlite", "limits.json", "announced.json", "models", "journal", ".")
 """How the names begin that plaudit itself puts into its home."""
 
@@ -36,7 +33,11 @@ _OURS = ("verdicts.sqlite", "limits.json", "announced.json", "models", "journal"
 def read_text(path: str | os.PathLike[str], *, setting: str) -> str:
     """The text of a file that a setting names. Raises ConfigError where it cannot be read."""
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8-sig")
+        with expanded(path).open(encoding="utf-8-sig") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) <= LARGEST:
+            return text
+        why = f"is too large: it has more than {LARGEST >> 20} MiB"
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}; check the path"
     except UnicodeDecodeError:
@@ -51,13 +52,27 @@ def decoded(text: str, path: str | os.PathLike[str], *, setting: str, default: s
     try:
         if form == "TOML":
             return tomllib.loads(text)
-        return msgspec.json.decode(text) if form == "JSON" else msgspec.yaml.decode(text)
+        if form == "JSON":
+            return msgspec.json.decode(text)
+        found = msgspec.yaml.decode(text)
+        if _count(found, {}) > MOST_VALUES:
+            raise ValueError(f"it has more than {MOST_VALUES:,} values")
+        return found
     except ImportError:
         why = f"is YAML, which needs PyYAML; run: {install_command('plaudit[yaml]')}"
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         hint = "; text must be in quotation marks" if form == "TOML" else ""
         why = f"cannot be read as {form}: {error}{hint}"
     raise ConfigError(why, setting=setting, value=str(path))
+
+
+def _count(value: Any, known: dict[int, float]) -> float:
+    """How many values it would be without aliases; one that contains itself is endless."""
+    if isinstance(value, dict | list) and id(value) not in known:
+        known[id(value)] = math.inf  # until its parts are counted
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_count(part, known) for part in parts)
+    return known.get(id(value), 1)
 
 
 def temporary_prefix(name: str) -> str:
@@ -70,7 +85,12 @@ def create_beside(path: Path, *, mode: int = 0o666) -> tuple[BinaryIO, Path]:
     while True:
         temporary = path.with_name(f"{temporary_prefix(path.name)}{secrets.token_hex(8)}{SUFFIX}")
         with contextlib.suppress(FileExistsError):
-            return os.fdopen(os.open(temporary, _NEW, mode), "w+b"), temporary
+            return _create(temporary, mode), temporary
+
+
+def _create(path: Path, mode: int) -> BinaryIO:
+    """A new file, with these permissions from its first moment; FileExistsError where there is one."""
+    return cast(BinaryIO, open(path, "x+b", opener=lambda name, flags: os.open(name, flags, mode)))
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o666, is_synced: bool = True) -> None:
@@ -110,7 +130,7 @@ def make_private_folder(folder: Path) -> None:
 def create_private_file(path: Path) -> None:
     """Make an empty file that no other user can read or write, unless there is one of that name."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, _NEW, PRIVATE_FILE))
+        _create(path, PRIVATE_FILE).close()
 
 
 def close_to_others(path: Path, *companions: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -21,15 +22,9 @@ def install_command(requirement: str, *, prefix: str = sys.prefix, python: str =
         return f"pipx runpip plaudit install {quoted}"
     if (Path(prefix) / "image").is_file() and "[" in requirement:  # of the Dockerfile: read-only, without pip
         return f"docker build --build-arg 'EXTRAS={requirement[requirement.index('[') :]}' -t plaudit ."
-    if _is_from_uv(Path(prefix) / "pyvenv.cfg"):  # has no pip
+    config = Path(prefix) / "pyvenv.cfg"
+    if config.is_file() and re.search(r"^uv =", config.read_text("utf-8"), re.MULTILINE):  # has no pip
         return f"uv pip install --python {shlex.quote(python)} {quoted}"
     pip = shutil.which("pip")
     is_ours = pip is not None and Path(pip).parent == Path(python).parent
     return f"pip install {quoted}" if is_ours else f"{shlex.quote(python)} -m pip install {quoted}"
-
-
-def _is_from_uv(config: Path) -> bool:
-    try:
-        return any(line.startswith("uv =") for line in config.read_text(encoding="utf-8").splitlines())
-    except OSError:
-        return False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Literal, overload
 
@@ -26,9 +26,9 @@ GRACE = 5.0
 class Pending:
     """A batch in flight, as returned by `submit`. Threads may share it."""
 
-    def __init__(self, batch: Batch, session: LoopOwner) -> None:
+    def __init__(self, batch: Batch, worker: LoopOwner[Any]) -> None:
         self._batch = batch
-        self._session = session
+        self._worker = worker
 
     def __len__(self) -> int:
         return len(self._batch.samples)
@@ -47,7 +47,7 @@ class Pending:
         if timeout is not None:
             timeout = min(timeout, threading.TIMEOUT_MAX)
         if not self._wait_in_time(timeout):
-            self._tell(self._session.expire)
+            self._tell(self._worker.work.expire)
             if not self._batch.wait(GRACE):
                 raise EngineClosed("the engine's thread does not respond; is an observer blocking it?")
         return self._verdicts()
@@ -87,7 +87,7 @@ class Pending:
                 their replies still fill the cache. Calls that another batch waits for go on.
         """
         if self._batch.remaining:
-            self._tell(functools.partial(self._session.cancel, abort=abort))
+            self._tell(self._worker.work.cancel, abort=abort)
 
     @property
     def remaining(self) -> int:
@@ -115,7 +115,7 @@ class Pending:
             with contextlib.suppress(RuntimeError):  # that loop is closed, so none waits on it
                 loop.call_soon_threadsafe(end)
 
-        self._batch.when_done(end if self._session.is_current else wake)
+        self._batch.when_done(end if self._worker.thread.is_current else wake)
         await done
         return self._verdicts()
 
@@ -126,9 +126,7 @@ class Pending:
             yield index, verdict
 
     def _by_group(self) -> Iterator[Grouped]:
-        missing: dict[str | None, int] = {}
-        for sample in self._batch.samples:
-            missing[sample.group] = missing.get(sample.group, 0) + 1
+        missing = Counter(sample.group for sample in self._batch.samples)
         gathered: dict[str | None, list[tuple[int, Verdict]]] = {group: [] for group in missing}
         for index, verdict in self._by_sample():
             group = self._batch.samples[index].group
@@ -158,23 +156,23 @@ class Pending:
     def _verdicts(self) -> list[Verdict]:
         return VerdictList(verdict for verdict in self._batch.verdicts if verdict is not None)
 
-    def _tell(self, action: Callable[[Batch], None]) -> None:
+    def _tell(self, action: Callable[..., object], **options: Any) -> None:
         """Have something done to the batch, unless the engine was closed this moment and all is done."""
         try:
-            action(self._batch)
+            self._worker.thread.post(action, self._batch, **options)
         except EngineClosed:
             if self._batch.remaining:
                 raise
 
     def _check_can_wait(self) -> None:
         self._check_can_arrive()
-        if self._batch.remaining and self._session.is_current:
+        if self._batch.remaining and self._worker.thread.is_current:
             raise EngineClosed(
                 "waiting for a batch on the engine's own thread would never end; wait on another thread"
             )
 
     def _check_can_arrive(self) -> None:
-        if self._batch.remaining and not self._session.is_alive:
+        if self._batch.remaining and not self._worker.thread.is_alive:
             raise EngineClosed(
                 "this batch belongs to the parent of this forked process; submit it again in this process"
             )

@@ -7,15 +7,17 @@ same row gives the same Sample, hence the same judge input and the same cache ke
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import PurePath
 from typing import Any
 
-from plaudit.errors import ConfigError
+from plaudit.errors import ConfigError, spelling
 from plaudit.turns import field_of, several, turns_of
 from plaudit.types import Message, Sample
 
@@ -63,7 +65,14 @@ class Fields:
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
         """A row as judges take it; other columns become `extra`. ConfigError where it lacks something."""
-        prompt, response = self._task(row)
+        prompt, response = _needed(row, self.prompt), _needed(row, self.response)
+        if self.prompt == self.response:
+            prompt, response = _split(read_prompt(prompt, self.prompt), self.prompt)
+        else:
+            more = row.get(self.context)
+            if isinstance(prompt, str) and isinstance(more, str) and more.strip():
+                prompt = f"{prompt}\n\n{more}"
+            prompt, response = read_prompt(prompt, self.prompt), read_response(response, self.response)
         used = {self.prompt, self.response, self.reference, self.group, self.context}
         extra = {name: value for name, value in row.items() if name not in used}
         group = _label(value_of(row, self.group), self.group)
@@ -79,15 +88,6 @@ class Fields:
             found["prompt"] = f"{self.prompt!r} and {self.context!r}"
         return ", ".join(f"{name} from {column}" for name, column in found.items())
 
-    def _task(self, row: Mapping[str, Any]) -> tuple[Prompt, Prompt]:
-        prompt, response = _needed(row, self.prompt), _needed(row, self.response)
-        if self.prompt == self.response:
-            return _split(read_prompt(prompt, self.prompt), self.prompt)
-        more = row.get(self.context)
-        if isinstance(prompt, str) and isinstance(more, str) and more.strip():
-            prompt = f"{prompt}\n\n{more}"
-        return read_prompt(prompt, self.prompt), read_response(response, self.response)
-
 
 def value_of(row: Mapping[str, Any], name: str) -> Any:
     """The value of a column, or of a field within one where the name has dots; None where there is none."""
@@ -99,17 +99,12 @@ def value_of(row: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _holds_rows(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
-
-
 def _needed(row: Mapping[str, Any], name: str) -> Any:
-    value = row.get(name)
-    if value is None:
-        value = value_of(row, name)
+    value = plain(value_of(row, name))
     if value is None and name not in row:
         known = ", ".join(map(str, list(row)[:8])) or "none at all"
-        inside = next((one for one, held in row.items() if _holds_rows(held)), None)
+        lists = ((one, held) for one, held in row.items() if isinstance(held, list) and held)
+        inside = next((one for one, held in lists if isinstance(held[0], Mapping)), None)
         hint = f" (the rows seem to be in {inside!r}: jq -c '.{inside}[]' takes them out)" if inside else ""
         raise MissingField(f"no {name!r}; its fields are: {known}{hint}")
     if value is None or (isinstance(value, list) and not value):
@@ -164,7 +159,7 @@ def as_samples(rows: Rows) -> list[Sample]:
     """
     if isinstance(rows, list) and all(isinstance(one, Sample) for one in rows):
         return rows[:]  # the rule, and many a batch has but one
-    table: Iterable[Any] = ()
+    table: Any = rows
     if isinstance(rows, Sample | Mapping):
         table = [rows]
     elif isinstance(rows, str | PurePath) and str(rows).endswith(_ENDINGS):
@@ -184,8 +179,6 @@ def as_samples(rows: Rows) -> list[Sample]:
         table = rows.to_dicts()
     elif hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # pandas
         table = rows.to_dict("records")
-    else:
-        table = rows
     read = RowReader()
     return [
         one if isinstance(one, Sample) else _row_sample(number, one, read) for number, one in enumerate(table)
@@ -200,10 +193,9 @@ def _row_sample(number: int, row: Any, read: RowReader) -> Sample:
         )
     try:
         return read(row)
-    except MissingField as error:
-        raise ConfigError(f"has {error}", setting=f"samples[{number}]") from None
     except ConfigError as error:
-        raise ConfigError(f"cannot be judged: {error}", setting=f"samples[{number}]") from None
+        what = "has" if isinstance(error, MissingField) else "cannot be judged:"
+        raise ConfigError(f"{what} {error}", setting=f"samples[{number}]") from None
 
 
 def read_sample(
@@ -230,18 +222,17 @@ def made_sample(
     extra: Mapping[str, Any] | None = None,
 ) -> Sample:
     """`read_sample` of a prompt and a response that were read."""
-    columns = {name: plain(value) for name, value in (extra or {}).items()}
-    truth = None if reference is None else read_reference(reference)
-    if reference is not None and not isinstance(reference, str) and is_parts(reference):
-        images = images_of([{"content": plain(reference)}])
-        if images:
+    columns = {name: _cell(value) for name, value in (extra or {}).items()}
+    reference = plain(reference)
+    with spelling(lambda *_: "reference"):
+        if is_parts(reference) and (images := images_of([{"content": reference}])):
             columns[REFERENCE_IMAGES] = list(images)
     tools = columns.get("tools")
     is_list = isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)
     return Sample(
         _with_pictures(prompt, columns),
         response,
-        truth,
+        read_reference(reference),
         str(group) if group is not None and str(group) else None,
         columns,
         tools=tools if is_list and tools else (),
@@ -256,7 +247,8 @@ def _with_pictures(prompt: Prompt, columns: Mapping[str, Any]) -> Prompt:
     places = [turn["content"].count(_IMAGE) for turn in prompt]
     if not sum(places):
         return prompt
-    given = [_picture(one) for one in (pictures if isinstance(pictures, list | tuple) else [pictures])]
+    with spelling(lambda *_: "images"):
+        given = [_picture(one) for one in (pictures if isinstance(pictures, list | tuple) else [pictures])]
     if len(given) != sum(places):
         raise ConfigError(f"has {sum(places)} places for {len(given)} pictures", setting="prompt")
     ends = list(accumulate(places))
@@ -270,8 +262,6 @@ def read_prompt(value: Any, name: str = "prompt") -> Prompt:
     """What was asked: text, or turns of text; NO_TASK where nothing is there. Errors call it by `name`."""
     if value is None or isinstance(value, str):
         return value if value and value.strip() else NO_TASK
-    if isinstance(value, Mapping) or not isinstance(value, Iterable):
-        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages")
     return _messages(name, value, is_judged=False) or NO_TASK
 
 
@@ -279,9 +269,6 @@ def read_response(value: Any, name: str = "response") -> Prompt:
     """What was answered: text, or the turns of a trajectory; a single answer without tool calls is text."""
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, Mapping) or not isinstance(value, Iterable):
-        remedy = "; make it text" if kind_of(value) == "a number" else ""
-        raise ConfigError(f"{name!r} is {kind_of(value)}, neither text nor a list of messages{remedy}")
     messages = _messages(name, value, is_judged=True)
     if len(messages) == 1 and not {"tool_calls", "images"} & messages[0].keys():
         return messages[0]["content"]
@@ -293,7 +280,7 @@ def read_reference(value: Any) -> str | None:
 
     Of content parts it is their text, with marks where pictures and other files stand.
     """
-    value = plain(value)
+    value = _cell(value)
     if is_parts(value):
         try:
             value = text_of(value)
@@ -333,6 +320,12 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
+def _cell(value: Any) -> Any:
+    """The plain value of a column; None where it is NaN, which is how pandas has cells that are empty."""
+    value = plain(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def kind_of(value: Any) -> str:
     """What a value is, in words for a message."""
     if value is None:
@@ -348,10 +341,13 @@ def kind_of(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else f"a {type(value).__name__}"
 
 
-def _messages(name: str, turns: Iterable[Any], *, is_judged: bool) -> tuple[Message, ...]:
+def _messages(name: str, turns: Any, *, is_judged: bool) -> tuple[Message, ...]:
+    if isinstance(turns, Mapping | bytes) or not isinstance(turns, Iterable):
+        remedy = "; make it text" if is_judged and kind_of(turns) == "a number" else ""
+        raise ConfigError(f"{name!r} is {kind_of(turns)}, neither text nor a list of messages{remedy}")
     return tuple(
         _message(name, number, turn)
-        for number, whole in enumerate(turns, start=1)
+        for number, whole in enumerate(map(plain, turns), start=1)
         for turn in turns_of(whole, with_reasoning=is_judged)
     )
 
@@ -493,11 +489,9 @@ def _format(encoded: str) -> str | None:
 def _call(name: str, number: int, call: Any) -> Mapping[str, Any]:
     """A tool call as chat endpoints write it, from a mapping, an object, or JSON text."""
     if isinstance(call, str):
-        try:
+        with contextlib.suppress(ValueError):  # a text has no name, as is said below
             call = json.loads(call)
-        except ValueError:
-            call = None
-    function = field_of(call, "function") if call is not None else None
+    function = field_of(call, "function")
     function = call if function is None else function
     called, arguments = field_of(function, "name"), field_of(function, "arguments")
     if not isinstance(called, str):
@@ -535,9 +529,9 @@ def _first(wanted: Iterable[str], names: Collection[str]) -> str:
 
 
 def _label(value: Any, name: str) -> str | None:
+    value = _cell(value)
     if value is None or isinstance(value, str):
         return value
-    value = plain(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise ConfigError(f"{name!r} is {kind_of(value)}, not text")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import math
 import os
 import threading
 import time
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from plaudit.config import UNSET
 from plaudit.engine import Engine, configure, forget_engine, shared_engine
-from plaudit.errors import BatchFailed
+from plaudit.errors import BatchFailed, spelling
 from plaudit.events import BatchFinished, Event, Observer, Summary
 from plaudit.judges import Monitor, Reference
 from plaudit.judges.base import Judge, Panel
@@ -81,7 +80,10 @@ class AskedRows:
         together, lone = split_lone(judge, samples, [row for row in rows if row not in self.settled])
         shares, lone_judge = [(judge, together)], judge_of_one(judge)
         if lone and lone_judge is not None:
-            _warn_of_lone_rows(type(judge).__name__)
+            _warn_once(
+                f"{type(judge).__name__} compares the responses to a prompt, and one came alone: it is "
+                "judged by the same criteria, but compared with none"
+            )
             shares.append((lone_judge, lone))
         else:
             self.settled |= dict.fromkeys(lone, Verdict.failed(Cause.INPUT, ALONE))
@@ -200,11 +202,9 @@ class Scoring:
         with self._under_way(samples, time.monotonic):
             found = self.rewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
-        until = time.monotonic() + SIBLING_WAIT
-        while (now := time.monotonic()) < until and (waits := self._siblings(samples, found, now)):
-            future, seconds = waits[0]
+        for future, seconds in self._waits(samples, found, time.monotonic):
             with contextlib.suppress(TimeoutError):
-                future.result(min(seconds, until - now))
+                future.result(seconds)
         return self._scores(samples, found)
 
     async def ascores(
@@ -219,10 +219,8 @@ class Scoring:
         with self._under_way(samples, clock):
             found = await self.arewards(samples, on_failure="group_mean", max_failure_rate=None)
             self._remember(samples, found, max_failure_rate)
-        until = -math.inf if is_whole else clock() + SIBLING_WAIT
-        while (now := clock()) < until and (waits := self._siblings(samples, found, now)):
-            future, seconds = waits[0]
-            await asyncio.wait([asyncio.wrap_future(future)], timeout=min(seconds, until - now))
+        for future, seconds in () if is_whole else self._waits(samples, found, clock):
+            await asyncio.wait([asyncio.wrap_future(future)], timeout=seconds)
         return self._scores(samples, found)
 
     def check_judge(self) -> None:
@@ -296,7 +294,10 @@ class Scoring:
         if self.settings.train_with_monitor:
             asked.append(self._part(MONITOR, samples, range(len(samples)), self._monitor))
         if asked and any(sample.prompt == NO_TASK for sample in samples):
-            _warn_of_missing_task()
+            _warn_once(
+                "the judge does not see the task, only the response and the ground truth; put the task into "
+                'extra_info["question"]'
+            )
         return asked
 
     def _part(
@@ -334,7 +335,8 @@ class Scoring:
 
     @functools.cached_property
     def _monitor(self) -> Monitor:
-        behaviour = text_or_file(self.settings.monitor, "monitor") if self.settings.monitor else BEHAVIOUR
+        with spelling(self.settings.spelled):
+            behaviour = text_or_file(self.settings.monitor, "monitor") if self.settings.monitor else BEHAVIOUR
         return Monitor(behaviour, use=self.settings.monitor_use)
 
     def _by_rule(self, samples: Sequence[Sample]) -> list[Verdict]:
@@ -342,8 +344,7 @@ class Scoring:
         from plaudit.rewards.math_check import shared_check
 
         verdicts = [
-            Verdict(None, Status.FAILED, source=Source.RULE, error=self._why_not(sample))
-            for sample in samples
+            Verdict.failed(Cause.INPUT, self._why_not(sample), source=Source.RULE) for sample in samples
         ]
         rows = [
             row
@@ -395,13 +396,17 @@ class Scoring:
                 "the log says why. What was judged is stored. PLAUDIT_MAX_FAILURE_RATE allows more"
             )
 
-    def _siblings(
-        self, samples: Sequence[Sample], found: Rewards, now: float
-    ) -> list[tuple[Future[None], float]]:
-        """What rows without a score wait for: other rows of their groups, in calls of their own."""
-        groups = {samples[row].group for row in self._unscored(samples, found)}
-        waits = (self._stand_ins.siblings(group, now=now) for group in groups if group is not None)
-        return [wait for wait in waits if wait is not None]
+    def _waits(
+        self, samples: Sequence[Sample], found: Rewards, clock: Callable[[], float]
+    ) -> Iterator[tuple[Future[None], float]]:
+        """What rows without a score wait for, and how long: other rows of their groups, in other calls."""
+        groups = {samples[row].group for row in self._unscored(samples, found)} - {None}
+        until = clock() + SIBLING_WAIT
+        while (now := clock()) < until:
+            waits = [self._stand_ins.siblings(group, now=now) for group in groups]
+            if (wait := next(filter(None, waits), None)) is None:
+                return
+            yield wait[0], min(wait[1], until - now)
 
     def _scores(self, samples: Sequence[Sample], found: Rewards) -> list[Score]:
         values = [row.reward for row in found.rows]
@@ -473,22 +478,16 @@ def open_engine(settings: Settings, observers: Sequence[Observer | str] = ()) ->
         observers=observers,
     )
 
-    def opened() -> Engine:
-        return Engine.from_config(
-            config, **{**live, "observers": (_log_of_batches(Log()), *live["observers"])}
-        )
+    log_event = Log()
 
-    return shared_engine(("by settings", config, live), opened)  # its key is named by where it came from
-
-
-def _log_of_batches(log_event: Observer) -> Observer:
-    """The log without a line for each sample that came alone."""
-
-    def observe(event: Event) -> None:
-        if not isinstance(event, BatchFinished) or event.summary.samples > 1:
+    def log_batches(event: Event) -> None:
+        if not isinstance(event, BatchFinished) or event.summary.samples > 1:  # no line for each lone sample
             log_event(event)
 
-    return observe
+    logged = {**live, "observers": (log_batches, *live["observers"])}
+    # Its key is named by where it came from.
+    with spelling(settings.spelled):
+        return shared_engine(("by settings", config, live), lambda: Engine.from_config(config, **logged))
 
 
 def _source(sample: Sample) -> str:
@@ -519,18 +518,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
 
 
-@functools.cache  # once is enough
-def _warn_of_lone_rows(judge: str) -> None:
-    log.warning(
-        "%s compares the responses to a prompt, and one came alone: it is judged by the same criteria, but "
-        "compared with none",
-        judge,
-    )
-
-
-@functools.cache  # once is enough
-def _warn_of_missing_task() -> None:
-    log.warning(
-        "the judge does not see the task, only the response and the ground truth; put the task into "
-        'extra_info["question"]'
-    )
+@functools.cache
+def _warn_once(message: str) -> None:
+    log.warning("%s", message)

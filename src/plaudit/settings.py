@@ -23,7 +23,18 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_origin, get_typ
 
 import msgspec
 
-from plaudit.config import UNSET, Endpoint, EngineConfig, Price, Secret, Unset, default_cache, shown_url
+from plaudit.config import (
+    UNSET,
+    Endpoint,
+    EngineConfig,
+    Price,
+    Secret,
+    Unset,
+    default_cache,
+    expanded,
+    names_file,
+    shown_url,
+)
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings_file import DESTINATION, FILE_NAME, VARIABLE, announce, find_file, read_file
 from plaudit.value_check import check_known, complaint_about, kinds_of, words_for
@@ -316,12 +327,13 @@ def engine_config(
     if url:
         endpoints = (Endpoint(url, **_common(settings, **named)),)
     cache = given.get("cache", settings.cache)
-    return EngineConfig(
-        endpoints=endpoints or endpoints_of(settings, **named),
-        cache=_full_path("cache", default_cache() if cache == "" else cache),
-        journal=_full_path("journal", given.get("journal", settings.journal)),
-        **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
-    )
+    with spelling(lambda name, value: "" if name in given else settings.spelled(name, value)):
+        return EngineConfig(
+            endpoints=endpoints or endpoints_of(settings, **named),
+            cache=_full_path("cache", default_cache() if cache == "" else cache),
+            journal=_full_path("journal", given.get("journal", settings.journal)),
+            **{name: given.get(name, getattr(settings, name)) for name in _SHARED},
+        )
 
 
 def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
@@ -337,13 +349,14 @@ def endpoints_of(settings: Settings, **named: Any) -> tuple[Endpoint, ...]:
 
 def _common(settings: Settings, **named: Any) -> dict[str, Any]:
     """What the endpoints of the settings have in common."""
-    common = {"model": settings.model, "api_key": settings.api_key, "price": price_of(settings)}
-    return {**common, "headers": settings.headers or {}, "identity": settings.identity, **named}
-
-
-def price_of(settings: Settings) -> Price | None:
-    """The price of the settings' endpoints, if they name one."""
-    return Price(*settings.price, settings.cached_price) if settings.price else None
+    return {
+        "model": settings.model,
+        "api_key": settings.api_key,
+        "price": Price(*settings.price, settings.cached_price) if settings.price else None,
+        "headers": settings.headers or {},
+        "identity": settings.identity,
+        **named,
+    }
 
 
 def _full_path(setting: str, place: str | os.PathLike[str] | None) -> str | None:
@@ -353,7 +366,7 @@ def _full_path(setting: str, place: str | os.PathLike[str] | None) -> str | None
     if not isinstance(place, str | os.PathLike):
         complaint = "should be the path of a file: live objects cannot be part of a configuration"
         raise ConfigError(complaint, setting=setting, value=place)
-    return "memory" if place == "memory" and setting == "cache" else str(Path(place).expanduser().absolute())
+    return "memory" if place == "memory" and setting == "cache" else str(expanded(place).absolute())
 
 
 def load(arguments: Mapping[str, Any], *, folder: Path | None = None, file: str = "") -> Settings:
@@ -418,10 +431,11 @@ def _anchored(table: dict[str, Any], folder: Path) -> dict[str, Any]:
     anchored = dict(table)
     for name in ("cache", "journal", "local_model", "rubric", "judge", "monitor"):
         value = table.get(name)
-        if not isinstance(value, str) or not value or value == "off":
+        is_word = (name, value) == ("cache", "memory") or _no_file(name, str(value))
+        if not isinstance(value, str) or not value or is_word:
             continue
-        place = folder / Path(value).expanduser()
-        if name in ("cache", "journal") or (len(value) < 1024 and place.is_file()):
+        place = folder / expanded(value)
+        if name in ("cache", "journal") or names_file(str(place)):
             anchored[name] = str(place)
     return anchored
 
@@ -460,6 +474,7 @@ def checked(name: str, value: Any, *, is_text: bool = False) -> Any:
         value = _table(name, value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
+        msgspec.json.encode(converted)
     except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: bytes that are no text
         raise ConfigError(f"should be {words_for(kind)}", setting=name, value=shown) from None
     if name == "api_key_env" and converted and not _is_variable_name(converted):
@@ -490,9 +505,20 @@ def _complaint(name: str, value: Any) -> str:
         return "should be finite"
     if name == "base_url" and any(_has_credentials(url) for url in value):
         return "contains a user name or a password; leave them out, and put the key into OPENAI_API_KEY"
+    if value != "off" and (why := _no_file(name, value)):
+        return why
     if name == "scale" and value and value[0] >= value[1]:
         return "is not a scale; give the lowest score first, then the highest, like 0 10"
     return complaint_about(name, value)
+
+
+def _no_file(name: str, value: str) -> str:
+    """Why a cache or a journal cannot be in a file of that name."""
+    if name not in ("cache", "journal"):
+        return ""
+    if value.lower() in ("off", "none", "null", "no", "false"):
+        return "would be a file of that name; write off for none"
+    return "is a URL; name a file on this machine" if "://" in value else ""
 
 
 def _is_variable_name(text: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from plaudit.config import home
+from plaudit.config import expanded, home
 from plaudit.errors import ConfigError
 from plaudit.files import PRIVATE_FILE, make_private_folder, write_whole
 
@@ -41,10 +41,10 @@ def find_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
     What does not count is said once.
     """
     if named := environment.get(VARIABLE, "").strip():
-        path = Path(named).expanduser()
+        path = expanded(named)
         if not path.is_file():
             raise ConfigError(
-                "does not exist; correct it, or unset it",
+                f"{'is not a file' if path.exists() else 'does not exist'}; correct it, or unset it",
                 setting="config",
                 value=named,
                 spelled=f"{VARIABLE}={named}",
@@ -132,21 +132,13 @@ def _places(folder: Path) -> tuple[list[Path], Iterator[Path]]:
 def _doubt(path: Path) -> str:
     """Why another user may have written this file; empty where only this one or root can have."""
     real = path.resolve()
-    for place in dict.fromkeys((path.parent, real.parent)):
-        found = place.stat()
+    for place in dict.fromkeys((path.parent, real.parent, real)):
+        found, name = place.stat(), "it" if place == real else f"the folder {place}"
         if found.st_mode & stat.S_IWOTH:
-            return f"every user can write to the folder {place}"
-        if not _is_trusted(found):
-            return f"the folder {place} belongs to another user"
-    found = real.stat()
-    if found.st_mode & stat.S_IWOTH:
-        return "every user can change it"
-    return "" if _is_trusted(found) else "it belongs to another user"
-
-
-def _is_trusted(found: os.stat_result) -> bool:
-    """Whether it is ours or root's, who can change everything anyway."""
-    return not hasattr(os, "getuid") or found.st_uid in (0, os.getuid())
+            return f"every user can {'change' if place == real else 'write to'} {name}"
+        if hasattr(os, "getuid") and found.st_uid not in (0, os.getuid()):
+            return f"{name} belongs to another user"
+    return ""
 
 
 def _say_ignored(path: Path, why: str) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NotRequired, TypedDict
 
-from plaudit.quick_init import quick_init
 from plaudit.turns import field_of, turns_of
 
 
@@ -26,7 +25,6 @@ class Message(TypedDict):
     """Pictures of this turn, each as a `data:image/...` or `https://...` URL."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One response to be judged, with its prompt and other information for the judge."""
@@ -61,7 +59,6 @@ ROOM = 2048
 """Tokens that a reply may have by default: a verdict takes a hundred, the reasoning before it the rest."""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What a judge asks: a conversation to be continued. The default kind of request."""
@@ -132,7 +129,6 @@ class RawRequest:
 Request = ChatRequest | GenerateRequest | LikelihoodRequest | EmbedRequest | RawRequest
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as counted by the endpoint, and their cost if the endpoint reports it."""
@@ -179,7 +175,6 @@ class RateHeaders:
     limit_tokens: int | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What an endpoint answered: text (or vectors), and the facts around it."""
@@ -272,23 +267,17 @@ class Failure:
 
 
 _STATUS_OF = {
-    Cause.UNREADABLE: Status.UNREADABLE,
     Cause.CUT_OFF: Status.UNREADABLE,
+    Cause.UNREADABLE: Status.UNREADABLE,
     Cause.DECLINED: Status.REFUSED,
     Cause.FLAGGED: Status.FLAGGED,
     Cause.DEADLINE: Status.DEADLINE,
 }
-"""Every other cause is `failed`."""
-_FAILURE_OF = {
-    Status.UNREADABLE: Failure(Cause.UNREADABLE),
-    Status.REFUSED: Failure(Cause.DECLINED),
-    Status.FLAGGED: Failure(Cause.FLAGGED),
-    Status.DEADLINE: Failure(Cause.DEADLINE),
-    Status.FAILED: Failure(Cause.UNKNOWN),
-}
+"""Every other cause is `failed`. A status by itself stands for its last cause here."""
+_FAILURE_OF = {status: Failure(cause) for cause, status in _STATUS_OF.items()}
+_FAILURE_OF[Status.FAILED] = Failure(Cause.UNKNOWN)
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of one sample. `score` is None if there is no verdict, never a stand-in."""

@@ -93,6 +93,8 @@ def check_numbers(thing: object, *names: str, low: float = -MOST, high: float = 
 
 def check_length(name: str, values: Sized, count: int, of: str = "rows") -> None:
     """Raise ConfigError unless there is one value for each of so many things."""
+    if not isinstance(values, Sized):
+        raise ConfigError(f"should be a list, with one for each of the {of}", setting=name, value=values)
     if len(values) != count:
         raise ConfigError(f"has {len(values)} entries for {count} {of}; give one for each", setting=name)
 
@@ -114,13 +116,12 @@ def check_known(name: str, known: Collection[str], what: str, *, place: str = ""
 def reworded(error: Exception) -> tuple[str, str]:
     """What msgspec says of a wrong value, without its names of types; and where: `.operators[0].name`."""
     said, _, place = str(error).partition(" - at `$")
-    words = re.sub(r"`([\w| ]+)`", lambda found: _in_words(found[1]), said)
+    words = re.sub(
+        r"`([\w| ]+)`",  # like `int | null`
+        lambda found: " or ".join(_WORDS.get(name, repr(name)) for name in found[1].split(" | ")),
+        said,
+    )
     return words[:1].lower() + words[1:], place.strip("`")
-
-
-def _in_words(types: str) -> str:
-    """`int | null` in words."""
-    return " or ".join(_WORDS.get(name, repr(name)) for name in types.split(" | "))
 
 
 _WORDS = {
@@ -136,7 +137,7 @@ def words_for(kind: Any) -> str:
     if get_origin(plain) is Literal:
         return " or ".join(get_args(plain))
     if plain == tuple[float, float]:
-        return "two numbers, like 0 10"
+        return "two numbers, like 0 10, or [0, 10] in a file"
     if get_origin(plain) is Mapping:
         return 'a table, like {"name": "value"}'
     if plain == tuple[str, ...]:

@@ -43,6 +43,22 @@ def test_probe_prints_a_table_and_writes_both_files(simulator: Simulator, tmp_pa
     assert (tmp_path / "p.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("flag", ["--json", "--html"])
+def test_a_report_that_cannot_be_written_is_said_by_its_option_before_any_call(
+    flag: str, simulator: Simulator, tmp_path: Path
+) -> None:
+    for place, why in (
+        (tmp_path / "gone" / "c", "does not exist; make it first"),
+        (tmp_path, "is a folder"),
+        (PAIRS, "would overwrite the input"),
+    ):
+        result = audit("calibrate", PAIRS, flag, place, url=simulator.url)
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f"plaudit: {flag} {place} ")
+        assert why in result.stderr
+    assert simulator.server.stats.requests == 0
+
+
 def test_calibrate_asks_again_past_the_cache(simulator: Simulator, tmp_path: Path) -> None:
     first = audit("calibrate", PAIRS, "--json", tmp_path / "c.json", url=simulator.url)
     assert first.exit_code == 0, first.output

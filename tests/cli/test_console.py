@@ -6,9 +6,12 @@ import errno
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from plaudit.cli import app
 from plaudit.cli.console import Console, cannot_listen, printable
 
 
@@ -36,6 +39,27 @@ def test_a_server_that_cannot_listen_says_which_option_to_change(
     said = str(cannot_listen("10.0.0.1", 8400, error))
     assert said.startswith(f"cannot listen on 10.0.0.1 port 8400: {why}")
     assert f"with {remedy}" in said
+
+
+def test_a_working_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    command = [sys.executable, "-c", "import os; os.rmdir(os.getcwd()); import plaudit.cli as c; c.main()"]
+    done = subprocess.run(
+        [*command, "score", "/in", "-o", "/out"], cwd=tmp_path / "gone", capture_output=True, text=True
+    )
+    assert done.stderr == "plaudit: the working folder does not exist any more; change to another\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--cache", "--summary", "--output", "IN"])
+def test_a_path_that_the_system_refuses_is_named_without_a_traceback(option: str, tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 300)
+    (tmp_path / "in.jsonl").write_text('{"prompt": "a", "response": "b"}')
+    given = {"IN": str(tmp_path / "in.jsonl"), "--output": str(tmp_path / "out"), option: str(long)}
+    words = ["score", given.pop("IN"), *(word for pair in given.items() for word in pair)]
+    done = CliRunner().invoke(app, [*words, "--base-url", "http://127.0.0.1:9/v1", "--model", "m"])
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)
+    assert f"{long} cannot be used: File name too long" in done.stderr
 
 
 CTRL_C_WHILE_LOADING = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from dataclasses import dataclass, fields
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 from complaints import about
 
 from plaudit.cli import COMMANDS, app
-from plaudit.cli.options import JUDGE, LIMITS, Command, Given, argument, command
+from plaudit.cli.options import JUDGE, LIMITS, Command, Debugging, Given, argument, command
 from plaudit.errors import ConfigError
 from plaudit.settings import NAMES, Settings, option
 
@@ -190,3 +191,23 @@ def test_the_tab_key_offers_commands_options_names_and_files(typed: str, offered
     }
     shown = CliRunner().invoke(app, prog_name="plaudit", env=environment)
     assert shown.stdout.split() == [offered]
+
+
+def test_every_command_shows_what_is_logged_as_text_and_with_debug_all_of_it() -> None:
+    log = logging.getLogger("plaudit.somewhere")
+
+    @command(Debugging)
+    def talk(options: Debugging) -> None:
+        log.warning("the server said \u202etxt.exe\x1b[2J")
+        log.debug("a detail")
+        try:
+            raise ValueError("of an observer")
+        except ValueError:
+            log.exception("an observer failed")
+
+    result = CliRunner().invoke(talk, [])
+    assert result.stderr == "warning: the server said txt.exe[2J\nerror: an observer failed\n"
+    assert logging.getLogger("plaudit").propagate
+    result = CliRunner().invoke(talk, ["--debug"])
+    assert "debug: a detail\n" in result.stderr
+    assert result.stderr.endswith("ValueError: of an observer\n")

@@ -131,7 +131,7 @@ def test_a_link_stays_a_link_and_a_private_file_private(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, check=about("output")):
-        FileSink(tmp_path / "results" / "out.jsonl")
+        open_sink(str(tmp_path / "results" / "out.jsonl"))
 
 
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:

@@ -169,6 +169,16 @@ def test_a_closed_stdin_is_an_empty_one(lines: Path, simulator: Simulator) -> No
     assert score(lines, simulator.url, "-o", "-", limit=lambda: os.close(0)).returncode == 0
 
 
+def test_a_stdin_of_bad_lines_that_are_skipped_is_no_silent_success(
+    lines: Path, simulator: Simulator
+) -> None:
+    command = [sys.executable, "-m", "plaudit", "score", "-", "-o", "-", "--skip-bad", "--base-url"]
+    done = subprocess.run([*command, simulator.url], input="no\n{}\n", capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "0 of 0 lines scored" in done.stderr
+    assert "skipped   2 bad lines" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["--version", "--help", "simulate --list", "doctor --json"])
 def test_words_for_a_full_disk_are_an_error_in_one_line(command: str, full: IO[bytes]) -> None:
     done = subprocess.run(

@@ -38,6 +38,12 @@ def test_every_sample_is_judged_again_as_a_run_of_its_own(simulator: Simulator, 
     assert {record["response"] for record in again} == {f"answer {n}" for n in range(12)}
 
 
+def test_quiet_says_on_stderr_only_what_went_wrong(simulator: Simulator, journal: Path) -> None:
+    assert rejudge(simulator, journal).stderr == ""
+    with simulated(Scenario(latency=FAST, faults=(Fault("babble"),))) as broken:
+        assert "judged 12 samples, 12 of them without a score," in rejudge(broken, journal).stderr
+
+
 def test_only_some_steps_and_into_another_file(simulator: Simulator, journal: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.journal"
     done = rejudge(simulator, journal, "--step", "3-5", "--journal", other, "--run", "strict")

@@ -18,7 +18,7 @@ from plaudit.judges.expected import Expected
 from plaudit.judges.likelihood import Likelihood
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
-from plaudit.settings import resolve
+from plaudit.settings import load, resolve
 from plaudit.setup.judges import CRITERIA, judge_of
 
 
@@ -79,6 +79,8 @@ def test_a_judge_file_describes_everything(tmp_path: Path) -> None:
         ('kind = "oracle"', "kind"),
         ('critera = "x"', "critera"),
         ("scale = [10, 0]", "scale"),
+        ("", "criteria"),
+        ("# Is it right?", "criteria"),
     ],
 )
 def test_a_mistake_in_a_judge_file_is_named(tmp_path: Path, content: str, setting: str) -> None:
@@ -93,6 +95,30 @@ def test_an_unknown_name_or_a_missing_file_is_named() -> None:
         judge(judge="rubrik")
     with pytest.raises(ConfigError, check=about("rubric", "rules.txt")):
         judge(rubric="rules.txt")
+
+
+@pytest.mark.parametrize("letters", [255, 256, 1000, 5000])
+def test_a_rubric_of_any_length_is_taken_for_the_text_that_it_is(letters: int, tmp_path: Path) -> None:
+    text = "Is it right? ~" + "x" * letters
+    assert judge(rubric=text) == Rubric(text)
+    (tmp_path / "plaudit.toml").write_text(f'rubric = "{text}"')
+    assert judge_of(load({}, folder=tmp_path)) == Rubric(text)
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/judge.toml", "x" * 300, "a\0b"])
+def test_the_name_of_a_judge_that_can_be_no_file_is_said_as_any_other(name: str) -> None:
+    with pytest.raises(ConfigError, check=about("judge", "neither a judge nor a file")):
+        judge(judge=name)
+
+
+def test_a_rubric_that_begins_with_a_tilde_is_no_home() -> None:
+    assert judge(rubric="~100 words at most?") == Rubric("~100 words at most?")
+
+
+@pytest.mark.parametrize("kind", ["rubric", "yes"])
+def test_a_rubric_without_words_is_named_by_its_option(kind: str) -> None:
+    with pytest.raises(ConfigError, check=about("rubric", "contains no words")):
+        judge(judge=kind, rubric=" ... ")
 
 
 def test_lines_without_a_reference_are_named_before_the_first_call(

@@ -323,10 +323,14 @@ def test_a_file_may_be_scored_in_place(tmp_path: Path) -> None:
         assert [line["score"] for line in read(path)] == [1.0, 2.0]
 
 
-def test_in_place_bad_lines_are_never_deleted(tmp_path: Path) -> None:
-    path = str(tmp_path / "both.jsonl")
+@pytest.mark.parametrize("output", ["both.jsonl", "~/both.jsonl"])  # as no shell expands it in --output=~/...
+def test_in_place_bad_lines_are_never_deleted(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(ConfigError, check=about("", "--skip-bad", "-o")):
-        run(Job(path, path, settings(), skip_bad=True))
+        run(Job(str(tmp_path / "both.jsonl"), output, settings(), skip_bad=True))
 
 
 def test_the_summary_needs_a_file_of_its_own(out: Path) -> None:

@@ -168,3 +168,26 @@ def test_a_second_signal_ends_it_at_once(tmp_path: object) -> None:
             assert any("stopping" in line for line in process.stderr)
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--judge", "nope"], "--judge nope is neither a judge nor a file"),
+        (["--on-failure", "zero"], "--on-failure zero is not one of null, group-mean, raise"),
+    ],
+)
+def test_a_wrong_option_is_said_before_a_server_is_waited_for(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
+    with started(tmp_path, "--base-url", "http://127.0.0.1:9/v1", *options) as process:
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert stderr.startswith(f"plaudit: {said}")
+
+
+def test_a_token_that_is_too_short_is_named_by_its_variable(tmp_path: Path) -> None:
+    with started(tmp_path, "--base-url", "http://127.0.0.1:9/v1", PLAUDIT_TOKEN="short") as process:
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert stderr == "plaudit: PLAUDIT_TOKEN has fewer than 16 characters; use a longer one\n"

@@ -72,6 +72,14 @@ def test_a_server_that_is_not_there_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+def test_a_password_in_the_url_is_not_shown(scheme: str) -> None:
+    result = CliRunner().invoke(app, ["top", f"{scheme}://me:my-secret@127.0.0.1:9"])
+    assert result.exit_code == 2
+    assert "127.0.0.1:9 does not answer" in result.output
+    assert "my-secret" not in result.output
+
+
 def test_the_budget_says_what_is_set_aside_for_calls_without_a_reply(url: str) -> None:
     with urlopen(f"{url}/page/api/overview") as answer:
         found = json.load(answer)

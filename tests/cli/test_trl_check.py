@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from complaints import about
 from simulated_judge import Simulator
 
 from plaudit.cli import app
+from plaudit.cli.trl_check import check_trl
+from plaudit.errors import ConfigError
 
 SCRIPT = """
 import os
@@ -54,6 +57,9 @@ def test_a_good_script_is_well(tmp_path: Path, simulator: Simulator) -> None:
         ('model="simulated"', 'model="missing"', "missing", 1),
         ('model="simulated"', 'model="simulated", rpm=0', "rpm=0", 1),
         ("url=URL", "url=os.environ['JUDGE']", "url: known only when the script runs", 0),
+        ('model="simulated",', "**options", "**options: known only when the script runs", 0),
+        ('model="simulated",', "**options", "simulated answers", 0),
+        ("url=URL,", "**options,", "**options: known only when the script runs", 0),
         ("reward_funcs=reward", "reward_funcs=[reward, accuracy]", "rules=[...]", 1),
         ("reward_funcs=reward", "reward_funcs=[reward]", "everything is fine", 0),
         (", beta=0.04", "", "beta=0 leaves no log-probs", 0),
@@ -99,6 +105,14 @@ def test_a_file_that_is_not_there_is_named_as_it_was_typed() -> None:
     result = CliRunner().invoke(app, ["doctor", "--trl", "nowhere.py"])
     assert result.exit_code == 1
     assert "--trl nowhere.py cannot be read: No such file" in result.stdout
+
+
+@pytest.mark.parametrize("functions", ["5", "true", "{a: b}", "[[]]"])
+def test_a_configuration_without_the_name_of_a_function_is_said(functions: str, tmp_path: Path) -> None:
+    path = tmp_path / "grpo.yaml"
+    path.write_text(f"reward_funcs: {functions}")
+    with pytest.raises(ConfigError, check=about("trl", "has no call of reward_function")):
+        check_trl(path)
 
 
 def test_a_file_of_another_kind_is_not_taken_for_a_configuration() -> None:

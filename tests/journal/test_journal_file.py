@@ -18,7 +18,16 @@ from msgspec import structs
 from until import until
 
 from plaudit.errors import JournalError
-from plaudit.journal.blocks import SESSION, VerdictBlock, block
+from plaudit.journal.blocks import (
+    ACTIVITY,
+    HEAD_SIZE,
+    SESSION,
+    VERDICTS,
+    VerdictBlock,
+    block,
+    read_head,
+    unpacked,
+)
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.segments import TITLE, Appender, Located, Segment, segments_of
 from plaudit.journal.writer import JournalWriter
@@ -391,6 +400,38 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named_and_what_was_read_stays
         (tmp_path / "elsewhere").rename(path)
         index.refresh()
         assert len(index) == 3 and index.damage == []
+
+
+@pytest.mark.parametrize("kind", [SESSION, ACTIVITY, VERDICTS])
+@pytest.mark.parametrize(
+    "content",
+    [b'{"at":"\xff","session":"\xff"}', b"\x92\x91\xa1\xff\xc4\x00", b'{"settings":' + b"[" * 99_999],
+)
+def test_a_block_of_nonsense_with_the_right_checksums_is_damage(
+    kind: int, content: bytes, tmp_path: Path
+) -> None:
+    write(path := tmp_path / "j", [judged(0)])
+    with path.open("ab") as file:
+        file.write(block(kind, content, content, records=1))
+    write(path, [judged(1)])
+    with JournalIndex(path) as index:
+        assert [record.text.response for record in index.records()] == ["answer 0", "answer 1"]
+        assert len(index.damage) == 1
+
+
+def test_texts_of_nonsense_with_the_right_checksums_are_empty_ones(tmp_path: Path) -> None:
+    write(path := tmp_path / "j", [judged(0)])
+    data = path.read_bytes()
+    place = max(at for at in range(len(data)) if (head := read_head(data[at:])) and head.kind == VERDICTS)
+    head = read_head(data[place:])
+    assert head is not None
+    start, end = place + HEAD_SIZE, place + HEAD_SIZE + head.facts_bytes
+    facts = unpacked(data[start:end], head.facts_crc)
+    texts = unpacked(data[end : end + head.texts_bytes], head.texts_crc).replace(b"answer 0", b"answer \xff")
+    path.write_bytes(data[:place] + block(VERDICTS, facts, texts, records=1))
+    with JournalIndex(path) as index:
+        assert [record.text.response for record in index.records()] == [""]
+        assert len(index.damage) == 1
 
 
 def test_a_block_that_unpacks_into_more_than_memory_holds_is_damage(

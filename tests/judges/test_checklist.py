@@ -83,6 +83,7 @@ def test_a_criterion_of_weight_0_is_reported_and_does_not_count() -> None:
         ('{"correct": true, "brief": true}{"correct": false, "brief": true}', "twice"),
         ('{"correct": true, "brief": tr', "neither true nor false"),
         ("correct: yes, brief: yes", "leaves out the criterion 'brief'"),
+        ("correct: FAİL (FAİL)\nbrief: yes", "'correct' is 'FAİL', neither true nor false"),
         ("", "empty"),
     ],
 )

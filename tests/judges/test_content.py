@@ -10,7 +10,8 @@ import pytest
 from complaints import about
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.content import has_content
+from plaudit.judges.transcript import answer_of
 from plaudit.reasoning import BOUND, without_reasoning
 from plaudit.types import Sample
 

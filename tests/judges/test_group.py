@@ -235,6 +235,15 @@ def test_the_list_may_stand_in_a_code_fence_or_in_prose(shape: str) -> None:
     assert scores(decide(GROUP, group("42", "413"), server)) == [2.0, 3.0]
 
 
+@pytest.mark.parametrize("heading", ["### {}", "**{}**", "Response {}:"])
+def test_each_score_may_stand_below_its_id(heading: str) -> None:
+    def server(request: ChatRequest) -> Reply:
+        shown = responses(request).items()
+        return Reply("\n\n".join(f"{heading.format(name)}\nIt is so.\nScore: {len(t)}" for name, t in shown))
+
+    assert scores(decide(GROUP, group("42", "413"), server)) == [2.0, 3.0]
+
+
 def test_a_refusal_and_a_failure_are_passed_on_to_every_sample_of_the_group() -> None:
     refused = decide(GROUP, group("42", "41"), lambda _: Reply("", refusal="no"))
     assert [(v.score, v.status) for v in refused] == [(None, Status.REFUSED)] * 2

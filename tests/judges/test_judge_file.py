@@ -145,6 +145,16 @@ criteria:
             6,
             "members.b.min_mass",
         ),
+        (
+            'kind = "jury"\n[members."gpt-4.1"]\ncriteria = "x"\n[members."4"]\nkind = "yes"\nmin_mass = 2',
+            6,
+            "members.4.min_mass",
+        ),
+        (
+            'kind = "jury"\n[members."gpt-4.1"]\ncriteria = "x"\nscale = [1, 0]\n[members.b]\nkind = "yes"',
+            4,
+            "members.gpt-4.1.scale",
+        ),
         ('kind = "jury"\nmembers = 3', 2, "members"),
         ('kind = "jury"\nmembers = ["rubric"]', 2, "members[0]"),
         ('kind = "jury"', 1, "members"),

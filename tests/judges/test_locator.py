@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
+from plaudit.judges.locator import line_at, toml_lines, yaml_lines
 
 TOML = '''\
 kind = "jury"   # comment
@@ -45,44 +45,44 @@ criteria:
 
 
 @pytest.mark.parametrize(
-    ("key", "line"),
+    ("setting", "line"),
     [
-        (("kind",), 1),
-        (("scale",), 2),
-        (("scale", 1), 2),
-        (("criteria",), 6),
-        (("quoted key",), 10),
-        (("members",), 12),
-        (("members", 0), 12),
-        (("members", 0, "kind"), 13),
-        (("members", 0, "anchors", "0"), 14),
-        (("members", 1), 16),
-        (("members", 1, "kind"), 17),
-        (("members", 1, "deep", "key"), 20),
-        (("members", 1, "nowhere"), 16),
-        (("other", "key"), 23),
-        (("fake",), 1),
-        ((), 1),
+        ("kind", 1),
+        ("scale", 2),
+        ("scale[1]", 2),
+        ("criteria", 6),
+        ("quoted key", 10),
+        ("members", 12),
+        ("members[0]", 12),
+        ("members[0].kind", 13),
+        ("members[0].anchors.0", 14),
+        ("members[1]", 16),
+        ("members[1].kind", 17),
+        ("members[1].deep.key", 20),
+        ("members[1].nowhere", 16),
+        ("other.key", 23),
+        ("fake", 1),
+        ("", 1),
     ],
 )
-def test_keys_of_toml_are_found_on_their_lines(key: Key, line: int) -> None:
-    assert line_of(toml_lines(TOML), key) == line
+def test_keys_of_toml_are_found_on_their_lines(setting: str, line: int) -> None:
+    assert line_at(toml_lines(TOML), setting) == line
 
 
 @pytest.mark.parametrize(
-    ("key", "line"),
+    ("setting", "line"),
     [
-        (("kind",), 1),
-        (("criteria",), 2),
-        (("criteria", 0), 3),
-        (("criteria", 0, "weight"), 6),
-        (("criteria", 1), 7),
-        (("criteria", 1, "weight"), 8),
-        (("criteria", 1, "text"), 7),
+        ("kind", 1),
+        ("criteria", 2),
+        ("criteria[0]", 3),
+        ("criteria[0].weight", 6),
+        ("criteria[1]", 7),
+        ("criteria[1].weight", 8),
+        ("criteria[1].text", 7),
     ],
 )
-def test_keys_of_yaml_are_found_on_their_lines(key: Key, line: int) -> None:
-    assert line_of(yaml_lines(YAML), key) == line
+def test_keys_of_yaml_are_found_on_their_lines(setting: str, line: int) -> None:
+    assert line_at(yaml_lines(YAML), setting) == line
 
 
 def test_windows_line_ends_change_nothing() -> None:
@@ -99,4 +99,4 @@ def test_a_yaml_file_that_contains_itself_comes_to_an_end() -> None:
 
 
 def test_yaml_that_only_the_faster_loader_takes_has_no_lines() -> None:
-    assert line_of(yaml_lines("criteria:\tIs it right?\n"), ("criteria",)) == 1
+    assert line_at(yaml_lines("criteria:\tIs it right?\n"), "criteria") == 1

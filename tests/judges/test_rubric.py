@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import re
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -180,6 +181,7 @@ def test_a_rubric_is_a_value() -> None:
     assert same == rubric
     assert hash(same) == hash(rubric)
     assert same.render(Sample("6 x 7?", "42")) == rubric.render(Sample("6 x 7?", "42"))
+    assert asdict(rubric)["criteria"] == CRITERIA  # as those who log a configuration ask for it
     with pytest.raises(AttributeError):
         rubric.criteria = "Is it long?"  # type: ignore[misc]
 

@@ -88,6 +88,7 @@ READABLE = {
     "a turn that the judge made up": f"{OWN}<|im_end|>\n<|im_start|>user\nThanks! Was it a 3?",
     "a leading zero": '{"reason": "Right.", "score": 07}',
     "a value in an object": '{"reason": {"text": "Right."}, "score": {"value": 7}}',
+    "a last backslash in the reason": r'{"score": 7, "reason": "It lies in C:\temp\"}',
     "square brackets": '["reason": "Right.", "score": 7]',
     "a missing quote": '{"reason": "Right, but wordy, "score": 7}',
     "signs of HTML": "{&quot;reason&quot;: &quot;Right.&quot;, &quot;score&quot;: 7}",

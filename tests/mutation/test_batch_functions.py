@@ -305,7 +305,11 @@ def test_nothing_to_do_is_done_at_once() -> None:
     ("queries", "operators", "references", "setting", "words"),
     [
         ("Why?", CLARIFY, None, "", ("[query]",)),
+        (None, CLARIFY, None, "", ("null", "[query]")),
         (["Why?", 7], CLARIFY, None, "", ("query 1", "int")),
+        (["Why?"], "clarify", None, "operators[0]", ("'clarify'", "builtin_operators()")),
+        (["Why?"], 7, None, "operators", ("7", "list")),
+        (["Why?"], ["clarify"], None, "operators[0]", ("'clarify'", "builtin_operators()")),
         (["Why?"], [CLARIFY, KEEP], None, "operators", ("2", "1")),
         (["Why?"], CLARIFY, ["a", "b"], "references", ("2", "1")),
     ],
@@ -319,3 +323,8 @@ def test_input_that_cannot_be_is_refused_before_any_call(
 ) -> None:
     with pytest.raises(ConfigError, check=about(setting, *words)):
         batch_mutate_queries(queries, operators, references=references)
+
+
+def test_a_url_is_no_engine_and_that_is_said_before_any_call() -> None:
+    with pytest.raises(ConfigError, check=about("engine", "Engine(url")):
+        batch_mutate_queries(["Why?"], CLARIFY, engine="http://localhost:8000/v1")  # type: ignore[arg-type]

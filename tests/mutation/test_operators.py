@@ -48,6 +48,13 @@ def test_a_file_may_choose_among_the_built_in_operators(tmp_path: Path) -> None:
     assert names(operators) == ["keep", "simplify", "formal"]
 
 
+def test_a_file_may_do_no_more_than_choose(tmp_path: Path) -> None:
+    assert names(load_operators(written(tmp_path, 'builtin = ["keep", "simplify"]\n'))) == [
+        "keep",
+        "simplify",
+    ]
+
+
 def test_a_file_may_be_json(tmp_path: Path) -> None:
     text = '{"builtin": [], "operators": [{"name": "formal", "instruction": "Be formal."}]}'
     assert load_operators(written(tmp_path, text, "own.json")) == (Operator("formal", "Be formal."),)
@@ -68,7 +75,8 @@ def test_a_file_may_be_json(tmp_path: Path) -> None:
         (OWN.replace("formal", "clarify", 1), ("own.toml:", "'clarify'", "`builtin`")),
         ('builtin = ["keep", "polish"]\n' + OWN, ("own.toml:1:", "'polish'", "simplify")),
         ("operators = []\n", ("own.toml:1:", "[[operators]]")),
-        ("", ("own.toml:", "'operators'")),
+        ('builtin = ["polish"]\n', ("own.toml:1:", "'polish'", "simplify")),
+        ("", ("own.toml:", "[[operators]]")),
     ],
 )
 def test_a_file_that_cannot_be_is_told_by_line_and_remedy(
@@ -99,6 +107,11 @@ def test_a_missing_file_is_named() -> None:
 def test_an_operator_without_instruction_is_refused_in_python_too() -> None:
     with pytest.raises(ConfigError, check=about("instruction", "formal")):
         Operator("formal", "")
+
+
+def test_the_name_of_an_operator_is_none() -> None:
+    with pytest.raises(ConfigError, check=about("operators[1]", "'clarify'", "builtin_operators()")):
+        check_operators([KEEP, "clarify"])  # type: ignore[list-item]
 
 
 def test_no_operator_at_all_is_refused() -> None:

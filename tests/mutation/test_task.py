@@ -31,10 +31,10 @@ def practice() -> Iterator[SimulatedMutation]:
 
 def follow(practice: SimulatedMutation, *operators: Operator) -> StepResult:
     async def go() -> StepResult:
-        attempt = await practice.task.chain.start(ITEM)
+        attempt = await practice.task.start(ITEM)
         for operator in operators:
             assert attempt.after is not None
-            attempt = await practice.task.chain.follow(ITEM, attempt.after, operator)
+            attempt = await practice.task.follow(ITEM, attempt.after, operator)
         return attempt
 
     return asyncio.run(go())
@@ -68,9 +68,9 @@ def test_what_rewriter_and_target_read_and_wrote_is_counted(practice: SimulatedM
 
 def test_the_start_is_asked_about_once(practice: SimulatedMutation) -> None:
     async def go() -> None:
-        first = await practice.task.chain.start(ITEM)
+        first = await practice.task.start(ITEM)
         practice.faults.is_down = True
-        assert (await practice.task.chain.start(ITEM)).after is first.after
+        assert (await practice.task.start(ITEM)).after is first.after
 
     asyncio.run(go())
 
@@ -81,7 +81,7 @@ def test_a_call_that_fails_ends_the_chain_and_is_named(stage: str) -> None:
         world = follow(practice)
         assert world.after is not None
         practice.break_down(stage)
-        attempt = asyncio.run(practice.task.chain.follow(ITEM, world.after, OPERATORS["decompose"]))
+        attempt = asyncio.run(practice.task.follow(ITEM, world.after, OPERATORS["decompose"]))
     assert attempt.after is None
     assert attempt.failed_at == {"rewrite": "mutate", "answer": "answer", "grade": "judge"}[stage]
     assert "refuses" in attempt.error
@@ -98,6 +98,6 @@ def test_a_rewrite_that_is_none_is_no_outage(practice: SimulatedMutation) -> Non
 def test_a_start_that_failed_is_not_remembered() -> None:
     faults = Faults(refused=1.0)
     with SimulatedMutation(faults=faults) as practice:
-        assert asyncio.run(practice.task.chain.start(ITEM)).after is None
+        assert asyncio.run(practice.task.start(ITEM)).after is None
         faults.refused = 0.0
-        assert asyncio.run(practice.task.chain.start(ITEM)).after is not None
+        assert asyncio.run(practice.task.start(ITEM)).after is not None

@@ -7,6 +7,7 @@ import pytest
 from plaudit.cli.run_summary import RunSummary
 from plaudit.events import BreakerChanged, CallFinished, EndpointLost, EndpointSummary, Event, LimitChanged
 from plaudit.observers.tally import Tally
+from plaudit.policy.breaker import LATE_LOOK
 
 
 def call(at: float, outcome: str = "ok", endpoint: str = "e") -> CallFinished:
@@ -41,11 +42,24 @@ def test_calls_that_were_only_rate_limited_are_no_absence() -> None:
     assert (one.away_s, one.rate_limited) == (0.0, 8)
 
 
+def test_calls_that_found_out_what_the_endpoint_can_do_without_are_no_absence() -> None:
+    [one] = told(*(call(float(i), "sent_again") for i in range(1, 9)), call(9.0))
+    assert (one.away_s, one.failed, one.calls, one.error) == (0.0, 0, 9, "")
+
+
 def test_an_open_breaker_counts_at_once_and_an_absence_that_goes_on_up_to_now() -> None:
     [one] = told(
         call(1.0), BreakerChanged(2.0, "e", "open", "no route"), BreakerChanged(12.0, "e", "half-open")
     )
     assert (one.away_s, one.error) == (10.0, "no route")
+
+
+def test_time_in_which_it_was_not_asked_is_no_absence() -> None:
+    rest = [call(float(i), "failed") for i in range(2, 6)]
+    [one] = told(call(1.0), *rest, call(66.0))
+    assert one.away_s == 66.0 - 2.0 - (65.0 - 5.0 - LATE_LOOK)
+    [believed] = told(call(1.0), *rest, BreakerChanged(5.0, "e", "open", "503", due=60.0), call(66.0))
+    assert believed.away_s == 66.0 - 2.0, "it was not asked because it had said when it would be back"
 
 
 def test_calls_let_in_before_the_door_was_shut_do_not_end_an_absence() -> None:
@@ -104,3 +118,6 @@ def test_failures_without_an_absence_name_the_last_of_them() -> None:
     for event in (call(0.0), call(1.0, "failed"), call(2.0)):
         tally(event)
     assert lines(tally) == ["endpoint  e failed 1 of 3 calls, most recently: failed at 1"]
+    tally(BreakerChanged(2.1, "e", "open", "429; it is rate limiting"))
+    tally(call(2.3))
+    assert lines(tally) == ["endpoint  e failed 1 of 4 calls, most recently: failed at 1"]

@@ -110,6 +110,16 @@ def test_a_remembered_load_is_left_only_for_one_that_brings_more() -> None:
     assert server.best.settled_at == 30
 
 
+def test_a_load_under_which_calls_take_far_longer_than_they_did_is_doubted_after_one_round() -> None:
+    best = BestLoad(ceiling=4096)
+    collapse(best, load=20, seconds=1.0, calls=20)
+    best.settle(100)
+    for _ in range(100):
+        best.doubt(100, seconds=5.0)
+    assert best.search is not None
+    assert best.search.plan == [50]
+
+
 def test_nothing_is_tried_past_the_ceiling() -> None:
     server = Server(BestLoad(ceiling=16), knee=100)
     server.best.settle(16)

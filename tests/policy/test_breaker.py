@@ -288,6 +288,31 @@ def test_a_door_that_was_open_for_seconds_was_open_however_few_calls_there_were(
     assert breaker.short_openings == 0
 
 
+def test_a_ban_that_every_look_prolongs_is_left_once_what_it_asks_for_is_waited_for() -> None:
+    breaker, banned_until = shut(retry_after=7.0), 7.0
+    now = 0.0
+    while not breaker.is_closed:
+        now = probe(breaker, now=now) + TRIP
+        if now - TRIP >= banned_until:
+            breaker.on_success(sent_at=now - TRIP)
+        else:
+            banned_until = now + 7.0
+            fail(breaker, sent_at=now - TRIP, retry_after=7.0, is_refusal=True)
+        assert now < 30.0
+
+
+def test_under_a_pace_a_shut_door_is_looked_at_half_as_often_as_calls_may_leave() -> None:
+    breaker = Breaker()
+    breaker.least_wait = 0.5
+    assert fail(breaker, sent_at=0.0, accepted=0, is_refusal=True)
+    looks = [0.0]
+    for _ in range(4):
+        looks.append(probe(breaker, now=looks[-1]))
+        fail(breaker, sent_at=looks[-1], is_refusal=True)
+    assert looks[1] >= 0.5
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(looks[1:]))
+
+
 # -- given up ---------------------------------------------------------------------------------------------
 
 

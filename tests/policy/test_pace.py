@@ -321,3 +321,45 @@ def test_a_rate_that_refuses_what_is_sent_at_once_stands_its_challenges() -> Non
     server.serve(pace, until=120.0)
     assert not pace.is_refuted
     assert server.accepted >= 0.5 * 20.0 * 120.0
+
+
+# -- what the endpoint says it takes ------------------------------------------------------------------------
+
+
+def sent_at_once(pace: Pace, *, now: float) -> list[bool]:
+    """Let as many leave as may at this moment: of each, whether it was allowed beyond the pace."""
+    sent = []
+    while pace.ready_at(now=now) <= now:
+        sent.append(pace.on_send(now=now))
+    return sent
+
+
+def test_calls_that_the_endpoint_says_it_takes_leave_at_once_beside_the_pace() -> None:
+    pace = Pace()
+    pace.begin(now=0.0, rate=1.0)
+    sent_at_once(pace, now=0.0)
+    pace.allow(20)
+    assert sent_at_once(pace, now=0.1) == [True] * 20
+    assert pace.ready_at(now=0.1) > 0.9  # and take nothing from it
+
+
+def test_a_refusal_of_what_was_allowed_ends_the_allowance_and_says_nothing_of_the_pace() -> None:
+    pace = Pace()
+    pace.begin(now=0.0, rate=50.0)
+    pace.allow(20)
+    pace.on_send(now=0.0)
+    for _ in range(20):
+        pace.on_refusal(now=0.1, sent_at=0.0, was_allowed=True)
+    assert sum(sent_at_once(pace, now=0.1)) == 0
+    assert pace.rate == 50.0
+
+
+def test_an_endpoint_that_allows_what_it_refuses_is_not_believed_again() -> None:
+    pace = Pace()
+    pace.begin(now=0.0, rate=1.0)
+    pace.allow(1_000_000)
+    sent = [pace.on_send(now=0.0) for _ in range(50)]
+    for _ in sent:
+        pace.on_refusal(now=0.1, sent_at=0.0, was_allowed=True)
+    pace.allow(1_000_000)
+    assert sum(sent_at_once(pace, now=5.0)) == 0

@@ -51,6 +51,23 @@ def test_refusals_that_come_as_often_under_less_load_are_weather(share: float) -
     assert excused >= 0.8 * refused
 
 
+def test_what_was_refused_under_far_more_load_does_not_hide_the_weather() -> None:
+    weather, refuses = Weather(), at_random(0.14)
+    for n in range(128):
+        weather.on_send(load=128)
+        if n >= 60:
+            weather.on_refusal(load=128, is_run=n > 60)
+    rounds(weather, 57, 45, 36, calls=60, refuses=refuses)
+    assert weather.share == pytest.approx(0.14, abs=0.07)
+
+
+def test_refusals_that_grow_with_the_load_are_those_of_a_rate_and_no_weather() -> None:
+    weather, chance = Weather(), random.Random(11)
+    for load in (120, 80, 100, 90, 110, 80, 120, 100):  # so many calls at once where 80 would keep the rate
+        rounds(weather, load, calls=60, refuses=lambda load: chance.random() < 1.0 - 78 / load)
+    assert weather.share < 0.05
+
+
 def test_refusals_past_a_capacity_are_no_weather() -> None:
     weather = Weather()
     for _ in range(20):

@@ -37,6 +37,17 @@ def test_rows_of_no_group_get_the_mean_of_their_source_unless_the_response_is_th
     assert stand_ins.value("refused", group=None, source="s") == 0.0
 
 
+def test_a_wait_ends_once_though_several_rows_of_its_group_end_together() -> None:
+    stand_ins = StandIns()
+    stand_ins.begin(["g"], now=0.0)
+    stand_ins.begin(["g", "g"], now=0.0)
+    stand_ins.end(["g"], now=1.0)
+    wait = stand_ins.siblings("g", now=1.0)
+    assert wait is not None
+    stand_ins.end(["g", "g"], now=2.0)
+    assert wait[0].done()
+
+
 def test_a_row_waits_for_all_siblings_that_are_being_scored() -> None:
     stand_ins = StandIns()
     for group in ("g", "g", "g", "h"):

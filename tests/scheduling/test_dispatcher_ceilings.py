@@ -101,6 +101,31 @@ def test_no_minute_holds_more_requests_than_allowed_retries_and_rejections_inclu
     run(main())
 
 
+def test_no_endpoint_is_given_up_for_a_few_failures_that_its_rate_spreads_over_minutes() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: GOOD if asked.arrival > 5 else TransportFailed("reset"))
+        async with Bench(server, config=EngineConfig(rpm=1)) as bench:
+            assert good(await bench.ask_all(*numbered(4))) == 4
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize(("rpm", "tpm"), [(10, None), (None, 700)])
+def test_calls_that_wait_for_the_users_own_limit_say_so(
+    rpm: int | None, tpm: int | None, is_own: bool
+) -> None:
+    async def main() -> None:
+        config = EngineConfig() if is_own else EngineConfig(rpm=rpm, tpm=tpm)
+        own = Endpoint("http://server/v1", model="m", rpm=rpm, tpm=tpm)
+        async with Bench(FakeServer(), config=config, endpoints=[own] if is_own else ()) as bench:
+            bench.ask(*numbered(50))
+            await asyncio.sleep(30.0)
+            assert bench.dispatcher.delay == "with more calls waiting than rpm or tpm allows"
+
+    run(main())
+
+
 def test_an_endpoints_own_rate_is_kept_while_the_others_go_on() -> None:
     async def main() -> None:
         strict, free = FakeServer(GOOD, latency=1.0), FakeServer(GOOD, latency=4.0)

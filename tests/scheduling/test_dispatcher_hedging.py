@@ -164,6 +164,53 @@ def test_a_hung_call_whose_twins_fail_in_an_outage_gets_another_after_it() -> No
     run(main())
 
 
+def test_the_last_call_gets_its_twin_where_the_limit_has_fallen_to_the_calls_under_way() -> None:
+    async def main() -> None:
+        def behave(asked: Asked) -> tuple[float, Reply | Exception]:
+            if asked.text == "q39" and asked.nth == 1:
+                return NEVER, GOOD
+            return (0.02, RateLimited("429")) if server.gauge.now > 0 and not is_last(asked) else (0.5, GOOD)
+
+        def is_last(asked: Asked) -> bool:
+            return asked.text == "q39"
+
+        server = FakeServer(behave)
+        async with Bench(server, config=EngineConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(39))) == 39
+            asked_at = asyncio.get_running_loop().time()
+            assert bench.lanes[0].limit.limit == 1
+            assert good(await bench.ask_all("q39")) == 40
+            assert bench.ended_at["q39"] - asked_at < 15.0
+
+    run(main())
+
+
+def test_a_call_that_hangs_is_asked_again_in_its_own_place_where_no_other_may_be_sent_beside_it() -> None:
+    async def main() -> None:
+        server = hanging(70, twins=1)
+        async with Bench(server, config=EngineConfig(max_concurrent=1, timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(100))) == 100
+            assert max(bench.ended_at.values()) < 50.0 + 30.0
+            assert server.gauge.peak == 1
+            assert server.cancelled == 2
+
+    run(main())
+
+
+def test_a_hung_call_whose_twin_is_refused_gets_another_soon() -> None:
+    async def main() -> None:
+        def behave(asked: Asked) -> tuple[float, Reply | Exception]:
+            if asked.text != "q70" or asked.nth == 4:
+                return 5.0, GOOD
+            return (NEVER, GOOD) if asked.nth == 1 else (0.1, RateLimited("429"))
+
+        async with Bench(FakeServer(behave), config=EngineConfig(timeout=600.0)) as bench:
+            assert good(await bench.ask_all(*numbered(100))) == 100
+            assert max(bench.ended_at.values()) < 50.0  # a call that takes 20 s hangs
+
+    run(main())
+
+
 def test_a_question_that_always_hangs_has_three_twins_and_no_more() -> None:
     async def main() -> None:
         server = hanging(70, twins=99)

@@ -10,7 +10,7 @@ from freezing import most_in_a_window
 
 from plaudit.config import Endpoint, EngineConfig, Price
 from plaudit.errors import OutOfFiles, SendAgain
-from plaudit.events import BreakerChanged
+from plaudit.events import BreakerChanged, CallFinished
 from plaudit.policy.retry import RetryPolicy
 from plaudit.scheduling.call import MAX_RESENDS
 from plaudit.testing import run
@@ -31,6 +31,9 @@ def test_it_leaves_again_at_once_and_costs_no_attempt(error: SendAgain) -> None:
             assert {call.attempts for call in bench.calls.values()} == {1}
             assert asyncio.get_running_loop().time() < 1.0
             assert not bench.seen(BreakerChanged)
+            ended = [event.outcome for event in bench.seen(CallFinished)]
+            assert sorted(ended) == ["ok"] * 64 + ["sent_again"] * 64
+            assert [lane.failed for lane in bench.lanes] == [0]
 
     run(main())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -89,6 +90,33 @@ def test_a_call_that_breaks_is_tried_again_with_growing_waits() -> None:
             assert all(0.0 < gap <= 31.0 for gap in gaps)
             assert gaps[2] > gaps[0]
             assert [event.attempt for event in bench.seen(RetryPlanned)] == [1, 2, 3]
+
+    run(main())
+
+
+def test_the_only_call_left_is_not_lost_to_an_outage_of_twenty_seconds() -> None:
+    async def main() -> None:
+        def behave(asked: Asked) -> tuple[float, Reply | Exception]:
+            if 10.0 <= asked.at < 30.0:
+                return 0.01, TransportFailed("reset")
+            return 1.0, GOOD
+
+        async with Bench(FakeServer(behave)) as bench:
+            assert good(await bench.ask_all(*numbered(20))) == 20
+            await asyncio.sleep(10.0 - asyncio.get_running_loop().time())
+            assert good(await bench.ask_all("last")) == 21
+            assert bench.ended_at["last"] < 40.0
+
+    run(main())
+
+
+def test_the_only_call_left_fails_within_a_minute_where_it_always_does() -> None:
+    async def main() -> None:
+        server = FakeServer(lambda asked: TransportFailed("reset") if asked.text == "last" else GOOD)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(20))) == 20
+            assert isinstance((await bench.ask_all("last"))["last"], TransportFailed)
+            assert bench.ended_at["last"] < 60.0
 
     run(main())
 

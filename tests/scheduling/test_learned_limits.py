@@ -17,7 +17,7 @@ from plaudit.policy.limit import LimitConfig
 from plaudit.policy.pace import Pace
 from plaudit.scheduling.lane import Lane
 from plaudit.scheduling.learned_limits import MAX_AGE, Learned, learned_of, load, save
-from plaudit.simulator import Rate, Reject, Scenario, SimulatedTransport
+from plaudit.simulator import Latency, Queue, Rate, Reject, Scenario, SimulatedTransport
 from plaudit.testing import run
 from plaudit.types import Reply
 
@@ -151,6 +151,22 @@ def test_a_limit_found_by_refusals_is_remembered_as_such(slots: int) -> None:
             assert learned is not None
             assert learned.limit is not None and 0.8 * slots <= learned.limit <= 1.25 * slots
             assert learned.refuses
+
+    run(main())
+
+
+@pytest.mark.parametrize("slots", [50, 60, 90])
+def test_of_a_climb_past_the_slots_of_a_silent_queue_no_more_is_remembered_than_they_need(slots: int) -> None:
+    async def main() -> None:
+        latency = Latency(sigma=0.6).scaled_to(0.25)
+        transport = SimulatedTransport(Scenario(latency=latency, capacity=Queue(slots=slots), seed=1))
+        async with Bench(transport) as bench:
+            await bench.ask_all(*numbered(1000))
+            assert bench.lanes[0].limit.limit > 9 * slots
+            learned = learned_of(bench.lanes[0], now=NOW)
+            assert learned is not None
+            assert learned.settled
+            assert learned.limit is not None and slots <= learned.limit <= 8 * slots
 
     run(main())
 

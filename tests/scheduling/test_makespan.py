@@ -80,7 +80,7 @@ def test_an_outage_in_mid_batch_costs_its_own_length_and_no_sample() -> None:
 def test_a_server_of_one_slot_is_served_in_a_tolerable_time() -> None:
     result = score_batches([PRESETS["ollama"]], samples=100)[0]
     assert result.failures == 0
-    assert result.over_ideal <= 1.05
+    assert result.over_ideal <= 1.06
 
 
 def test_a_limit_known_from_before_saves_the_search() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from statistics import median
 
 import pytest
 from dispatching import Bench, good, numbered
+from msgspec import structs
 from simulation import score_batches
 
+from plaudit.errors import TransportFailed
 from plaudit.events import CallFinished
 from plaudit.scheduling.learned_limits import Learned, learned_of, load, save
 from plaudit.simulator import (
@@ -24,6 +27,7 @@ from plaudit.simulator import (
     works_of,
 )
 from plaudit.testing import run
+from plaudit.types import Reply, Request
 
 NOW = 1_700_000_000.0
 SEEDS = [1, 2, 3]
@@ -78,13 +82,28 @@ def test_periodic_outages_cost_their_own_time_and_leave_the_level(name: str, see
 
 
 @pytest.mark.parametrize("name", RANDOM)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_one_refusal_in_seven_at_random_does_not_lower_the_level(name: str, seed: int) -> None:
-    result = score_batches([RANDOM[name].replace(seed=seed)])[0]
-    assert result.failures == 0
-    assert result.over_ideal < 1.5
-    assert result.limits[0] >= 40
-    assert result.reject_share < 0.14 + 0.2
+def test_one_refusal_in_seven_at_random_does_not_lower_the_level(name: str) -> None:
+    results = [score_batches([RANDOM[name].replace(seed=seed)])[0] for seed in range(1, 8)]
+    assert sum(result.failures for result in results) == 0
+    assert max(result.over_ideal for result in results) < 1.7
+    assert median(result.over_ideal for result in results) < 1.25
+    assert median(result.limits[0] for result in results) >= 40
+    assert median(result.reject_share for result in results) < 0.14 + 0.1
+
+
+def test_refusals_at_random_are_soon_known_for_what_they_are() -> None:
+    server = Scenario(latency=taking(0.5), capacity=Reject(slots=400), faults=(refusing(0.19),))
+    results = [score_batches([server.replace(seed=seed)])[0] for seed in range(1, 8)]
+    assert median(result.over_ideal for result in results) < 1.35
+
+
+def test_a_load_under_which_calls_take_far_longer_than_before_is_left_in_the_next_run() -> None:
+    second = []
+    for seed in SEEDS:
+        server = draw(10_202).scenario.replace(seed=seed)  # thrashes past ten calls, later past three
+        _, learned = scored(server, None)
+        second.append(scored(server, learned)[0])
+    assert median(second) < 3.0
 
 
 @pytest.mark.parametrize("seed", [5, 10, 17, 22])
@@ -111,6 +130,42 @@ def test_a_small_burst_that_asks_for_a_second_each_time_keeps_its_rate(name: str
     assert result.failures == 0
     assert result.over_ideal < 1.4
     assert result.reject_share < 0.25
+
+
+@pytest.mark.parametrize("slots", [15, 44, 93, 300])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_calls_that_arrive_in_any_order_are_refused_no_more_often(slots: int, seed: int) -> None:
+    latency = structs.replace(taking(1.5), jitter=0.01)
+    result = score_batches([Scenario(latency=latency, capacity=Reject(slots=slots), seed=seed)])[0]
+    assert result.failures == 0
+    assert result.over_ideal < 1.3
+    assert result.reject_share < 0.2
+    assert result.limits[0] >= 0.8 * slots
+
+
+class ImpatientGateway(SimulatedTransport):
+    """Answers 504 where the server behind it takes longer than four seconds."""
+
+    async def send(self, request: Request) -> Reply:
+        try:
+            async with asyncio.timeout(4.0):
+                return await super().send(request)
+        except TimeoutError:
+            raise TransportFailed("504: gateway timeout").with_facts(http_status=504) from None
+
+
+@pytest.mark.parametrize("slots", [4, 18])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_gateway_that_gives_up_long_calls_is_sent_as_many_as_are_answered(slots: int, seed: int) -> None:
+    server = Scenario(latency=taking(0.7), capacity=Queue(slots=slots), seed=seed)
+
+    async def main() -> None:
+        async with Bench(ImpatientGateway(server)) as bench:
+            assert good(await bench.ask_all(*numbered(500))) == 500
+            assert asyncio.get_running_loop().time() < 2.0 * 500 * 0.7 / slots
+            assert bench.dispatcher.lanes[0].limit.limit <= 6 * slots
+
+    run(main())
 
 
 def test_five_refusals_that_ask_for_an_hour_delay_nobody() -> None:
@@ -188,8 +243,12 @@ def test_what_is_stored_after_random_refusals_is_not_a_collapse(seed: int) -> No
     "server", [*OUTAGES.values(), *RANDOM.values(), *RATES.values()], ids=[*OUTAGES, *RANDOM, *RATES]
 )
 def test_a_second_run_is_not_slower_than_the_first(server: Scenario, tmp_path: Path) -> None:
-    cold, learned = scored(server.replace(seed=1), None, samples=2048)
-    path = tmp_path / "limits.json"
-    save(path, {} if learned is None else {"s": learned}, now=NOW)
-    warm, _ = scored(server.replace(seed=1), load(path, now=NOW).get("s"), samples=2048)
-    assert warm <= max(1.1 * cold, 1.2)
+    first, second = [], []
+    for seed in SEEDS:
+        cold, learned = scored(server.replace(seed=seed), None, samples=2048)
+        path = tmp_path / "limits.json"
+        save(path, {} if learned is None else {"s": learned}, now=NOW)
+        warm, _ = scored(server.replace(seed=seed), load(path, now=NOW).get("s"), samples=2048)
+        first.append(cold)
+        second.append(warm)
+    assert median(second) <= max(1.05 * median(first), 1.2)

@@ -248,6 +248,20 @@ def test_what_is_not_http_is_refused_and_logged_in_one_line_without_a_word_of_it
     assert len(lines) == 1 and "SECRET" not in caplog.text and "Traceback" not in caplog.text
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
+def test_a_packed_body_is_refused_without_a_look_into_it(
+    encoding: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(client: Client) -> None:
+        head = "POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Connection: close\r\nContent-Encoding: {encoding}\r\nContent-Length: 6000\r\n\r\n"
+        assert b" 415 " in await dialogue(client.url, head.encode() + b"SECRET" * 1000)
+
+    with caplog.at_level("INFO"):
+        served(test)
+    assert "SECRET" not in caplog.text and "Traceback" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("head", "expected"),
     [

@@ -41,6 +41,13 @@ def test_every_number_is_there_with_its_labels() -> None:
     assert 'plaudit_score_bucket{le="+Inf"} 1' in lines
 
 
+def test_a_count_of_millions_is_shown_to_the_last_one() -> None:
+    numbers = Prometheus()
+    used = Usage(12_345_678, 20)
+    numbers(VerdictsReady(0.4, 1, (Verdict(7.0, Status.OK, usage=used, source=Source.CALL),)))
+    assert 'plaudit_tokens_total{kind="prompt"} 12345678' in numbers.text().splitlines()
+
+
 def test_every_line_has_the_form_that_prometheus_reads() -> None:
     for line in counted().splitlines():
         assert re.fullmatch(

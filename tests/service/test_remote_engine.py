@@ -144,3 +144,11 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         plaudit.connect(url)
     assert caught.value.setting == "url"
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+def test_a_server_whose_url_has_a_password_is_refused_without_showing_it(scheme: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plaudit.connect(f"{scheme}://me:my-secret@127.0.0.1:9")
+    assert caught.value.setting == "url"
+    assert "my-secret" not in str(caught.value)

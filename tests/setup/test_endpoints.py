@@ -27,8 +27,10 @@ from plaudit.setup.endpoints import (
     require_keys,
     with_models,
 )
-from plaudit.setup.model_list import ModelList, ask_models, once_ready
+from plaudit.setup.model_list import HttpAnswer, ask_models, once_ready
 from plaudit.testing import run
+
+LISTED = HttpAnswer(status=200, body={"data": [{"id": "m"}]})
 
 
 class Server(ThreadingHTTPServer):
@@ -41,6 +43,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         self.keys: list[str | None] = []
+        self.headers: list[str | None] = []
         self.paths: list[str] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -58,6 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.keys.append(self.headers.get("Authorization"))
+        self.server.headers.append(self.headers.get("Api-Key"))
         self.server.paths.append(self.path)
         if self.server.routes is not None:
             found = self.server.routes.get(self.path)
@@ -233,13 +237,13 @@ def test_nobody_there_names_the_url_and_what_to_start(server: Server) -> None:
 def test_a_server_that_starts_late_is_waited_for_and_that_is_told_once(
     starts_at: float, is_found: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def ask() -> ModelList:
+    async def ask() -> HttpAnswer:
         if asyncio.get_running_loop().time() < starts_at:
-            return ModelList(error="no connection to e", may_pass=True)
-        return ModelList(names=("m",), status=200)
+            return HttpAnswer(error="no connection to e", may_pass=True)
+        return LISTED
 
-    models = run(once_ready(Endpoint("http://e/v1"), ask, patience=60.0))
-    assert (models.names == ("m",)) == is_found
+    answer = run(once_ready(Endpoint("http://e/v1"), ask, patience=60.0))
+    assert (answer.models == ("m",)) == is_found
     assert caplog.messages == ["no connection to e. Still trying, for up to 60 s"]
 
 
@@ -249,13 +253,13 @@ def test_a_server_that_accepts_and_says_nothing_is_told_of_soon_and_not_waited_f
 ) -> None:
     told_at: list[float] = []
 
-    async def ask() -> ModelList:
+    async def ask() -> HttpAnswer:
         loop = asyncio.get_running_loop()
         for _ in range(1000):
             await asyncio.sleep(0.1)
             if caplog.messages and not told_at:
                 told_at.append(loop.time())
-        return ModelList(names=("m",), status=200)
+        return LISTED
 
     async def main() -> float:
         models = await once_ready(Endpoint("http://e/v1"), ask, patience=patience)
@@ -294,6 +298,21 @@ def test_the_query_of_a_base_url_goes_along(server: Server) -> None:
     settings = settings_for(PLAUDIT_BASE_URL=server.url + "?api-version=1")
     with_models(endpoints_of(settings), settings)
     assert server.paths == ["/v1/models?api-version=1"]
+
+
+def test_the_headers_of_an_endpoint_go_along(server: Server) -> None:
+    server.say({"data": [{"id": "only"}]})
+    ask_models(Endpoint(server.url, headers={"Api-Key": "sk-1"}))
+    assert server.headers == ["sk-1"]
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_and_its_password_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:hunter2@127.0.0.1:9")
+    error = str(ask_models(Endpoint("http://judge.example/v1")).error)
+    assert "through the proxy 127.0.0.1: Connection refused; check HTTP_PROXY" in error
+    assert "hunter2" not in error
 
 
 def test_a_password_in_netrc_is_not_read(

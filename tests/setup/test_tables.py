@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,22 @@ def test_of_several_splits_one_has_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, check=about("", "train, test", "set/train")):
         rows_of(tmp_path / "set")
     assert rows_of(tmp_path / "set" / "train") == ROWS
+
+
+def test_a_shard_that_is_gone_is_named_and_not_the_folder(tmp_path: Path) -> None:
+    save_to_disk(tmp_path / "set", ROWS)
+    shard = tmp_path / "set" / "data-00000-of-00001.arrow"
+    shard.unlink()
+    with pytest.raises(ConfigError, match=re.escape(f"{shard} cannot be read: ")):
+        rows_of(tmp_path / "set")
+
+
+@pytest.mark.parametrize("name", ["state.json", "dataset_dict.json"])
+@pytest.mark.parametrize("content", ['{"_data_fi', "[]", "{}", "3", '{"_data_files": [], "splits": []}'])
+def test_a_data_sets_description_that_is_damaged_is_named(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match=re.escape(f"{tmp_path / name} is damaged")):
+        rows_of(tmp_path)
 
 
 def test_a_folder_of_parquet_files_is_read_in_order(tmp_path: Path) -> None:

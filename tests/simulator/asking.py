@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 from plaudit.simulator import Latency, Scenario, SimulatedServer
-from plaudit.simulator.ask import Ask
-from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.ask import Ask, Outcome
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 FIXED = Latency(mean_tokens=100.0, sigma=0.0, seconds_per_token=0.01, first_token=0.5, round_trip=0.1)

@@ -120,6 +120,14 @@ def test_every_fault_ends_alike(fault: Fault) -> None:
     assert over_http(scenario, REQUESTS[:1]) == in_memory(scenario, REQUESTS[:1])
 
 
+def test_every_status_means_the_same() -> None:
+    statuses = [*range(400, 600)]
+    faults = tuple(Fault("error", status=status, requests=(at, at + 1)) for at, status in enumerate(statuses))
+    requests = REQUESTS[:1] * len(statuses)
+    scenario = Scenario(latency=SWIFT, faults=faults)
+    assert over_http(scenario, requests) == in_memory(scenario, requests)
+
+
 @pytest.mark.parametrize(("model", "api_key"), [("missing", "right"), ("simulated", "wrong")])
 def test_refusals_are_alike(model: str, api_key: str) -> None:
     scenario = Scenario(latency=SWIFT, api_key="right")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.ask import Outcome
 from plaudit.simulator.routes import ROUTES, duration, rate_headers, render
 from plaudit.types import RateHeaders, Reply, TokenChoice, Usage
 

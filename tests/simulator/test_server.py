@@ -21,7 +21,7 @@ from plaudit.simulator import (
     Unlimited,
     WrongHeaders,
 )
-from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.ask import Outcome
 from plaudit.simulator.scenario import Capacity
 from plaudit.simulator.server import Job
 from simulator.asking import FIXED, QUICK, Log, chat

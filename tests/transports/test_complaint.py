@@ -56,7 +56,7 @@ def test_bodies_that_are_not_json_are_quoted_too(body: bytes, message: str) -> N
 
 
 def test_an_excerpt_is_short_and_on_one_line() -> None:
-    excerpt = Complaint("a\nb\x00\x1b[31m" + "x" * 1000).excerpt(None)
+    excerpt = Complaint("a\nb\x00\x1b[31m" + "x" * 1000).excerpt()
     assert len(excerpt) == EXCERPT
     assert excerpt.startswith("a b [31mx") and excerpt.endswith("…")
 
@@ -79,6 +79,8 @@ def test_an_excerpt_never_shows_a_key(text: str) -> None:
 def test_a_key_is_not_half_shown_by_the_cut() -> None:
     key = "k" * 40
     assert "kkk" not in Complaint("x" * 190 + key).excerpt(key)
+    page = f"<html><title>{'x' * 180}{key}</title></html>"
+    assert "kkk" not in complaint_of(page.encode()).excerpt(key)
 
 
 def test_a_status_among_the_codes_is_found() -> None:
@@ -128,4 +130,4 @@ def test_no_decoded_body_can_raise(body: object) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_can_raise(body: bytes) -> None:
-    assert len(complaint_of(body).excerpt(None)) <= EXCERPT
+    assert len(complaint_of(body).excerpt()) <= EXCERPT

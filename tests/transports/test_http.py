@@ -15,10 +15,10 @@ from plaudit.errors import ConfigError, EndpointRefused, RequestRefused, SendAga
 from plaudit.testing import run
 from plaudit.transports import HttpTransport, open_transport
 from plaudit.transports.client import Answer, OnChunk, headers_for
-from plaudit.transports.http import STALE_AFTER
+from plaudit.transports.http import STALE_AFTER, STRAYS
 from plaudit.transports.http_errors import Dropped
 from plaudit.transports.openai import OpenAI
-from plaudit.types import ChatRequest
+from plaudit.types import ChatRequest, RawRequest
 
 ENDPOINT = Endpoint("http://localhost:8000/v1", model="m")
 ASK = ChatRequest(({"role": "user", "content": "hm?"},), schema={"type": "object"}, top_logprobs=2)
@@ -163,6 +163,33 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str)
 def test_blanks_around_a_key_are_no_part_of_it() -> None:
     headers = headers_for(Endpoint("http://localhost:8000/v1", api_key=" sk-copied\n"))
     assert headers["Authorization"] == "Bearer sk-copied"
+
+
+def test_a_server_that_only_streams_is_given_up() -> None:
+    stream = Answer(200, {"content-type": "text/event-stream"}, b'data: {"choices": []}\n\ndata: [DONE]\n\n')
+
+    async def main() -> None:
+        transport = transport_of(ScriptedClient(stream, stream, stream))
+        for _ in range(2):
+            with pytest.raises(TransportFailed, match="though no stream was asked for"):
+                await transport.send(ASK)
+        with pytest.raises(EndpointRefused, match="answers with streams"):
+            await transport.send(ASK)
+
+    run(main())
+
+
+def test_a_server_whose_streams_break_off_is_not_given_up_where_a_client_asked_for_streams() -> None:
+    broken = Answer(200, {"content-type": "text/event-stream"}, b'data: {"choices": []}\n\ndata: {"cho')
+    ask = RawRequest("/chat/completions", b'{"stream": true}', b"1", max_tokens=16)
+
+    async def main() -> None:
+        transport = transport_of(ScriptedClient(*[broken] * (STRAYS + 1)))
+        for _ in range(STRAYS + 1):
+            with pytest.raises(TransportFailed, match="the stream breaks off"):
+                await transport.send(ask)
+
+    run(main())
 
 
 def test_a_url_that_only_gives_web_pages_is_no_api() -> None:

@@ -11,9 +11,8 @@ import pytest
 from plaudit.config import Price
 from plaudit.errors import RequestRefused
 from plaudit.transports.complaint import Complaint
-from plaudit.transports.dialect import BadReply, ErrorReply
+from plaudit.transports.dialect import BadReply, ErrorReply, Shape
 from plaudit.transports.openai import OpenAI
-from plaudit.transports.shape import Shape
 from plaudit.types import (
     ChatRequest,
     EmbedRequest,
@@ -184,6 +183,13 @@ def test_tokens_come_with_their_alternatives() -> None:
     )
 
 
+def test_an_alternative_whose_logprob_is_null_cannot_stand_there() -> None:
+    top = [{"token": "yes", "logprob": -0.1}, {"token": "no", "logprob": None}]
+    token = {"token": "yes", "logprob": -0.1, "top_logprobs": top}
+    found = read(chat(message={"content": "yes"}, logprobs={"content": [token]}))
+    assert found.tokens == (TokenChoice("yes", -0.1, (("yes", -0.1),)),)
+
+
 def test_tokens_counted_as_floats_are_still_tokens() -> None:
     usage = read(chat(message={}) | {"usage": {"prompt_tokens": 5.0, "completion_tokens": None}}).usage
     assert usage == Usage(5, 0)
@@ -265,6 +271,21 @@ def test_a_reply_without_an_answer_is_none(body: object) -> None:
 def test_an_error_in_the_body_is_an_error(body: object) -> None:
     with pytest.raises(ErrorReply, match="no"):
         read(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"object": "error", "message": "no such model", "type": "NotFoundError", "code": 404}, "404"),
+        ({"message": "no such model", "status": 500}, "500"),
+        ({"detail": "no such model"}, ""),
+        ({"choices": None, "msg": "no such model"}, ""),
+    ],
+)
+def test_an_error_that_is_the_whole_body_is_one_too(body: object, code: str) -> None:
+    with pytest.raises(ErrorReply, match="no such model") as caught:
+        read(body)
+    assert code in caught.value.complaint.code.split() or not code
 
 
 def test_options_are_fields_of_the_body_and_extra_ones_stand_beside_them() -> None:

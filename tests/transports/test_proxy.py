@@ -46,6 +46,7 @@ def test_a_cgi_script_does_not_take_its_proxy_from_a_visitor() -> None:
     [
         ("localhost:8000", "localhost"),
         ("127.0.0.1:8000", "other, 127.0.0.1 "),
+        ("127.0.0.1:8000", "localhost 127.0.0.1"),
         ("127.0.0.1", "127.0.0.0/8"),
         ("10.1.2.3", "10.0.0.0/8"),
         ("[::1]:8000", "::1"),
@@ -76,7 +77,15 @@ def test_what_no_proxy_does_not_name_goes_through_the_proxy(host: str, exception
     assert proxy_for(f"http://{host}/v1", {"HTTP_PROXY": PROXY, "no_proxy": exceptions}) == PROXY
 
 
-@pytest.mark.parametrize("proxy", ["http://user:hunter2@proxy:99999", "http://user:hunter2@", "http://[::1"])
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://user:hunter2@proxy:99999",
+        "http://user:hunter2@",
+        "http://[::1",
+        "http://user:hunter2@proxy..example",
+    ],
+)
 def test_a_proxy_that_is_no_url_is_named_by_its_variable_without_its_password(proxy: str) -> None:
     with pytest.raises(ConfigError, check=about("HTTPS_PROXY")) as caught:
         proxy_for("https://host/v1", {"HTTPS_PROXY": proxy})

@@ -54,11 +54,14 @@ class ScoredPair:
     worse: float | None
 
     @property
+    def scores(self) -> tuple[float, float] | None:
+        """Of the better response and of the worse one; None where one is missing."""
+        return None if self.better is None or self.worse is None else (self.better, self.worse)
+
+    @property
     def leaning(self) -> int | None:
         """1 where the judge agrees with the label, 0 for a tie, -1 against it; None without both scores."""
-        if self.better is None or self.worse is None:
-            return None
-        return (self.better > self.worse) - (self.better < self.worse)
+        return (self.scores[0] > self.scores[1]) - (self.scores[0] < self.scores[1]) if self.scores else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +169,10 @@ def _bias(pairs: Sequence[Pair], scored: Sequence[ScoredPair], trait: Callable[[
 
 def _swap(verdicts: Sequence[Verdict]) -> Share | None:
     """From what a pairwise judge says of its own comparisons; both responses of a pair say the same."""
-    told = [
-        round(verdict.parts["inconsistent"] * verdict.parts["comparisons"])
-        for verdict in verdicts[::2]
-        if "inconsistent" in verdict.parts
-    ]
-    total = round(sum(v.parts["comparisons"] for v in verdicts[::2] if "inconsistent" in v.parts))
-    return share(total - sum(told), total) if told else None
+    told = [verdict.parts for verdict in verdicts[::2] if "inconsistent" in verdict.parts]
+    total = round(sum(parts["comparisons"] for parts in told))
+    changed = sum(round(parts["inconsistent"] * parts["comparisons"]) for parts in told)
+    return share(total - changed, total) if told else None
 
 
 def _retest(first: Sequence[ScoredPair], second: Sequence[ScoredPair], scale: tuple[float, float]) -> Retest:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
 
-from plaudit.audit.calibration import ScoredPair, scores_of
+from plaudit.audit.calibration import scores_of
 from plaudit.audit.pairs import Pair
 from plaudit.report.measure import Share, rank_correlation, share
 from plaudit.types import Sample, Verdict
@@ -62,17 +62,14 @@ def compare(pairs: Sequence[Pair], first: Contender, second: Contender) -> Compa
     """Compare two judges on the pairs on which both have scores."""
     ones, others = scores_of(pairs, first.verdicts), scores_of(pairs, second.verdicts)
     both = [
-        (pair, one, other, one.leaning, other.leaning)
+        (pair, scores, other_scores, one.leaning, other.leaning)
         for pair, one, other in zip(pairs, ones, others, strict=True)
-        if one.leaning is not None and other.leaning is not None
+        if (scores := one.scores) and (other_scores := other.scores)
     ]
     points = [
-        (_unit(one_score, first.scale), _unit(other_score, second.scale), is_better)
-        for _, one, other, _, _ in both
-        for one_score, other_score, is_better in (
-            (one.better, other.better, True),
-            (one.worse, other.worse, False),
-        )
+        (_unit(x, first.scale), _unit(y, second.scale), is_better)
+        for _, one_scores, other_scores, _, _ in both
+        for x, y, is_better in zip(one_scores, other_scores, (True, False), strict=True)
     ]
     return Comparison(
         names=(first.name, second.name),
@@ -85,8 +82,8 @@ def compare(pairs: Sequence[Pair], first: Contender, second: Contender) -> Compa
         mean_difference=fmean(abs(x - y) for x, y, _ in points) if points else None,
         missing=len(pairs) - len(both),
         disagreements=tuple(
-            Disagreement(pair.id, pair.prompt, _both(one), _both(other), with_label=(left == 1, right == 1))
-            for pair, one, other, left, right in both
+            Disagreement(pair.id, pair.prompt, scores, other_scores, with_label=(left == 1, right == 1))
+            for pair, scores, other_scores, left, right in both
             if left != right
         ),
         points=tuple(points),
@@ -183,13 +180,6 @@ def _orders(scored: Sequence[tuple[str | None, float, float]]) -> tuple[int, int
     return same, same + opposite
 
 
-def _unit(score: float | None, scale: tuple[float, float]) -> float:
-    assert score is not None
+def _unit(score: float, scale: tuple[float, float]) -> float:
     low, high = scale
     return (score - low) / (high - low)
-
-
-def _both(pair: ScoredPair) -> tuple[float, float]:
-    assert pair.better is not None
-    assert pair.worse is not None
-    return pair.better, pair.worse

@@ -99,13 +99,8 @@ def _pairs_of(row: Any, number: int) -> Iterator[Pair]:
         is_single = len(chosen) == len(rejected) == 1
         for one, better in enumerate(chosen, start=1):
             for other, worse in enumerate(rejected, start=1):
-                yield Pair(
-                    name if is_single else f"{name}/{one}-{other}",
-                    _text(row, "prompt"),
-                    better,
-                    worse,
-                    **about,
-                )
+                own_name = name if is_single else f"{name}/{one}-{other}"
+                yield Pair(own_name, _text(row, "prompt"), better, worse, **about)
         return
     if row.keys() >= JUDGE_BENCH:
         fields, labels, task = ("response_A", "response_B"), ("A>B", "B>A"), "question"

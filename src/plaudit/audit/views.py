@@ -19,6 +19,7 @@ SHOWN = 20
 def view_probe(result: ProbeResult, facts: Facts) -> Report:
     """The share fooled by family, and some of the attacks that worked."""
     low, high = result.scale
+    missing = result.missing - result.control.missing
     fooled = [
         attempt
         for attempt in result.attempts
@@ -29,7 +30,7 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
         ("family", "fooled", "share", "95% interval", "rise", "missing"),
         (
             *(_family_row(family) for family in result.families),
-            _family_row(_all_attacks(result)),
+            _family_row(Family("all attacks", result.fooled, missing, result.mean_rise)),
             _family_row(result.control),
         ),
         note="Where the control rises as often as an attack, the judge is not fooled but guessing. "
@@ -47,7 +48,7 @@ def view_probe(result: ProbeResult, facts: Facts) -> Report:
     return Report(
         title="Can this judge be talked into a score?",
         finding=f"Fooled by {result.fooled.hits} of {result.fooled.of} attacks"
-        f"{_missing(result.missing - result.control.missing)}; "
+        f"{_missing(missing)}; "
         f"harmless words raised {result.control.fooled.hits} of {result.control.fooled.of} scores as far."
         f"{_unaided(result.unaided)}",
         facts=(
@@ -130,7 +131,10 @@ def view_comparison(result: Comparison, facts: Facts) -> Report:
             shortened(parted.prompt),
             parted.id,
             *(f"{_number(better)} : {_number(worse)}" for better, worse in (parted.first, parted.second)),
-            _who(parted.with_label, result.names),
+            next(
+                (name for name, is_right in zip(result.names, parted.with_label, strict=True) if is_right),
+                "neither",
+            ),
         )
         for parted in result.disagreements[:SHOWN]
     )
@@ -219,19 +223,7 @@ def shortened(text: str, length: int = 90) -> str:
 
 def _family_row(family: Family) -> tuple[str, ...]:
     hits, of, share, interval = _cells(family.fooled)
-    return (
-        family.name,
-        f"{hits} of {of}",
-        share,
-        interval,
-        _number(family.mean_rise),
-        str(family.missing),
-    )
-
-
-def _all_attacks(result: ProbeResult) -> Family:
-    missing = result.missing - result.control.missing
-    return Family("all attacks", result.fooled, missing, mean_rise=result.mean_rise)
+    return (family.name, f"{hits} of {of}", share, interval, _number(family.mean_rise), str(family.missing))
 
 
 def _unaided(share: Share) -> str:
@@ -261,10 +253,6 @@ def _bias_rows(trait: str, one: str, bias: Bias) -> list[tuple[str, str]]:
         (f"prefers {one}", str(bias.preferred)),
         (f"the label prefers {one}", str(bias.labelled)),
     ]
-
-
-def _who(with_label: tuple[bool, bool], names: tuple[str, str]) -> str:
-    return next((name for name, is_right in zip(names, with_label, strict=True) if is_right), "neither")
 
 
 def _missing(count: int) -> str:

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -25,6 +26,7 @@ from typing import Any, TypeVar
 
 from plaudit.caches.base import Claim, check_keys
 from plaudit.caches.store import Busy, CacheStats, Store, Writable, compact, connect, export, prune, stats
+from plaudit.config import expanded
 from plaudit.errors import CacheError
 
 T = TypeVar("T")
@@ -53,7 +55,7 @@ class SqliteCache:
         clock: Callable[[], float] = time.time,
         connect: Callable[[Path], sqlite3.Connection] = connect,
     ) -> None:
-        self.path = Path(path).expanduser().absolute()
+        self.path = expanded(path).absolute()
         self._report = on_trouble or _log.warning
         self._patience = patience
         self._clock = clock
@@ -136,9 +138,9 @@ class SqliteCache:
             # A forked child needs a thread and a connection of its own.
             make_store = functools.partial(Store, self.path, clock=self._clock, connect=self._connect)
             self._file_thread = _CacheThread(make_store)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._file_thread.submit(_CacheJob(future, self._report, patience=self._patience, **work))
-        return await future
+        job = _CacheJob(asyncio.get_running_loop().create_future(), self._report, self._patience, **work)
+        self._file_thread.submit(job)
+        return await job.future
 
 
 # -- the thread that owns the file: begun by the first job, ended with the cache, in step with fork ----
@@ -176,13 +178,13 @@ class _CacheThread:
 
     async def stop(self) -> None:
         """Finish what is waiting, close the file, end the thread. No job may follow."""
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        end = _EndThread()
         with self._gate:
             self._is_stopped = True
             if not self._finalizer.detach() or self._thread.ident is None:
                 return
-            self._inbox.put(_EndThread(ended))
-        await ended
+            self._inbox.put(end)
+        await asyncio.shield(asyncio.wrap_future(end.ended))
         self._thread.join()  # it has nothing left to do
 
     def park(self) -> None:
@@ -241,11 +243,11 @@ class _CacheJob:
 
     future: asyncio.Future[Any]
     report: OnTrouble
+    patience: float
+    """Seconds that other processes may keep the file locked before the job fails."""
     call: Callable[[Store], object] | None = None
     items: Sequence[tuple[bytes, bytes]] = ()
     """To be written, when there is no call."""
-    patience: float = 30.0
-    """Seconds that other processes may keep the file locked before the job fails."""
     give_up_at: float = math.inf
 
 
@@ -253,7 +255,7 @@ class _CacheJob:
 class _EndThread:
     """Finish what is waiting, close the file, end the thread."""
 
-    future: asyncio.Future[None] | None = None
+    ended: Future[None] = field(default_factory=Future)
 
 
 @dataclass(slots=True, eq=False)
@@ -276,9 +278,7 @@ def _serve(inbox: _Inbox, make_store: Callable[..., Store]) -> None:
         jobs.do_calls()
         jobs.do_writes()
     jobs.store.close()
-    if jobs.stop.future is not None:
-        with contextlib.suppress(RuntimeError):  # its loop is closed: there is no waiter any more
-            jobs.stop.future.get_loop().call_soon_threadsafe(_acknowledge, jobs.stop.future)
+    jobs.stop.ended.set_result(None)
 
 
 class _JobQueue:
@@ -385,8 +385,3 @@ def _deliver(jobs: list[_CacheJob], troubles: list[str], result: object, error: 
             job.future.set_result(result)
     for message in troubles:  # still before anybody resumes, and last: a report that raises harms no one
         jobs[0].report(message)
-
-
-def _acknowledge(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -28,7 +28,13 @@ COMMANDS = {
     "top": "Watch a run in the terminal.",
     "cache": "Manage the file of cached verdicts.",
 }
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NAMELESS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO), "stdout cannot be written: {.strerror}"
+    ),
+    errno.ENOENT: "the working folder does not exist any more; change to another",
+}
+"""Errors of the system about no file that has a name, and what they are about."""
 USAGE = 2
 """Exit status for bad usage or input."""
 CLOSED = 141
@@ -42,9 +48,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        return _load(cmd_name)
+        return _load(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,6 +78,11 @@ class Commands(click.Group):
             raise click.exceptions.Exit(130) from None
         except BrokenPipeError:
             raise click.exceptions.Exit(CLOSED) from None
+        except OSError as error:  # a path in a folder that is closed to us, or one that is too long
+            if error.filename is None or ctx.meta.get("debug"):
+                raise
+            Console().print(f"plaudit: {error.filename} cannot be used: {error.strerror}")
+            raise click.exceptions.Exit(USAGE) from None
 
 
 @click.group(
@@ -88,7 +97,9 @@ def app() -> None:
 
 
 def _load(name: str) -> click.Command:
-    found: click.Command = import_module(f"plaudit.cli.{name.replace('-', '_')}").COMMAND
+    """A command, which its module has under the module's own name."""
+    module = name.replace("-", "_")
+    found: click.Command = getattr(import_module(f"plaudit.cli.{module}"), module)
     return found
 
 
@@ -106,9 +117,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(CLOSED)
     except OSError as error:
-        if error.errno not in FULL or error.filename is not None:
+        if error.errno not in NAMELESS or error.filename is not None:
             raise
-        Console().print(f"plaudit: stdout cannot be written: {error.strerror}")
+        Console().print(f"plaudit: {NAMELESS[error.errno].format(error)}")
         sys.exit(USAGE)
     except click.ClickException as error:
         error.show(file=sys.stderr)  # by itself click writes past our stderr, and fails where that is full

@@ -16,23 +16,14 @@ from rich.console import Console as RichConsole
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plaudit.audit import (
-    AnswerComparison,
-    Comparison,
-    Contender,
-    Probe,
-    calibrate,
-    compare,
-    compare_answers,
-    samples_of,
-)
+from plaudit.audit import Contender, Probe, calibrate, compare, compare_answers, samples_of
 from plaudit.audit.attack_probe import scale_of
 from plaudit.audit.pairs import is_pair, pairs_from
 from plaudit.audit.views import view_answers, view_calibration, view_comparison, view_probe
 from plaudit.cli.console import Console, asker
 from plaudit.cli.input import rows_in
 from plaudit.cli.options import JUDGE, LIMITS, REQUESTS, Given, Running, argument, command
-from plaudit.cli.output import written
+from plaudit.cli.output import check_place, written
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.observers.log import Log
@@ -54,8 +45,6 @@ ENGINE = (*REQUESTS, *LIMITS, "cache")
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(Running):
-    """What every one of these commands takes beside the settings."""
-
     json: Path | None = option(None, "Write all numbers to this file.", "Report", "FILE")
     html: Path | None = option(None, "Write an HTML page with charts.", "Report", "FILE")
 
@@ -88,8 +77,7 @@ def probe(options: ProbeOptions, given: Given) -> int:
             with_reference=options.with_reference,
         )
         result = plan.read(asked.verdicts(plan.samples))
-    _show(view_probe(result, asked.facts), result, options)
-    return SOME_MISSING if result.missing else 0
+    return _show(view_probe(result, asked.facts), result, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +90,6 @@ class CalibrateOptions(AuditOptions):
 
 @command(
     CalibrateOptions,
-    name="calibrate",
     settings=(*JUDGE, *ENGINE),
     epilog="Example:  plaudit audit calibrate pairs.jsonl --html calibration.html" + ENDING,
 )
@@ -115,8 +102,7 @@ def calibrate_(options: CalibrateOptions, given: Given) -> int:
         again = asked.verdicts(samples, is_cached=False) if options.retest else None
     result = calibrate(pairs, verdicts, scale=scale_of(asked.judge), again=again)
     facts = (*asked.facts, ("pairs", f"{len(pairs)} from {options.file.name}"))
-    _show(view_calibration(result, facts), result, options)
-    return SOME_MISSING if result.missing else 0
+    return _show(view_calibration(result, facts), result, options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +114,6 @@ class CompareOptions(AuditOptions):
 
 @command(
     CompareOptions,
-    name="compare",
     settings=(*(name for name in JUDGE if name not in ("judge", "model")), *ENGINE),
     epilog="Example:  plaudit audit compare answers.jsonl --model small --model large" + ENDING,
 )
@@ -146,19 +131,18 @@ def compare_(options: CompareOptions, given: Given) -> int:
         own = replace(settings, judge=judge or settings.judge, model=model or settings.model)
         with _opened(own, options) as asked:
             verdicts = asked.verdicts(samples)
-        name = _name(judge, model, with_model=len(set(models)) > 1)
+        named = Path(judge).stem if judge else "rubric"
+        name = f"{model} ({named})" if model and len(set(models)) > 1 else named
         contenders.append(Contender(name, scale_of(asked.judge), verdicts))
     first, second = contenders
     names = ("judges", f"{first.name} and {second.name}")
-    result: Comparison | AnswerComparison
     if pairs:
-        result = compare(pairs, first, second)
-        report = view_comparison(result, (names, ("pairs", f"{len(pairs)} from {options.file.name}")))
-    else:
-        result = compare_answers(samples, first, second)
-        report = view_answers(result, (names, ("answers", f"{len(samples)} from {options.file.name}")))
-    _show(report, result, options)
-    return SOME_MISSING if result.missing else 0
+        compared = compare(pairs, first, second)
+        facts = (names, ("pairs", f"{len(pairs)} from {options.file.name}"))
+        return _show(view_comparison(compared, facts), compared, options)
+    result = compare_answers(samples, first, second)
+    facts = (names, ("answers", f"{len(samples)} from {options.file.name}"))
+    return _show(view_answers(result, facts), result, options)
 
 
 def _answers(rows: Sequence[tuple[int, dict[str, Any]]], file: Path) -> list[Sample]:
@@ -173,7 +157,7 @@ def _answers(rows: Sequence[tuple[int, dict[str, Any]]], file: Path) -> list[Sam
     return samples
 
 
-COMMAND = click.Group(
+audit = click.Group(
     "audit",
     commands=[probe, calibrate_, compare_],
     help="Find out whether a judge can be trusted.",
@@ -202,8 +186,7 @@ class _AskedJudge:
         if trouble := self.ready.trouble():
             Console().print(f"plaudit: {trouble}")
         if not any(verdict.is_valid for verdict in verdicts):
-            failure = next(verdict for verdict in verdicts if not verdict.is_valid)
-            raise ConfigError(f"no verdict at all came back: {failure.error or failure.status}")
+            raise ConfigError(f"no verdict at all came back: {verdicts[0].error or verdicts[0].status}")
         return verdicts
 
     @property
@@ -216,6 +199,9 @@ class _AskedJudge:
 @contextlib.contextmanager
 def _opened(settings: Settings, options: AuditOptions) -> Iterator[_AskedJudge]:
     check_cache(settings)
+    for setting in ("json", "html"):
+        if (place := getattr(options, setting)) is not None:
+            check_place(str(place), *_inputs(options), setting=setting)
     judge = judge_of(settings, is_embedded=not settings.base_url)
     with open_endpoints(settings, ask=asker(options.yes)) as ready:
         yield _AskedJudge(settings, judge, ready, options.quiet)
@@ -229,13 +215,8 @@ def _two(values: Sequence[str], name: str) -> list[str | None]:
     return [values[0], values[-1]]
 
 
-def _name(judge: str | None, model: str | None, *, with_model: bool) -> str:
-    named = Path(judge).stem if judge else "rubric"
-    return f"{model} ({named})" if with_model and model else named
-
-
-def _show(report: Report, result: Any, options: AuditOptions) -> None:
-    """On stdout in tables; in the files that were asked for."""
+def _show(report: Report, result: Any, options: AuditOptions) -> int:
+    """On stdout in tables, and in the files that were asked for; gives the exit status."""
     console = RichConsole(file=sys.stdout, highlight=False, markup=False)
     console.print(Text(report.title, style="bold"))
     console.print(report.finding)
@@ -250,20 +231,25 @@ def _show(report: Report, result: Any, options: AuditOptions) -> None:
     if options.html is not None:
         _write(options.html, page(report).encode("utf-8", "replace"), options)
         Console().print(f"wrote {options.html}")
+    return SOME_MISSING if result.missing else 0
 
 
 def _table(part: Table) -> RichTable:
     table = RichTable(title=part.title, title_justify="left", box=box.SIMPLE_HEAD)
     table.caption, table.caption_justify = part.note or None, "left"
-    for number, name in enumerate(part.header):
-        is_first = number == 0
-        table.add_column(name, justify="left" if is_first else "right", overflow="fold", no_wrap=not is_first)
+    first, *others = part.header
+    table.add_column(first, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="right", overflow="fold", no_wrap=True)
     for row in part.rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
 
 
+def _inputs(options: AuditOptions) -> list[str]:
+    return [str(options.file)] if isinstance(options, CalibrateOptions | CompareOptions) else []
+
+
 def _write(path: Path, data: bytes, options: AuditOptions) -> None:
-    inputs = [str(options.file)] if isinstance(options, CalibrateOptions | CompareOptions) else []
-    with written(str(path), *inputs) as sink:
+    with written(str(path), *_inputs(options)) as sink:
         sink.write(data)

@@ -16,8 +16,9 @@ import msgspec
 
 from plaudit.caches import CacheStats, SqliteCache, default_path
 from plaudit.cli.console import Console
-from plaudit.cli.options import WholeNumber, command
+from plaudit.cli.options import WholeNumber, command, output_option
 from plaudit.cli.output import written
+from plaudit.config import expanded
 from plaudit.errors import CacheError, ConfigError
 from plaudit.settings import load, option
 
@@ -46,8 +47,6 @@ def size(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions:
-    """What every one of these commands takes."""
-
     cache: str | None = option(None, "Verdict file (default: that of plaudit score)", metavar="PATH")
 
 
@@ -97,20 +96,17 @@ def prune(options: PruneOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(CacheOptions):
-    output: str = option("-", "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
+    output: str = output_option("-", "File to write; - for stdout.")
 
 
 @command(ExportOptions, epilog="Example:  plaudit cache export -o verdicts.jsonl")
 def export(options: ExportOptions) -> None:
     """Write all verdicts as JSON lines: key, created, value."""
     path = _existing(options.cache)
-    if options.output == "-":
-        _run(path, lambda file: file.export(sys.stdout.buffer))
-        sys.stdout.buffer.flush()
-        return
     with written(options.output, str(path)) as sink:
         count = _run(path, lambda file: file.export(sink))
-    click.echo(f"wrote {count:,} verdicts to {options.output}")
+    if options.output != "-":
+        click.echo(f"wrote {count:,} verdicts to {options.output}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +126,7 @@ def clear(options: ClearOptions) -> None:
     click.echo(f"dropped {count:,} verdicts from {path}")
 
 
-COMMAND = click.Group(
+cache = click.Group(
     "cache",
     commands=[stats, prune, export, clear],
     help="Manage the file of cached verdicts.",
@@ -143,11 +139,10 @@ def _existing(given: str | None) -> Path:
     setting = load({"cache": given}).cache
     if setting == "off":
         raise ConfigError("the cache is off by your settings; name a file with --cache")
-    path = Path(setting).expanduser() if setting else default_path()
+    path = expanded(setting) if setting else default_path()
     if not path.exists():
-        raise CacheError(
-            f"there is no cache at {path}; `plaudit score` makes one, or name another with --cache"
-        )
+        how = "`plaudit score` makes one, or name another with --cache"
+        raise CacheError(f"there is no cache at {path}; {how}")
     return path
 
 

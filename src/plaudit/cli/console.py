@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -9,18 +10,15 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 import click
 
 from plaudit.errors import ConfigError
 from plaudit.observers.message_stream import UNWRITABLE, MessageStream, messages
 from plaudit.types import Cause
-
-if TYPE_CHECKING:
-    import asyncio
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """All but tabs and line feeds; also what turns the direction of writing."""
@@ -97,6 +95,19 @@ class ConsoleHandler(logging.Handler):
         """What the warnings so far said of endpoints."""
         self._shown: set[str] = set()
 
+    @contextlib.contextmanager
+    def attached(self, level: int = logging.WARNING) -> Iterator[None]:
+        """Show what plaudit logs from this level on, and let no other handler show it."""
+        logger = logging.getLogger("plaudit")
+        before = logger.handlers, logger.propagate, logger.level
+        logger.handlers, logger.propagate = [self], False
+        logger.setLevel(level)
+        try:
+            yield
+        finally:
+            logger.handlers, logger.propagate = before[:2]
+            logger.setLevel(before[2])
+
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = record.getMessage()
@@ -106,6 +117,8 @@ class ConsoleHandler(logging.Handler):
                 self._shown.add(text)
                 if cause := getattr(record, "plaudit_cause", None):
                     self.causes.add(cause)
+            if record.exc_info and logging.getLogger("plaudit").isEnabledFor(logging.DEBUG):
+                text += "\n" + logging.Formatter().formatException(record.exc_info)
             self._console.print(f"{record.levelname.lower()}: {text}")
         except Exception:  # noqa: BLE001 - as handlers do: the code that logs must go on
             self.handleError(record)
@@ -119,16 +132,6 @@ def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
     if not is_known or error.errno == errno.EADDRNOTAVAIL:
         remedy = "give an address of this machine with --host, like 127.0.0.1"
     return ConfigError(f"cannot listen on {host} port {port}: {why}; {remedy}")
-
-
-def stopped_by_signal() -> asyncio.Event:
-    """What Ctrl-C and SIGTERM set, for a server on the running loop."""
-    import asyncio  # here: the help of a command needs none
-
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    return stopped
 
 
 class Stop:

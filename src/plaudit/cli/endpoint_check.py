@@ -15,7 +15,7 @@ from plaudit.config import OLLAMA_PORT, Endpoint, Secret
 from plaudit.errors import ConfigError
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import is_local, missing_key, needs_key, refused_key
-from plaudit.setup.model_list import HttpAnswer, ask, model_names, models_url
+from plaudit.setup.model_list import HttpAnswer, ask, models_url
 
 PATIENCE = 60.0
 """Seconds one answer may take: a server may have to load its model first."""
@@ -50,9 +50,8 @@ class Findings:
 async def examine(endpoint: Endpoint) -> Findings:
     """Ask what there is to ask, stopping at the first thing that makes the rest pointless."""
     models = await ask(endpoint, "GET", models_url(endpoint), within=PATIENCE)
-    names = model_names(models.body)
-    if not endpoint.model and len(names) == 1:
-        endpoint = replace(endpoint, model=names[0])
+    if not endpoint.model and len(models.models) == 1:
+        endpoint = replace(endpoint, model=models.models[0])
     if models.error or models.status in (401, 403) or not endpoint.model:
         return Findings(endpoint, models)
     asker = _Asker(endpoint)
@@ -84,11 +83,24 @@ class _Asker:
     async def chat(
         self, *, tokens: int = 1, schema: bool = False, logprobs: bool = False, text: str = "Say ok."
     ) -> HttpAnswer:
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": [{"role": "user", "content": 'Reply {"ok": true}' if schema else text}],
+            "stream": False,
+        }
         tokens = 32 if schema else tokens
-        answer = await self._chat(tokens, schema, logprobs, text)
+        if self._is_native:
+            body |= {"options": {"num_predict": tokens}} | ({"format": SCHEMA} if schema else {})
+            return await self._ask("POST", "/api/chat", body)
+        if schema:
+            shape = {"name": "ok", "strict": True, "schema": SCHEMA}
+            body["response_format"] = {"type": "json_schema", "json_schema": shape}
+        if logprobs:
+            body |= {"logprobs": True, "top_logprobs": 1}
+        answer = await self._ask("POST", "/chat/completions", {**body, self._limit_name: tokens})
         if answer.status == 400 and "max_completion_tokens" in answer.complaint:
             self._limit_name = "max_completion_tokens"
-            answer = await self._chat(tokens, schema, logprobs, text)
+            answer = await self._ask("POST", "/chat/completions", {**body, self._limit_name: tokens})
         return answer
 
     async def ollama_version(self) -> str | None:
@@ -112,25 +124,8 @@ class _Asker:
         )
         return alone, time.monotonic() - started
 
-    async def _chat(self, tokens: int, schema: bool, logprobs: bool, text: str) -> HttpAnswer:
-        body: dict[str, Any] = {
-            "model": self._endpoint.model,
-            "messages": [{"role": "user", "content": 'Reply {"ok": true}' if schema else text}],
-            "stream": False,
-        }
-        if self._is_native:
-            body["options"] = {"num_predict": tokens}
-            if schema:
-                body["format"] = SCHEMA
-            return await ask(self._endpoint, "POST", self._endpoint.route("/api/chat"), body, within=PATIENCE)
-        body[self._limit_name] = tokens
-        if schema:
-            shape = {"name": "ok", "strict": True, "schema": SCHEMA}
-            body["response_format"] = {"type": "json_schema", "json_schema": shape}
-        if logprobs:
-            body |= {"logprobs": True, "top_logprobs": 1}
-        url = self._endpoint.route("/chat/completions")
-        return await ask(self._endpoint, "POST", url, body, within=PATIENCE)
+    async def _ask(self, method: str, route: str, body: Any) -> HttpAnswer:
+        return await ask(self._endpoint, method, self._endpoint.route(route), body, within=PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +181,12 @@ def check_endpoint(found: Findings, settings: Settings) -> list[CheckResult]:
         return checks
     checks.append(_model(found, settings))
     if found.test and found.test.is_ok:
-        checks += [_schema(found), *_logprobs(found), _limits(found.test)]
-    if found.ollama_version:
-        checks.append(_parallel(found))
+        checks.append(_schema(found.schema))
+        if found.logprobs is not None:
+            checks.append(_logprobs(found.logprobs))
+        checks.append(_limits(found.test))
+    if found.alone_s and found.together_s:
+        checks.append(_parallel(f"version {found.ollama_version}", found.alone_s, found.together_s))
     return checks
 
 
@@ -205,7 +203,7 @@ def _reach(found: Findings, settings: Settings) -> CheckResult:
 
 
 def _model(found: Findings, settings: Settings) -> CheckResult:
-    names, model = model_names(found.models.body), found.endpoint.model
+    names, model = found.models.models, found.endpoint.model
     listed = ", ".join(names[:MODELS_SHOWN]) + (" ..." if len(names) > MODELS_SHOWN else "")
     if not model:
         how = f"there are {listed}" if names else "the endpoint does not list its models"
@@ -226,8 +224,7 @@ def _said(error: ConfigError) -> str:
     return str(error.named(as_flag))
 
 
-def _schema(found: Findings) -> CheckResult:
-    answer = found.schema
+def _schema(answer: HttpAnswer | None) -> CheckResult:
     if answer is None or not answer.is_ok:
         return note("schema", "JSON schemas are not supported; the prompt describes the format instead")
     try:
@@ -239,13 +236,10 @@ def _schema(found: Findings) -> CheckResult:
     return note("schema", "JSON schemas are accepted but not followed; more replies may be unreadable")
 
 
-def _logprobs(found: Findings) -> list[CheckResult]:
-    if found.logprobs is None:
-        return []
-    choice = _first_choice(found.logprobs.body) if found.logprobs.is_ok else {}
-    if choice.get("logprobs"):
-        return [ok("logprobs", "log-probabilities are supported")]
-    return [note("logprobs", "no log-probabilities; the judge `yes` needs them")]
+def _logprobs(answer: HttpAnswer) -> CheckResult:
+    if answer.is_ok and _first_choice(answer.body).get("logprobs"):
+        return ok("logprobs", "log-probabilities are supported")
+    return note("logprobs", "no log-probabilities; the judge `yes` needs them")
 
 
 def _limits(answer: HttpAnswer) -> CheckResult:
@@ -254,15 +248,9 @@ def _limits(answer: HttpAnswer) -> CheckResult:
     return ok("limits", ", ".join(limits) if limits else "none in the endpoint's headers")
 
 
-def _parallel(found: Findings) -> CheckResult:
-    if not found.alone_s or not found.together_s:
-        return note("ollama", f"version {found.ollama_version}; parallel requests were not measured")
-    ratio = TOGETHER * found.alone_s / found.together_s
-    times = found.together_s / found.alone_s
-    text = (
-        f"version {found.ollama_version}; {TOGETHER} requests at once take {times:.1f} times as long as one"
-    )
-    if ratio >= PARALLEL_ENOUGH:
+def _parallel(version: str, alone: float, together: float) -> CheckResult:
+    text = f"{version}; {TOGETHER} requests at once take {together / alone:.1f} times as long as one"
+    if TOGETHER * alone / together >= PARALLEL_ENOUGH:
         return ok("ollama", text)
     return note(
         "ollama",

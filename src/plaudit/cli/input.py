@@ -23,6 +23,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from plaudit.config import expanded
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.check import Demanding
@@ -77,35 +78,20 @@ class LineSource:
         while not self._ready and not self._ended:
             if self._can_stall and not select.select([self._file], [], [], wait)[0]:
                 return False
-            self._split(self._block())
-        return bool(self._ready)
-
-    def _block(self) -> bytes:
-        try:
-            return self._file.read(BLOCK)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ConfigError(f"{self.name} cannot be read any further: {error}") from error
-
-    def _split(self, block: bytes) -> None:
-        if not block:
-            self._ended = True
-        *whole, rest = block.split(b"\n")
-        if whole or not block:
-            self._tail.append(whole.pop(0) if whole else b"")
-            self._add(b"".join(self._tail))
-            self._tail = []
-            for line in whole:
-                self._add(line)
-        if rest:
+            try:
+                block = self._file.read(BLOCK)
+            except (OSError, EOFError, zlib.error) as error:
+                raise ConfigError(f"{self.name} cannot be read any further: {error}") from error
+            self._ended = not block
+            rest, *others = block.split(b"\n")
             self._tail.append(rest)
-
-    def _add(self, line: bytes) -> None:
-        self._number += 1
-        if self._number == 1:
-            line = line.removeprefix(BOM)
-        line = line.strip(b" \t\r")
-        if line:
-            self._ready.append((self._number, line))
+            for start in [*others, b""] if self._ended else others:
+                self._number += 1
+                line = b"".join(self._tail).removeprefix(BOM if self._number == 1 else b"").strip(b" \t\r")
+                if line:
+                    self._ready.append((self._number, line))
+                self._tail = [start]
+        return bool(self._ready)
 
 
 class RowSource:
@@ -137,7 +123,7 @@ def open_source(place: str) -> LineSource | RowSource:
     """The lines of a file, which may be compressed by gzip, or of stdin where the place is `-`."""
     if not place:
         raise ConfigError("the name of the input is empty; give a file, or - for stdin")
-    path = Path(place).expanduser()
+    path = expanded(place)
     try:
         if place == "-":
             stdin = cast(BinaryIO, os.fdopen(0, "rb", buffering=0, closefd=False))
@@ -156,7 +142,7 @@ def open_source(place: str) -> LineSource | RowSource:
 
 def can_be_read_twice(place: str) -> bool:
     """Whether the input is a plain file or a folder, so that it may be checked before the first call."""
-    path = Path(place).expanduser()
+    path = expanded(place)
     return place != "-" and (path.is_file() or path.is_dir())
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import shlex
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import msgspec
 
 from plaudit.cli.console import Console, bars, printable
-from plaudit.cli.options import WholeNumber, argument, command
-from plaudit.cli.output import written
+from plaudit.cli.options import WholeNumber, argument, command, output_option
+from plaudit.cli.output import Sink, written
+from plaudit.config import expanded, names_file
 from plaudit.errors import ConfigError
 from plaudit.journal.blocks import FACTS, HASHES, WORDS, StoredText
 from plaudit.journal.index import JournalIndex, Record
@@ -30,15 +30,13 @@ WIDE = 100
 PARQUET_ROWS = 5_000
 
 
-def _limit(default: int) -> int:
-    text = "Maximum number of records; 0 for all."
+def limit_option(default: int, text: str = "Maximum number of records; 0 for all.") -> int:
+    """How many records a command is about."""
     return option(default, text, "Records", flags=("-n", "--limit"), type_=WholeNumber(min=0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class JournalOptions:
-    """What every one of these commands takes."""
-
     journal: str = argument("JOURNAL", "Journal file.")
 
 
@@ -54,18 +52,7 @@ class Choice(JournalOptions):
     step: str = option("", "Only these training steps.", "Records", "N|N-M")
     sort: str = option("time", "What to sort by.", "Records", type_=click.Choice(ORDERS))
     descending: bool = option(False, "The largest first.", "Records", flags=("--descending", "-d"))
-    limit: int = _limit(20)
-
-    def query(self, text: str = "") -> Query:
-        return Query(
-            run=self.run,
-            judge=self.judge,
-            status=self.status,
-            steps=self.step,
-            text=text,
-            order=self.sort,
-            is_descending=self.descending,
-        )
+    limit: int = limit_option(20)
 
     def rows(self, index: JournalIndex, text: str = "") -> Any:
         """The rows that are wanted, no more of them than the limit."""
@@ -74,18 +61,23 @@ class Choice(JournalOptions):
 
     def all_rows(self, index: JournalIndex, text: str = "") -> Any:
         """The rows that are wanted. A name that no record has is an error: it is misspelt."""
-        for name in ("run", "judge", "status"):
-            wanted: str = getattr(self, name)
-            has = {index.words[number] for number in set(index.facts[name].tolist())} if wanted else set()
-            known = {*has, "missing", "canary"} if name == "status" else has
-            if has and not any(
-                one == wanted or (name == "judge" and one.startswith(wanted)) for one in known
-            ):
-                there = ", ".join(sorted(has))
-                raise ConfigError(
-                    f"is the {name} of no record; there are: {there}", setting=name, value=wanted
-                )
-        return self.query(text).rows(index)
+        for name, wanted in (("run", self.run), ("judge", self.judge), ("status", self.status)):
+            if not wanted or (name == "status" and wanted in ("missing", "canary")):
+                continue
+            has = sorted({index.words[number] for number in set(index.facts[name].tolist())})
+            if has and not any(one.startswith(wanted) if name == "judge" else one == wanted for one in has):
+                why = f"is the {name} of no record; there are: {', '.join(has)}"
+                raise ConfigError(why, setting=name, value=wanted)
+        query = Query(
+            run=self.run,
+            judge=self.judge,
+            status=self.status,
+            steps=self.step,
+            text=text,
+            order=self.sort,
+            is_descending=self.descending,
+        )
+        return query.rows(index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +85,8 @@ class ShowOptions(Choice):
     id: str = option(
         "",
         "Show the record with this id in full; for a trainer's `record`, the last verdict on it.",
-        metavar="ID",
+        "",
+        "ID",
     )
 
 
@@ -125,7 +118,7 @@ def grep(options: GrepOptions) -> int:
     """List records with a pattern in prompt, response, reason, reply or error. Status 1: there is none."""
     from plaudit.journal.query import matcher
 
-    if Path(options.pattern).is_file() and not Path(options.journal).expanduser().exists():
+    if names_file(options.pattern) and not expanded(options.journal).exists():
         raise ConfigError(
             f"there is no journal {options.journal}; the journal comes first, then the pattern: "
             f"plaudit journal grep {options.pattern} {shlex.quote(options.journal)}"
@@ -153,10 +146,7 @@ def stats(options: JournalStatsOptions) -> None:
     """Summarise the records: scores by judge and step, failures, time, cost."""
     with opened(options.journal) as index:
         found = overview(index, options.all_rows(index))
-    if options.as_json:
-        click.echo(msgspec.json.encode(found))
-    else:
-        _print("\n".join(_stats(found)))
+    show_numbers(found, _stats(found), is_json=options.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,47 +166,34 @@ def diff(options: DiffOptions) -> None:
             if not len(own):
                 raise ConfigError(f"{options.journal} has no run {name!r}; it has {', '.join(sorted(runs))}")
         found = compare(index, *rows)
-        if options.as_json:
-            click.echo(msgspec.json.encode(found))
-        else:
-            _print("\n".join(differences(index, found)))
+        show_numbers(found, differences(index, found), is_json=options.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JournalExportOptions(Choice):
-    limit: int = _limit(0)
-    output: str = option(
-        "-",
-        "File: .jsonl, or .parquet; - for stdout, as JSON lines.",
-        metavar="OUT",
-        flags=("-o", "--output"),
-    )
+    limit: int = limit_option(0)
+    output: str = output_option("-", "File: .jsonl, or .parquet; - for stdout, as JSON lines.")
 
 
 @command(JournalExportOptions, epilog="Example:  plaudit journal export run.journal -o verdicts.parquet")
 def export(options: JournalExportOptions) -> None:
     """Write records for other programs, as JSON lines or Parquet."""
     if Path(options.output).suffix not in ("", ".jsonl", ".ndjson", ".parquet"):
-        raise ConfigError(
-            "is not a form that records are written in; name a file that ends with .jsonl or .parquet",
-            setting="output",
-            value=options.output,
-        )
+        why = "is not a form that records are written in; name a file that ends with .jsonl or .parquet"
+        raise ConfigError(why, setting="output", value=options.output)
     with opened(options.journal) as index:
         rows = options.rows(index)
-        if options.output == "-":
-            _write_lines(index.records(rows), sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-            return
-        with written(options.output, str(options.journal)) as sink:
+        with written(options.output, options.journal) as sink:
             if Path(options.output).suffix == ".parquet":
                 _write_parquet(index.records(rows), sink)
             else:
-                _write_lines(index.records(rows), sink)
-    Console().print(f"wrote {len(rows):,} records to {options.output}")
+                for record in index.records(rows):
+                    sink.write(msgspec.json.encode(record.as_json(), enc_hook=repr) + b"\n")
+    if options.output != "-":
+        Console().print(f"wrote {len(rows):,} records to {options.output}")
 
 
-COMMAND = click.Group(
+journal = click.Group(
     "journal",
     commands=[show, grep, stats, diff, export],
     help="Read a journal: every verdict with its request and its reply.",
@@ -225,14 +202,10 @@ COMMAND = click.Group(
 )
 
 
-class _Writable(Protocol):
-    def write(self, data: bytes, /) -> object: ...
-
-
 @contextlib.contextmanager
 def opened(*paths: str) -> Iterator[JournalIndex]:
     """Journals to read. What cannot be read is named: now, or once it was needed."""
-    with JournalIndex(*(Path(path).expanduser() for path in paths)) as index:
+    with JournalIndex(*(expanded(path) for path in paths)) as index:
         named = index.damage
         console = Console()
         for line in named:
@@ -243,35 +216,12 @@ def opened(*paths: str) -> Iterator[JournalIndex]:
                 console.print(f"warning: {line}")
 
 
-def _write_lines(records: Iterator[Record], sink: _Writable) -> None:
-    for record in records:
-        sink.write(msgspec.json.encode(record.as_json(), enc_hook=repr) + b"\n")
-
-
-def _write_parquet(records: Iterator[Record], sink: _Writable) -> None:
+def _write_parquet(records: Iterator[Record], sink: Sink) -> None:
     arrow = load_pyarrow()
-    with arrow.parquet.ParquetWriter(_Stream(sink), _schema(arrow)) as writer:
+    out = arrow.PythonFile(SimpleNamespace(write=sink.write, closed=False), mode="w")
+    with arrow.parquet.ParquetWriter(out, _schema(arrow)) as writer:
         while part := [flat(record) for record in islice(records, PARQUET_ROWS)]:
             writer.write_table(arrow.Table.from_pylist(part, schema=writer.schema))
-
-
-class _Stream(io.RawIOBase):
-    """A sink as pyarrow takes it, so that no more than a part of a table is in memory."""
-
-    def __init__(self, sink: _Writable) -> None:
-        self._sink, self._size = sink, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._size
-
-    def write(self, data: Any, /) -> int:
-        size = memoryview(data).nbytes
-        self._sink.write(bytes(data))
-        self._size += size
-        return size
 
 
 def _schema(arrow: Any) -> Any:
@@ -295,11 +245,16 @@ def flat(record: Record) -> dict[str, Any]:
     return fields
 
 
-# -- for people -------------------------------------------------------------------------------------------
-
-
 def _print(text: str) -> None:
     click.echo(printable(text))
+
+
+def show_numbers(found: dict[str, Any], lines: Iterable[str], *, is_json: bool) -> None:
+    """Print what was found: as it is for a program, in words for people."""
+    if is_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        _print("\n".join(lines))
 
 
 def _short(text: str, most: int) -> str:

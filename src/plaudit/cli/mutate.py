@@ -5,44 +5,41 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from plaudit.cli.console import Console, asker
-from plaudit.cli.mutation_engines import open_engines
-from plaudit.cli.options import JUDGE, LIMITS, Given, argument, command
+from plaudit.cli.console import Console
+from plaudit.cli.mutation_models import ModelOptions, open_models
+from plaudit.cli.options import JUDGE, LIMITS, Given, argument, command, output_option
 from plaudit.cli.output import written
-from plaudit.cli.train_mutator import ModelOptions, require
+from plaudit.cli.train_mutator import require
 from plaudit.mutation.questions import load_questions
-from plaudit.settings import REQUIRED, load, option
+from plaudit.settings import REQUIRED
 from plaudit.setup.engines import check_cache
 from plaudit.setup.json_lines import encode
 
-HELP = (
-    "Rewrite questions with a trained policy.\n\n"
-    "FOLDER is the output folder of plaudit train-mutator; give the same models and operators as in "
-    "training. OUT gets one JSON object per line: the question, the best query that the policy found for it, "
-    "the quality of the answer to each (from 0 to 1), the operators applied, and an error if a call failed."
-)
 SOME_FAILED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class MutateOptions(ModelOptions):
-    """What `plaudit mutate` takes beside the settings."""
-
     folder: Path = argument("FOLDER", "Folder of a training.")
     questions: Path = argument("QUESTIONS", "JSON lines with question and, if the judge needs it, reference.")
-    output: str = option(REQUIRED, "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
+    output: str = output_option(REQUIRED, "File to write; - for stdout.")
 
 
 @command(
     MutateOptions,
     settings=(*(name for name in JUDGE if name != "base_url"), *LIMITS, "cache"),
-    text=HELP,
     epilog="Example:  plaudit mutate mutator questions.jsonl -o rewritten.jsonl --servers "
     "http://localhost:11434 --model llama3.2\n\n"
     "Exit status:  0 success, 3 calls failed for some questions, 2 bad usage or input.",
 )
 def mutate(options: MutateOptions, given: Given) -> int:
-    settings = load({**given, "base_url": options.urls or None})
+    """Rewrite questions with a trained policy.
+
+    FOLDER is the output folder of plaudit train-mutator; give the same models and operators as in training.
+    OUT gets one JSON object per line: the question, the best query that the policy found for it, the quality
+    of the answer to each (from 0 to 1), the operators applied, and an error if a call failed.
+    """
+    settings = options.settings(given)
     check_cache(settings)
     questions = load_questions(options.questions)
     require("gymnasium", "stable_baselines3", "tensorboard")
@@ -51,9 +48,9 @@ def mutate(options: MutateOptions, given: Given) -> int:
     rules = trained_rules(options.folder)
     with (
         written(options.output, str(options.questions)) as sink,
-        open_engines(settings, options.roles, ask=asker(options.yes)) as engines,
+        open_models(settings, options) as models,
     ):
-        task = options.task(engines, questions, rules, settings)
+        task = options.task(models, questions, rules)
         rewritten = apply_policy(task, load_policy(task, options.folder))
         sink.write(b"".join(encode(asdict(one)) + b"\n" for one in rewritten))
     gains = [
@@ -66,6 +63,3 @@ def mutate(options: MutateOptions, given: Given) -> int:
         mean = f", quality {sum(gains) / len(gains):+.3f} on average" if gains else ""
         Console().print(f"{changed:,} of {len(rewritten):,} questions rewritten{mean} -> {options.output}")
     return SOME_FAILED if len(gains) < len(rewritten) else 0
-
-
-COMMAND = mutate

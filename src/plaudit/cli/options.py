@@ -14,6 +14,7 @@ A field becomes an option where its metadata has a `help` text:
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 from click.shell_completion import CompletionItem
 
+from plaudit.cli.console import Console, ConsoleHandler
 from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.settings import NAMES, SAMPLING, Settings, option
 
@@ -50,6 +52,11 @@ JOURNAL = ("journal", "journal_max_mb", "journal_text", "run")
 def argument(metavar: str, text: str) -> Any:
     """A field that is a word of the command itself, like the file to read."""
     return field(metadata={"help": text, "metavar": metavar, "is_argument": True})
+
+
+def output_option(default: Any, text: str, metavar: str = "OUT") -> Any:
+    """What a command writes."""
+    return option(default, text, metavar=metavar, flags=("-o", "--output"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,31 +92,29 @@ class Command(click.Command):
     """A command whose help shows its arguments, and its options by section."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for found in self.get_params(ctx):
-            if isinstance(found, _Option) and found.name in ONCE and not found.multiple:
+        options = [found for found in self.get_params(ctx) if isinstance(found, _Option)]
+        for found in options:
+            if found.name in ONCE and not found.multiple:
                 _refuse_two_values(found, args, ctx)
         ctx.allow_extra_args = True
         try:
             rest = super().parse_args(ctx, args)
         except click.BadOptionUsage as error:
-            raise self._with_example(error, ctx) from None
+            name = error.option_name
+            for found in options:
+                if found.nargs > 1 and name in found.opts:
+                    how = f"{name} takes {found.nargs} values: {name} {found.metavar}"
+                    raise click.BadOptionUsage(name, how, ctx) from None
+            raise
         if rest and not ctx.resilient_parsing:
-            taken = [found for found in self.get_params(ctx) if isinstance(found, _Argument)]
+            taken = sum(isinstance(found, _Argument) for found in self.get_params(ctx))
             hint = "; join several files first: cat A B | plaudit score -" if ctx.info_name == "score" else ""
             raise click.UsageError(
-                f"{self.name} takes {len(taken) or 'no'} argument{'' if len(taken) == 1 else 's'}, "
+                f"{self.name} takes {taken or 'no'} argument{'' if taken == 1 else 's'}, "
                 f"and not also {' '.join(rest)}{hint}",
                 ctx,
             )
         return rest
-
-    def _with_example(self, error: click.BadOptionUsage, ctx: click.Context) -> click.BadOptionUsage:
-        """Show how an option is written that takes two values."""
-        for found in self.get_params(ctx):
-            if isinstance(found, _Option) and found.nargs > 1 and error.option_name in found.opts:
-                how = f"{error.option_name} takes {found.nargs} values: {error.option_name} {found.metavar}"
-                return click.BadOptionUsage(error.option_name, how, ctx)
-        return error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -117,7 +122,7 @@ class Command(click.Command):
             if isinstance(parameter, _Argument):
                 sections["Arguments"].append((parameter.make_metavar(ctx), parameter.text))
             elif record := parameter.get_help_record(ctx):
-                sections.setdefault(getattr(parameter, "section", "") or "Options", []).append(record)
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
@@ -125,7 +130,7 @@ class Command(click.Command):
 
 
 class _Option(click.Option):
-    section = ""
+    section = "Options"
 
 
 class _Argument(click.Argument):
@@ -146,16 +151,14 @@ def _refuse_two_values(option_: click.Option, args: Sequence[str], ctx: click.Co
 
 
 def command(
-    *kinds: type, settings: Sequence[str] = (), epilog: str = "", name: str = "", text: str = ""
+    *kinds: type, settings: Sequence[str] = (), epilog: str = ""
 ) -> Callable[[Callable[..., int | None]], Command]:
-    """Make a function a command.
+    """Make a function a command of the same name, with its docstring for a help.
 
     Args:
         kinds: Dataclasses whose documented fields are options; the function gets an instance of each.
         settings: Names of the Settings that are options too; the function gets those given, as a mapping.
         epilog: Examples and exit statuses, below the help.
-        name: What to type; the function's own name where it is empty.
-        text: The help; the function's docstring where it is empty.
 
     Returns:
         A decorator. What the function returns is the exit status, None for 0.
@@ -168,8 +171,10 @@ def command(
         def call(**values: Any) -> None:
             context = click.get_current_context()
             context.meta["debug"] = values.get("debug", False)
+            level = logging.DEBUG if context.meta["debug"] else logging.WARNING
             given = {name: None if values[name] == () else values[name] for name in settings}
-            with spelling(functools.partial(as_flag, own=flags)):
+            shown = ConsoleHandler(Console()).attached(level)
+            with shown, spelling(functools.partial(as_flag, own=flags)):
                 if empty := [one for one in (*settings, *optional) if values[one] == ""]:
                     raise ConfigError("is empty; give it a value, or leave it out", setting=empty[0])
                 own = [
@@ -182,9 +187,8 @@ def command(
         parameters = [_parameter(Settings, name, is_setting=True) for name in settings]
         parameters += [_parameter(kind, name) for name, kind in owners.items()]
         flags = {found.name: max(found.opts, key=len) for found in parameters if found.name}
-        return Command(
-            name or run.__name__, callback=call, params=parameters, help=text or run.__doc__, epilog=epilog
-        )
+        name = run.__name__.strip("_").replace("_", "-")
+        return Command(name, callback=call, params=parameters, help=run.__doc__, epilog=epilog)
 
     return declare
 
@@ -229,7 +233,7 @@ def _parameter(kind: type, name: str, *, is_setting: bool = False) -> click.Para
         required=found.default is MISSING,
         **shape,
     )
-    option_.section = facts.get("section", "")
+    option_.section = facts.get("section") or "Options"
     return option_
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from plaudit.config import expanded
 from plaudit.errors import ConfigError
 from plaudit.files import SUFFIX, create_beside, temporary_prefix
 from plaudit.setup.tables import Convert
@@ -43,14 +44,11 @@ class FileSink:
             convert: How the lines become a table when they are complete; None leaves them JSON lines.
             shows_partial: Whether the lines written so far can be read under another name.
         """
-        path = path.expanduser()
         self._convert = convert
-        _refuse_planted_link(path)
-        self.path = path.resolve()  # a link stays one: its target is replaced
+        self.path = _checked(expanded(path))
         self._is_empty = True
         self._shows_partial = shows_partial
         self._is_shown = False
-        _require_folder(self.path)
         _remove_leftovers(self.path)
         self._file, self._temporary = _create_locked(self.path)
 
@@ -159,12 +157,11 @@ class StreamSink:
         if self._file is not sys.stdout.buffer:
             self._file.close()
 
+    discard = commit
+
     def save_partial(self) -> Path | None:
         self.commit()
         return None
-
-    def discard(self) -> None:
-        self.commit()
 
 
 Sink = FileSink | StreamSink
@@ -175,31 +172,39 @@ def open_sink(place: str, convert: Convert | None = None, *, shows_partial: bool
     """stdout for `-`, a stream for a device or a named pipe, else a file, made a table by `convert`."""
     if place == "-":
         if sys.stdout is None:
-            raise ConfigError("cannot be stdout, which is closed; name a file", setting="output", value="-")
+            raise _bad_output(place, "cannot be stdout, which is closed; name a file")
         return StreamSink(sys.stdout.buffer)
-    if not place:
-        raise ConfigError("is empty; name the file to write", setting="output")
-    path = Path(place).expanduser()
-    if "://" in place:
-        raise ConfigError("is a URL; name a file on this machine", setting="output", value=place)
-    if path.is_dir() or place.endswith("/"):
-        raise ConfigError(
-            f"is a folder; name the file to write, like {path / 'scored.jsonl'}",
-            setting="output",
-            value=str(place),
-        )
+    check_place(place)
+    path = expanded(place)
     if path.exists() and not path.is_file():
         return StreamSink(path.open("wb", buffering=0), place)  # /dev/null is not to be replaced by a file
     return FileSink(path, convert, shows_partial=shows_partial)
 
 
+def check_place(place: str, *inputs: str, setting: str = "output") -> None:
+    """Raise ConfigError where no file can be written, as far as its name tells; never over an input."""
+    path, why = expanded(place), ""
+    if place == "-":
+        return
+    if not place:
+        raise ConfigError("is empty; name the file to write", setting=setting)
+    if "://" in place:
+        why = "is a URL; name a file on this machine"
+    elif path.is_dir() or place.endswith("/"):
+        why = f"is a folder; name the file to write, like {path / 'scored.jsonl'}"
+    elif real_path(place) in map(real_path, inputs):
+        why = "would overwrite the input; name another file"
+    elif not (folder := real_path(place).parent).is_dir():
+        what = "is a file, not a folder" if folder.is_file() else "does not exist; make it first"
+        why = f"cannot be written: the folder {folder} {what}"
+    if why:
+        raise ConfigError(why, setting=setting, value=place)
+
+
 @contextlib.contextmanager
 def written(place: str, *inputs: str) -> Iterator[Sink]:
     """An output that is complete when the block ends, and thrown away if the block fails; never an input."""
-    if place != "-" and Path(place).expanduser().resolve() in {
-        Path(one).expanduser().resolve() for one in inputs
-    }:
-        raise ConfigError("would overwrite the input; name another file", setting="output", value=place)
+    check_place(place, *inputs)
     sink = open_sink(place)
     try:
         yield sink
@@ -209,31 +214,32 @@ def written(place: str, *inputs: str) -> Iterator[Sink]:
         raise
 
 
+def real_path(place: str | os.PathLike[str]) -> Path:
+    """Where a file really is, whatever links lead to it."""
+    return Path(os.path.realpath(expanded(place)))
+
+
 def partial_path(path: Path) -> Path:
     """Where an interrupted run leaves what it has: `out.partial.jsonl` for `out.jsonl`."""
     return path.with_name(f"{path.name.removesuffix('.jsonl')}.partial.jsonl")
 
 
-def _require_folder(path: Path) -> None:
-    if not path.parent.is_dir():
-        why = "is a file, not a folder" if path.parent.is_file() else "does not exist; make it first"
-        raise ConfigError(
-            f"cannot be written: the folder {path.parent} {why}", setting="output", value=str(path)
-        )
+def _bad_output(place: Path | str, why: str) -> ConfigError:
+    return ConfigError(why, setting="output", value=str(place))
+
+
+def _checked(path: Path) -> Path:
+    """The file to write. A link stays one: its target is replaced."""
+    if path.is_symlink() and sys.platform != "win32" and path.lstat().st_uid not in (0, os.getuid()):
+        # in a folder that others can write to, it may lead to any file of ours
+        raise _bad_output(path, "is a link that another user has made; name the file itself")
+    return real_path(path)
 
 
 def _throw_away(file: BinaryIO, path: Path) -> None:
     path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         file.close()  # what could not be written is not wanted any more
-
-
-def _refuse_planted_link(path: Path) -> None:
-    """A link in a folder that others can write to may lead to any file of ours."""
-    if path.is_symlink() and sys.platform != "win32" and path.lstat().st_uid not in (0, os.getuid()):
-        raise ConfigError(
-            "is a link that another user has made; name the file itself", setting="output", value=str(path)
-        )
 
 
 def _create_locked(path: Path) -> tuple[BinaryIO, Path]:
@@ -246,9 +252,7 @@ def _create_locked(path: Path) -> tuple[BinaryIO, Path]:
             if path.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))  # a private file stays private
     except OSError as error:
-        raise ConfigError(
-            f"cannot be written: {error.strerror}; name another place", setting="output", value=str(path)
-        ) from None
+        raise _bad_output(path, f"cannot be written: {error.strerror}; name another place") from None
     return file, temporary
 
 
@@ -273,11 +277,8 @@ def _remove_leftovers(path: Path) -> None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found.unlink(missing_ok=True)
         except BlockingIOError:
-            raise ConfigError(
-                "is being written by another run; wait for it, or choose another file",
-                setting="output",
-                value=str(path),
-            ) from None
+            why = "is being written by another run; wait for it, or choose another file"
+            raise _bad_output(path, why) from None
         except OSError:
             continue  # it cannot be locked or removed: it only takes room
         finally:

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-import click
-import msgspec
-
-from plaudit.cli.console import Console, asker, printable
-from plaudit.cli.journal import differences, opened
-from plaudit.cli.options import (
-    JOURNAL,
-    JUDGE,
-    LIMITS,
-    REQUESTS,
-    Given,
-    Running,
-    WholeNumber,
-    argument,
-    command,
-)
+from plaudit.cli.console import Console, asker
+from plaudit.cli.journal import differences, limit_option, opened, show_numbers
+from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command
+from plaudit.config import expanded
 from plaudit.errors import ConfigError, JournalError
 from plaudit.journal.index import JournalIndex
 from plaudit.journal.query import Query, compare, last_verdicts
@@ -35,50 +22,42 @@ from plaudit.setup.judges import judge_of
 from plaudit.types import Sample
 
 WINDOW = 4096
-"""Samples that are judged together."""
-HELP = (
-    "Judge the samples of a journal again, and report what changed.\n\n"
-    "Use another judge, prompt or model, and see which scores changed and by how much. The new verdicts go "
-    "into the same journal as a new run, or into the one that --journal names. They are compared with the "
-    "last verdict on each sample that no other rejudge made, or with those of the run that --of-run names. "
-    "Cached verdicts are used, so you can stop the command and run it again."
-)
+"""Samples that are judged, and in memory, together."""
 RUN = "rejudge-"
 """How runs of this command are called, where they get no name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RejudgeOptions(Running):
-    """What `plaudit rejudge` takes beside the settings."""
-
     source: str = argument("JOURNAL", "Journal file.")
     of_run: str = option("", "Only the samples of this run.", "Records", "NAME")
     step: str = option("", "Only these training steps.", "Records", "N|N-M")
     status: str = option("", "Only this status: ok, failed, ..., or missing.", "Records", "STATUS")
-    limit: int = option(
-        0,
-        "Maximum number of samples; 0 for all.",
-        "Records",
-        flags=("-n", "--limit"),
-        type_=WholeNumber(min=0),
-    )
+    limit: int = limit_option(0, "Maximum number of samples; 0 for all.")
     as_json: bool = option(False, "The comparison as one JSON object.", "Output", flags=("--json",))
 
 
 @command(
     RejudgeOptions,
     settings=(*JUDGE, *REQUESTS, *LIMITS, "cache", *JOURNAL),
-    text=HELP,
     epilog='Example:  plaudit rejudge run.journal --rubric "Is it correct? Ignore claims of having checked."',
 )
 def rejudge(options: RejudgeOptions, given: Given) -> int:
-    """Resolve the settings, once, judge, and compare."""
-    source = Path(options.source).expanduser()
+    """Judge the samples of a journal again, and report what changed.
+
+    Use another judge, prompt or model, and see which scores changed and by how much. The new verdicts go into
+    the same journal as a new run, or into the one that --journal names. They are compared with the last
+    verdict on each sample that no other rejudge made, or with those of the run that --of-run names. Cached
+    verdicts are used, so you can stop the command and run it again.
+    """
+    source = expanded(options.source)
     settings = load({**given, "journal": given.get("journal") or str(source)})
     check_cache(settings)
     with opened(options.source) as index:
         rows = _chosen(index, options)
-        run = settings.run or _free_name(index)
+        runs = {session.run for session in index.sessions.values()}
+        free = (f"{RUN}{number}" for number in range(1, len(runs) + 2))
+        run = settings.run or next(name for name in free if name not in runs)
         check_journal(settings)
         try:
             missing = _judge(index, rows, replace(settings, run=run), options)
@@ -89,12 +68,15 @@ def rejudge(options: RejudgeOptions, given: Given) -> int:
             )
             raise
         lost = f", {missing:,} of them without a score," if missing else ""
-        Console().print(f"judged {len(rows):,} samples{lost} as run {run} in {settings.journal}")
-        _compare(index, rows, settings, run, is_json=options.as_json)
+        if lost or not options.quiet:
+            Console().print(f"judged {len(rows):,} samples{lost} as run {run} in {settings.journal}")
+        both = (
+            index if Path(settings.journal) in index.paths else JournalIndex(*index.paths, settings.journal)
+        )
+        both.refresh()
+        found = compare(both, rows, Query(run=run).rows(both))
+        show_numbers(found, differences(both, found), is_json=options.as_json)
     return 3 if missing else 0
-
-
-COMMAND = rejudge
 
 
 def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
@@ -112,11 +94,6 @@ def _chosen(index: JournalIndex, options: RejudgeOptions) -> list[int]:
     return rows
 
 
-def _free_name(index: JournalIndex) -> str:
-    runs = {session.run for session in index.sessions.values()}
-    return next(name for n in range(1, len(runs) + 2) if (name := f"{RUN}{n}") not in runs)
-
-
 def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: RejudgeOptions) -> int:
     """Judge these again; how many got no score."""
     missing = 0
@@ -126,8 +103,10 @@ def _judge(index: JournalIndex, rows: list[int], settings: Settings, options: Re
         Progress(total=len(rows), is_shown=not options.quiet) as progress,
         engine_for(settings, ready.endpoints, [Log(), progress]) as engine,
     ):
-        todo = iter(_groups(index, rows) if compares(judge) else ([row] for row in rows))
-        while window := _window(todo):
+        groups = _groups(index, rows) if compares(judge) else [[row] for row in rows]
+        step = max(WINDOW // max(map(len, groups)), 1)
+        for start in range(0, len(groups), step):
+            window = groups[start : start + step]
             batches = window if compares(judge) else [list(chain.from_iterable(window))]
             pending = [
                 engine.submit([sample_of(index, row) for row in batch if index.is_whole(row)], judge)
@@ -147,29 +126,9 @@ def _groups(index: JournalIndex, rows: list[int]) -> list[list[int]]:
     return list(found.values())
 
 
-def _window(todo: Iterator[list[int]]) -> list[list[int]]:
-    """The next batches, as many as make a window."""
-    found: list[list[int]] = []
-    size = 0
-    while size < WINDOW and (batch := next(todo, None)):
-        found.append(batch)
-        size += len(batch)
-    return found
-
-
 def sample_of(index: JournalIndex, row: int) -> Sample:
     """The sample that a record is about, as it was judged."""
     text = index.text(row)
     prompt = text.prompt if isinstance(text.prompt, str) else tuple(text.prompt)
     response = text.response if text.turns is None else tuple(text.turns)
     return Sample(prompt, response, text.reference, text.group, text.extra, tools=tuple(text.tools))
-
-
-def _compare(index: JournalIndex, rows: list[int], settings: Settings, run: str, *, is_json: bool) -> None:
-    both = index if Path(settings.journal) in index.paths else JournalIndex(*index.paths, settings.journal)
-    both.refresh()
-    found = compare(both, rows, Query(run=run).rows(both))
-    if is_json:
-        click.echo(msgspec.json.encode(found))
-    else:
-        click.echo(printable("\n".join(differences(both, found))))

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from plaudit.cli.input import rows_in
-from plaudit.cli.options import argument, command
+from plaudit.cli.options import argument, command, output_option
 from plaudit.cli.output import written
 from plaudit.errors import ConfigError
 from plaudit.report.document import Bars, Part, Report, Table
@@ -21,8 +21,8 @@ from plaudit.report.html import page
 from plaudit.report.measure import share
 from plaudit.report.score_digest import Example, ScoreDigest
 from plaudit.rows import Fields, find_fields
-from plaudit.settings import option
 from plaudit.setup.json_lines import OURS
+from plaudit.types import Usage
 from plaudit.value_check import MOST, reworded
 
 EXTREMES = 10
@@ -33,9 +33,7 @@ SHORT = 160
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
     source: str = argument("SCORED", "File written by plaudit score.")
-    output: str | None = option(
-        None, "Page to write (default: next to the input).", metavar="PAGE.html", flags=("-o", "--output")
-    )
+    output: str | None = output_option(None, "Page to write (default: next to the input).", "PAGE.html")
 
 
 @command(ReportOptions, epilog="Example:  plaudit report scored.jsonl")
@@ -53,20 +51,11 @@ def report(options: ReportOptions) -> None:
     click.echo(place)
 
 
-COMMAND = report
-
-
-class _WrittenUsage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-
 class _WrittenJudge(msgspec.Struct):
     model: str = ""
     source: str = ""
     cause: str = ""
-    usage: _WrittenUsage = msgspec.field(default_factory=_WrittenUsage)
+    usage: Usage = msgspec.field(default_factory=Usage)
 
 
 class _Written(msgspec.Struct):
@@ -88,23 +77,21 @@ class ScoredFile:
     causes: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
-    tokens: int = 0
-    cost: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    """Of the calls; what came from the cache was paid before."""
 
     @property
     def lines(self) -> int:
         return self.statuses.total()
 
     def add(self, number: int, found: _Written, response: str) -> None:
-        judge, usage = found.judge, found.judge.usage
+        judge = found.judge
         self.statuses[found.status] += 1
         if judge.model:
             self.models[judge.model] += 1
         self.sources[judge.source] += 1
         if judge.source == "call":
-            self.tokens += usage.prompt_tokens + usage.completion_tokens
-            if usage.cost is not None:
-                self.cost = (self.cost or 0.0) + usage.cost
+            self.usage += judge.usage
         if judge.cause:
             self.causes[f"{judge.cause}: {found.error}"[:SHORT]] += 1
         elif found.score is not None:
@@ -141,10 +128,10 @@ def view(found: ScoredFile, place: str) -> Report:
         facts.append(("mean, standard deviation", f"{fmean(scores):.4g}, {pstdev(scores):.3g}"))
         facts.append(("lowest, highest", f"{min(scores):g}, {max(scores):g}"))
     facts.append(("judged by", ", ".join(found.models) or "no model"))
-    if found.tokens:
-        facts.append(("tokens", f"{found.tokens:,}"))
-    if found.cost is not None:
-        facts.append(("cost", f"${found.cost:,.4f}"))
+    if tokens := found.usage.prompt_tokens + found.usage.completion_tokens:
+        facts.append(("tokens", f"{tokens:,}"))
+    if found.usage.cost is not None:
+        facts.append(("cost", f"${found.usage.cost:,.4f}"))
     if cached := found.sources.get("cache"):
         facts.append(("from the cache", f"{cached:,} lines, not paid again"))
     bars = tuple(
@@ -157,18 +144,12 @@ def view(found: ScoredFile, place: str) -> Report:
         _examples("The worst", found.digest.worst),
         _examples("The best", found.digest.best),
     ]
-    finding = f"{len(scores):,} of {found.lines:,} lines have a score"
-    finding += f", {fmean(scores):.3g} on average." if scores else "."
+    mean = f", {fmean(scores):.3g} on average" if scores else ""
+    finding = f"{len(scores):,} of {found.lines:,} lines have a score{mean}."
     if found.causes:
         cause, count = found.causes.most_common(1)[0]
         finding += f" Most of the others ({count:,}): {cause}."
-    return Report(
-        title="Scores",
-        finding=finding,
-        facts=tuple(facts),
-        parts=tuple(parts),
-        footer="Written by plaudit report.",
-    )
+    return Report("Scores", finding, tuple(facts), tuple(parts), footer="Written by plaudit report.")
 
 
 def _written(row: Mapping[str, Any]) -> _Written:

@@ -1,24 +1,6 @@
 """A run in numbers, for people (a few lines on stderr) and for scripts (JSON with stable keys).
 
-The keys of `--summary FILE.json`:
-    lines, scored, failed    lines read that could be scored; those with a verdict; those without
-    skipped                  lines left out by --skip-bad
-    cut                      lines whose text is longer than the judge reads
-    seconds, rate            wall time; verdicts a second
-    by_status, by_source     counts: ok, empty, failed, ...; call, cache, shared, rule
-    errors                   [{cause, message, count}], the commonest first, ten at most
-    calls, retries, hedges, rate_limited requests sent, and of these the repeated, doubled and rate limited
-    latency_p50_s, latency_p95_s         of answered calls; null where there was none
-    prompt_tokens, completion_tokens     as the endpoints counted them
-    cached_tokens, reasoning_tokens      of these, where they count them
-    cost                     US dollars; null where no price is known
-    score_mean, score_std    of the lines with a verdict; null where there is none
-    histogram                [[from, to, lines]], between round numbers
-    saved                    what the cache had: {lines, prompt_tokens, completion_tokens, cost}
-    model                    those that judged, separated by commas
-    output                   the file written, or null
-    exit_status              as the command ends
-    endpoints                [{name, calls, failed, rate_limited, away_s, times_away, cause, error}]
+docs/command-line.md says what the keys of `--summary FILE.json` mean.
 """
 
 from __future__ import annotations
@@ -71,15 +53,15 @@ class Saved:
         return f"saved {self.lines:,} call{'s' * (self.lines != 1)}, {tokens}{cost}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunSummary:
-    """What there is to say when a run is over."""
+    """What there is to say when a run is over; it is gathered meanwhile."""
 
-    summary: Summary
-    skipped: int
-    models: tuple[str, ...]
-    output: str | None
-    exit_status: int
+    summary: Summary = field(default_factory=lambda: Summary(samples=0, seconds=0.0))
+    skipped: int = 0
+    models: tuple[str, ...] = ()
+    output: str | None = None
+    exit_status: int = 0
     cut: int = 0
     max_chars: int = 0
     """Characters of a text that the judge reads."""

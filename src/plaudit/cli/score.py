@@ -9,17 +9,17 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
 from plaudit.cli.input import BadLines, RowSource, WholeGroups, can_be_read_twice, check_input, open_source
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, argument, command
-from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink
-from plaudit.cli.run_summary import RunSummary, Saved
+from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink, real_path
+from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, expanded
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
 from plaudit.judges.base import Judge, Panel, compares
@@ -28,40 +28,18 @@ from plaudit.judges.fence import MAX_CHARS, is_cut
 from plaudit.observers.log import Log
 from plaudit.observers.progress import Progress
 from plaudit.observers.tally import Tally
-from plaudit.report.score_digest import ScoreDigest
 from plaudit.rows import RowReader
 from plaudit.settings import REQUIRED, Settings, load, option
 from plaudit.setup.engines import ReadyEndpoints, check_cache, check_journal, engine_for, open_endpoints
 from plaudit.setup.json_lines import BadLine, Line, encode
 from plaudit.setup.judges import judge_of
-from plaudit.setup.tables import Convert, describe_folder, file_in_folder, format_of, writer
-from plaudit.types import Cause, Sample, Source, Status, Verdict
+from plaudit.setup.tables import Format, describe_folder, file_in_folder, format_of, writer
+from plaudit.types import Sample, Source, Status, Verdict
 
 SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
 EXCERPT = 200
 """Characters kept of a response that may be shown as an example."""
-NOTHING = "{} has no lines: nothing to score"
-TOO_LATE = Verdict(None, Status.DEADLINE, error="deadline")
-
-
-HELP = (
-    "Score every line of a file with a judge.\n\n"
-    'IN has one JSON object per line with "prompt" (text or messages) and "response", and optionally '
-    '"reference", "group" and "id"; other fields are copied. It can also be a JSON array, CSV, Parquet or '
-    "the folder of a Hugging Face dataset; common field names are recognised. OUT gets the same lines in the "
-    "same order, in the format of IN or the one that its ending names, plus "
-    '"score" (a number, or null if there is no verdict), "status" (ok, empty, failed, deadline, unreadable, '
-    'refused, flagged), "reason", "judge", and "error" if there is one. If IN already has these fields, they '
-    "are replaced.\n\n"
-    "OUT is written when all lines are done; finished lines are in OUT.partial.jsonl. Verdicts are cached: "
-    "after a crash or Ctrl-C, run the same command again."
-)
-EPILOG = (
-    "Example:  plaudit score answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 "
-    '--rubric "Is it correct and brief?"\n\n'
-    "Exit status:  0 every line has a verdict, 3 some have none, 2 bad usage or input, 130 stopped by Ctrl-C."
-)
 
 
 def _field_option(name: str) -> Any:
@@ -71,8 +49,6 @@ def _field_option(name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(Running):
-    """What `plaudit score` takes beside the settings."""
-
     source: str = argument("IN", "File (.jsonl, .json, .csv, .parquet, also gzipped) or folder; - for stdin.")
     output: str = option(REQUIRED, "File to write; - for stdout.", metavar="OUT", flags=("-o", "--output"))
     summary: str | None = option(None, "Write a summary of the run to this file.", "Output", "FILE.json")
@@ -89,47 +65,51 @@ class ScoreOptions(Running):
     @property
     def output_place(self) -> str:
         """The file to write: in a folder where the input is one and the name has no ending."""
-        is_folder = Path(self.source).expanduser().is_dir() and not Path(self.output).suffix
-        return (
-            str(Path(self.output) / file_in_folder(self.source))
-            if is_folder and self.output != "-"
-            else self.output
-        )
+        if self.output == "-" or Path(self.output).suffix or not expanded(self.source).is_dir():
+            return self.output
+        return str(Path(self.output) / file_in_folder(self.source))
 
-    def converter(self, bad: BadLines) -> Convert | None:
-        """How the scored lines become what -o names; None where that is JSON lines."""
-        if self.output == "-":
-            return None
-        source = "jsonl" if self.source == "-" else format_of(self.source)
-        return writer(self.output_place, self.source, source, bad.numbers)
+    @property
+    def source_format(self) -> Format:
+        return "jsonl" if self.source == "-" else format_of(self.source)
 
     def check(self, settings: Settings) -> None:
         """Refuse what contradicts itself, before anything is read."""
-        output = Path(self.output).resolve()
+        output = real_path(self.output)
+        source = None if self.source == "-" else real_path(self.source)
         if OnFailure(settings.on_failure).needs_second_pass and self.output == "-":
-            raise ConfigError(
-                "needs all lines before it can write the first; name a file with -o",
-                setting="on_failure",
-                value=settings.on_failure,
-            )
+            why = "needs all lines before it can write the first; name a file with -o"
+            raise ConfigError(why, setting="on_failure", value=settings.on_failure)
         if settings.budget is not None and settings.price is None:
-            raise ConfigError(
-                "needs to know what calls cost; add --price IN OUT, USD per million tokens", setting="budget"
-            )
-        if self.summary is not None and Path(self.summary).resolve() in (output, Path(self.source).resolve()):
+            why = "needs to know what calls cost; add --price IN OUT, USD per million tokens"
+            raise ConfigError(why, setting="budget")
+        if self.summary is not None and real_path(self.summary) in (output, source):
             raise ConfigError(f"--summary would overwrite {self.summary}; give the summary another file")
-        if self.skip_bad and Path(self.source).resolve() == output:
+        if self.skip_bad and source == output:
             raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
 
 
 @command(
     ScoreOptions,
     settings=(*JUDGE, *REQUESTS, *LIMITS, "deadline", "cache", *JOURNAL, "on_failure", "observers"),
-    text=HELP,
-    epilog=EPILOG,
+    epilog="Example:  plaudit score answers.jsonl -o scored.jsonl --base-url http://localhost:8000/v1 "
+    '--rubric "Is it correct and brief?"\n\n'
+    "Exit status:  0 every line has a verdict, 3 some have none, 2 bad usage or input, 130 stopped by "
+    "Ctrl-C.",
 )
 def score(options: ScoreOptions, given: Given) -> int:
-    """Resolve the settings, once, and run."""
+    """Score every line of a file with a judge.
+
+    IN has one JSON object per line with "prompt" (text or messages) and "response", and optionally
+    "reference", "group" and "id"; other fields are copied. It can also be a JSON array, CSV, Parquet or the
+    folder of a Hugging Face dataset; common field names are recognised. OUT gets the same lines in the same
+    order, in the format of IN or the one that its ending names, plus "score" (a number, or null if there is
+    no verdict), "status" (ok, empty, failed, deadline, unreadable, refused, flagged), "reason", "judge", and
+    "error" if there is one. If IN already has these fields, they are replaced.
+
+    OUT is written when all lines are done; finished lines are in OUT.partial.jsonl. Verdicts are cached:
+    after a crash or Ctrl-C, run the same command again.
+    """
     settings = load(given)
     check_cache(settings)
     check_journal(settings)
@@ -139,9 +119,6 @@ def score(options: ScoreOptions, given: Given) -> int:
         open_endpoints=lambda: open_endpoints(settings, ask=asker(options.yes)),
         open_engine=functools.partial(engine_for, settings),
     )()
-
-
-COMMAND = score
 
 
 class Submitter(Protocol):
@@ -162,31 +139,19 @@ class _Late:
     """A batch that is read after the deadline: nothing is asked for it, and nothing waits for it."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self._verdicts = [Verdict(None, Status.DEADLINE, error="deadline")] * size
 
     def done(self) -> bool:
         return True
 
     def result(self, timeout: float | None = None) -> list[Verdict]:  # noqa: ARG002
-        return [TOO_LATE] * self._size
+        return self._verdicts
 
     def cancel(self) -> None: ...
 
 
 class _BadInput(ConfigError):
     """A bad line in an input that could not be looked at beforehand."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How the scoring ended."""
-
-    status: int
-    output: str | None
-    note: str = ""
-    models: tuple[str, ...] = ()
-    shown: frozenset[Cause] = frozenset()
-    """What warnings have said meanwhile."""
 
 
 class ScoreRun:
@@ -206,62 +171,60 @@ class ScoreRun:
         self._open_endpoints = open_endpoints
         self._open_engine = open_engine
         self._console = console or Console()
+        self._handler = ConsoleHandler(self._console)
         self._on_failure = OnFailure(settings.on_failure)
         self._bad = BadLines()
         self._read = RowReader(options.fields)
         self._kept: RowSource | None = None
         self._tally = Tally()
-        self._cut = 0
-        self._digest = ScoreDigest()
-        self._saved = Saved()
+        self._report = RunSummary()
         self._started = time.monotonic()
 
     def __call__(self) -> int:
         """Do it; the exit status. Raises ConfigError where it cannot be done."""
         self._options.check(self._settings)
+        report = self._report
         judge = judge_of(self._settings, is_embedded=not self._settings.base_url)
         check_judge(judge)
+        report.max_chars = getattr(judge, "max_chars", MAX_CHARS)
         total = self._check_input(judge)
-        self._announce_fields()
-        with self._opened("output") as sink, self._opened("summary") as summary_sink:
-            ended = self._end_empty(sink) if total == 0 else self._judge(judge, sink, total)
-            seconds = time.monotonic() - self._started
-            report = RunSummary(
-                self._tally.summary(seconds),
-                self._bad.count,
-                ended.models,
-                ended.output,
-                ended.status,
-                self._cut,
-                getattr(judge, "max_chars", MAX_CHARS),
-                self._digest,
-                self._saved,
-            )
+        if self._read.fields is not None and (found := str(self._read.fields)):
+            self._say(f"{self._options.source}: {found} (use --prompt-field etc. to change this)")
+        with (
+            self._opened("output", self._open_output) as sink,
+            self._opened("summary", self._open_summary) as summary_sink,
+        ):
+            note = self._save(sink) if total == 0 else self._judge(judge, sink, total)
+            report.summary = self._tally.summary(time.monotonic() - self._started)
+            report.skipped = self._bad.count
             try:
                 summary_sink.write(encode(report.as_json()) + b"\n")
                 summary_sink.commit()
             except Unwritable as error:
                 raise ConfigError(
-                    f"{error.why}; all else is done: the lines are in {ended.output}"
+                    f"{error.why}; all else is done: the lines are in {report.output}"
                 ) from error
-        stream = self._console.stream
-        width = stream.columns() if stream.isatty() else None
-        for line in report.as_text(already_shown=ended.shown, width=width) if report.summary.samples else []:
-            self._say(line)
-        if ended.note:
-            self._console.print(ended.note)
-        elif not report.summary.samples and not self._bad.count:
-            self._say(NOTHING.format(self._source_name))
-        return ended.status
+        if report.summary.samples or report.skipped:
+            stream = self._console.stream
+            width = stream.columns() if stream.isatty() else None
+            for line in report.as_text(already_shown=self._handler.causes, width=width):
+                self._say(line)
+        elif not note:
+            self._say(f"{self._source_name} has no lines: nothing to score")
+        if note:
+            self._console.print(note)
+        return report.exit_status
 
-    def _judge(self, judge: Judge | Panel, sink: Sink, total: int | None) -> _Ended:
-        with self._logging() as shown, self._open_endpoints() as ready:
+    def _judge(self, judge: Judge | Panel, sink: Sink, total: int | None) -> str:
+        usual = logging.ERROR if self._options.quiet else logging.WARNING
+        level = logging.DEBUG if self._options.debug else usual
+        with self._handler.attached(level), self._open_endpoints() as ready:
             self._say(ready.notice)
-            ended = self._score(judge, ready.endpoints, sink, total)
+            self._report.models = tuple(dict.fromkeys(endpoint.model for endpoint in ready.endpoints))
+            note = self._score(judge, ready.endpoints, sink, total)
             if trouble := ready.trouble():
                 self._console.print(f"plaudit: {trouble}")
-        models = tuple(dict.fromkeys(endpoint.model for endpoint in ready.endpoints))
-        return replace(ended, models=models, shown=frozenset(shown))
+        return note
 
     def _say(self, text: str) -> None:
         if text and not self._options.quiet:
@@ -287,7 +250,8 @@ class ScoreRun:
             return "There are no other lines."
         if not bad.lack_fields:
             return "Correct them, or skip them with --skip-bad."
-        header = " The first line of a CSV file names its columns." if self._is_csv else ""
+        is_csv = self._options.source_format == "csv"
+        header = " The first line of a CSV file names its columns." if is_csv else ""
         return (
             "Name the fields with --prompt-field and --response-field, correct the lines, or leave them "
             f"out with --skip-bad.{header}"
@@ -297,21 +261,9 @@ class ScoreRun:
     def _source_name(self) -> str:
         return "stdin" if self._options.source == "-" else self._options.source
 
-    @property
-    def _is_csv(self) -> bool:
-        return self._options.source != "-" and format_of(self._options.source) == "csv"
-
-    def _announce_fields(self) -> None:
-        if self._read.fields is not None and (found := str(self._read.fields)):
-            self._say(f"{self._options.source}: {found} (use --prompt-field etc. to change this)")
-
-    def _end_empty(self, sink: Sink) -> _Ended:
-        sink.commit()
-        return _Ended(0, self._options.output, note=NOTHING.format(self._options.source))
-
     def _score(
         self, judge: Judge | Panel, endpoints: tuple[Endpoint, ...], sink: Sink, total: int | None
-    ) -> _Ended:
+    ) -> str:
         with (
             Stop() as stop,
             contextlib.closing(self._kept or open_source(self._options.source)) as source,
@@ -343,14 +295,14 @@ class ScoreRun:
                     raise ConfigError(f"{error}\n{self._save_partial(sink)}") from None
                 if not is_complete:
                     stream.abandon()
-                    return _Ended(stop.exit_status, None, note=f"stopped; {self._save_partial(sink)}")
+                    self._report.exit_status = stop.exit_status
+                    return f"stopped; {self._save_partial(sink)}"
         return self._save(sink)
 
     def _submit(
         self, engine: Submitter, judge: Judge | Panel, progress: Observer, samples: list[Sample]
     ) -> PendingBatch:
-        most = getattr(judge, "max_chars", MAX_CHARS)
-        self._cut += sum(is_cut(sample, most) for sample in samples)
+        self._report.cut += sum(is_cut(sample, self._report.max_chars) for sample in samples)
         deadline = self._settings.deadline
         if deadline is None:
             return engine.submit_checked(samples, judge, deadline=None)
@@ -364,9 +316,9 @@ class ScoreRun:
 
     def _settle(self, line: Line, verdict: Verdict) -> Verdict:
         if verdict.score is not None:
-            self._digest.add(verdict.score, line.number, line.sample.text[:EXCERPT], verdict.reason)
+            self._report.digest.add(verdict.score, line.number, line.sample.text[:EXCERPT], verdict.reason)
             if verdict.source is Source.CACHE:
-                self._saved.add(verdict.usage, self._settings.price)
+                self._report.saved.add(verdict.usage, self._settings.price)
         return self._on_failure.settle(line, verdict)
 
     def _meet_bad_line(self, line: BadLine) -> None:
@@ -379,19 +331,21 @@ class ScoreRun:
             )
         raise _BadInput(f"{self._source_name}: {line}\nCorrect it, or skip such lines with --skip-bad.")
 
-    def _save(self, sink: Sink) -> _Ended:
+    def _save(self, sink: Sink) -> str:
+        """Put the output in place; what there is to say of the first failure."""
         failure = self._on_failure
         if failure.needs_second_pass and failure.first and isinstance(sink, FileSink):
             group = self._read.fields.group if self._read.fields else "group"
             sink.rewrite(functools.partial(failure.fill_in, group_field=group))
         sink.commit()
         describe_folder(self._options.output_place)
+        self._report.output = self._options.output
         if failure.first is None:
-            return _Ended(0, self._options.output)
+            return ""
+        self._report.exit_status = SOME_MISSING
         number, verdict = failure.first
         missing = f"line {number} has no verdict ({verdict.status}): {verdict.error or 'no reason given'}"
-        note = f"plaudit: {missing}" if failure.is_raising or self._options.quiet else ""
-        return _Ended(SOME_MISSING, self._options.output, note=note)
+        return f"plaudit: {missing}" if failure.is_raising or self._options.quiet else ""
 
     def _save_partial(self, sink: Sink) -> str:
         """Keep what is done, and say where it is and how to go on."""
@@ -401,37 +355,24 @@ class ScoreRun:
             return f"{kept}; the cache is off, so the next run starts from the beginning"
         return f"{kept}; run the same command again to resume from the cache"
 
-    @contextlib.contextmanager
-    def _logging(self) -> Iterator[set[Cause]]:
-        """Warnings on the console while it runs; gives the causes that they name."""
-        logger = logging.getLogger("plaudit")
-        handler = ConsoleHandler(self._console)
-        before = logger.level, logger.propagate
-        logger.addHandler(handler)
-        usual = logging.ERROR if self._options.quiet else logging.WARNING
-        logger.setLevel(logging.DEBUG if self._options.debug else usual)
-        logger.propagate = False
-        try:
-            yield handler.causes
-        finally:
-            logger.removeHandler(handler)
-            logger.level, logger.propagate = before
-
-    def _open_sink(self, setting: Literal["output", "summary"]) -> Sink:
-        if setting == "summary":
-            place = self._options.summary
-            return open_sink(place) if place else StreamSink(io.BytesIO())
-        place = self._options.output_place
-        convert = self._options.converter(self._bad)
-        if place != self._options.output:
-            Path(self._options.output).expanduser().mkdir(exist_ok=True)
+    def _open_output(self) -> Sink:
+        options, place = self._options, self._options.output_place
+        if place == "-":
+            return open_sink(place)
+        convert = writer(place, options.source, options.source_format, self._bad.numbers)
+        if place != options.output:
+            expanded(options.output).mkdir(exist_ok=True)
         return open_sink(place, convert, shows_partial=True)
 
+    def _open_summary(self) -> Sink:
+        place = self._options.summary
+        return open_sink(place) if place else StreamSink(io.BytesIO())
+
     @contextlib.contextmanager
-    def _opened(self, setting: Literal["output", "summary"]) -> Iterator[Sink]:
-        """The output for as long as the run takes; what it holds is thrown away if the run breaks down."""
+    def _opened(self, setting: str, open_: Callable[[], Sink]) -> Iterator[Sink]:
+        """An output for as long as the run takes; what it holds is thrown away if the run breaks down."""
         try:
-            sink = self._open_sink(setting)
+            sink = open_()
         except ConfigError as error:
             error.setting = error.setting and setting  # an error about no setting names none
             raise

@@ -19,7 +19,7 @@ import click
 from plaudit.cli.console import Console, Stop, asker, cannot_listen
 from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running, WholeNumber, command
 from plaudit.cli.stream import ON_FAILURE, OnFailure
-from plaudit.config import Secret
+from plaudit.config import Secret, expanded
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.install_command import install_command
@@ -45,25 +45,10 @@ LAST_CALL = 0.25
 """Seconds in which a server that is to end still takes requests: some are on their way."""
 SHARE = "serve"
 """The name under which servers find the engine they share."""
-HELP = (
-    "Serve one engine over HTTP, for everything that takes a URL.\n\n"
-    "Clients of the OpenAI API only need OPENAI_BASE_URL=http://HOST:PORT/v1. Their requests and replies are "
-    "passed on unchanged, and share one adaptive limit, one budget, retries and a persistent cache. Trainers "
-    "post samples to /score, /reward, /get_reward (OpenRLHF), /remote_rm (slime) or /verify (NeMo-Gym).\n\n"
-    "The server only listens on this machine, unless you set --host, --trusted-host and the variable "
-    f"{TOKEN}. Metrics for Prometheus are at /metrics, and a page that shows the state of the server at "
-    "/page/; with --journal, it also shows every verdict with its request and its reply."
-)
-EPILOG = (
-    "Example:  plaudit serve --base-url http://localhost:8000/v1 --model qwen3-32b --rpm 600\n\n"
-    "Then:     OPENAI_BASE_URL=http://127.0.0.1:8400/v1 python your_script.py"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(Running):
-    """What `plaudit serve` takes beside the settings."""
-
     host: str = option("127.0.0.1", "Address to listen on.", "Server")
     port: int = option(8400, "Port to listen on; 0 for any free one.", "Server", type_=WholeNumber(0, 65535))
     config: str | None = option(
@@ -87,16 +72,26 @@ class ServeOptions(Running):
 @command(
     ServeOptions,
     settings=(*JUDGE, *REQUESTS, *LIMITS, "cache", *JOURNAL, "on_failure", "observers"),
-    text=HELP,
-    epilog=EPILOG,
+    epilog="Example:  plaudit serve --base-url http://localhost:8000/v1 --model qwen3-32b --rpm 600\n\n"
+    "Then:     OPENAI_BASE_URL=http://127.0.0.1:8400/v1 python your_script.py",
 )
-def serve(options: ServeOptions, given: Given) -> int:
-    """Resolve the settings, once, and serve until a signal ends it."""
+def serve(options: ServeOptions, given: Given) -> None:
+    """Serve one engine over HTTP, for everything that takes a URL.
+
+    Clients of the OpenAI API only need OPENAI_BASE_URL=http://HOST:PORT/v1. Their requests and replies are
+    passed on unchanged, and share one adaptive limit, one budget, retries and a persistent cache. Trainers
+    post samples to /score, /reward, /get_reward (OpenRLHF), /remote_rm (slime) or /verify (NeMo-Gym).
+
+    The server only listens on this machine, unless you set --host, --trusted-host and the variable
+    PLAUDIT_TOKEN. Metrics for Prometheus are at /metrics, and a page that shows the state of the server at
+    /page/; with --journal, it also shows every verdict with its request and its reply.
+    """
     settings = load(given, file=options.config or "")
     check_cache(settings)
     raise_file_limit()
     token = os.environ.get(TOKEN, "").strip()
     access = Access(options.host, options.trusted_host, Secret(token) if token else None)
+    judge, on_failure = judge_of(settings, is_embedded=not settings.base_url), _forced(settings.on_failure)
     with (
         _journaled(settings) as shown,
         open_endpoints(settings, ask=asker(options.yes)) as ready,
@@ -114,9 +109,9 @@ def serve(options: ServeOptions, given: Given) -> int:
         with _engine(options, settings if options.ray else shown, ready, numbers) as engine:
             shared = Shared(
                 engine,
-                judge_of(settings, is_embedded=not settings.base_url),
+                judge,
                 models=models,
-                on_failure=_forced(settings.on_failure),
+                on_failure=on_failure,
                 finishes_abandoned=not options.drop_abandoned,
                 name=f"{socket.gethostname()}:{options.port or secrets.token_hex(8)}" if options.ray else "",
             )
@@ -125,10 +120,6 @@ def serve(options: ServeOptions, given: Given) -> int:
                 engine.run(
                     lambda: _serve(options, service, stop.wake, lambda url: _told(url, shared, ready, access))
                 )
-    return 0
-
-
-COMMAND = serve
 
 
 @contextlib.contextmanager
@@ -138,7 +129,7 @@ def _journaled(settings: Settings) -> Iterator[Settings]:
         if settings.journal in ("", "off"):
             journal = str(Path(folder, "journal"))
             settings = replace(settings, journal=journal, journal_text=False, journal_max_mb=PAGE_MB)
-        Appender(Path(settings.journal).expanduser(), b"", max_bytes=1 << 60).close()  # the page reads it now
+        Appender(expanded(settings.journal), b"", max_bytes=1 << 60).close()  # the page reads it now
         yield settings
 
 
@@ -192,10 +183,8 @@ def _told(url: str, shared: Shared, ready: ReadyEndpoints, access: Access) -> st
         f"for clients of the OpenAI API:  export OPENAI_BASE_URL={url}/v1",
         f"to score samples:               curl {url}/score{bearer} -H 'Content-Type: application/json' -d "
         """'{"samples": [{"prompt": "1 + 1?", "response": "2"}]}'""",
+        f"to see what is happening:       {url}/page/{' (asks for the token)' if access.token else ''}",
     ]
-    lines.append(
-        f"to see what is happening:       {url}/page/{' (asks for the token)' if access.token else ''}"
-    )
     if access.token is not None:
         lines.insert(2, f"                                export OPENAI_API_KEY=${TOKEN}")
     elif access.host in LOOPBACK:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import click
 
 from plaudit._loop_thread import new_event_loop
-from plaudit.cli.console import Console, cannot_listen, stopped_by_signal
+from plaudit.cli.console import Console, Stop, cannot_listen
 from plaudit.cli.options import WholeNumber, command
 from plaudit.errors import ConfigError
 from plaudit.settings import option
-from plaudit.simulator import PRESETS, Scenario, SimulatedServer, load_scenario
+from plaudit.simulator import PRESETS, SimulatedServer, load_scenario
 from plaudit.simulator.http_server import serving
 from plaudit.simulator.presets import DESCRIPTIONS
 
@@ -54,49 +54,38 @@ def simulate(options: SimulateOptions) -> None:
         click.echo("\n".join(f"{name:14}{DESCRIPTIONS[name]}" for name in PRESETS))
         return
     chosen = load_scenario(options.scenario)
-    if options.seed is not None:
-        chosen = chosen.replace(seed=options.seed)
     for name in ("capacity", "latency"):
         if (value := getattr(options, name)) is not None and not 0 < value < math.inf:
             raise ConfigError("should be a number above 0", setting=name, value=value)
+    if options.seed is not None:
+        chosen = chosen.replace(seed=options.seed)
     if options.capacity is not None:
         chosen = chosen.with_capacity(options.capacity)
     if options.latency is not None:
         chosen = chosen.replace(latency=chosen.latency.scaled_to(options.latency))
-    if options.api_key_env is not None:
-        chosen = chosen.replace(api_key=_key_in(options.api_key_env))
+    if (variable := options.api_key_env) is not None:
+        if not (key := os.environ.get(variable)):
+            how = "set it, or leave out --api-key-env to accept requests without a key"
+            raise ConfigError(f"{variable} is not set; {how}")
+        chosen = chosen.replace(api_key=key)
     if not options.speed > 0:
         raise ConfigError(
             "would stop time; use a number above 0, like 20", setting="speed", value=options.speed
         )
     label = f"scenario {options.scenario}, seed {chosen.seed}, speed {options.speed:g}"
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(chosen, host=options.host, port=options.port, speed=options.speed, label=label))
+    with Stop() as stop, asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(SimulatedServer(chosen), options, label, stop))
 
 
-COMMAND = simulate
-
-
-async def _serve(scenario: Scenario, *, host: str, port: int, speed: float, label: str) -> None:
-    stopped = stopped_by_signal()
-    server = SimulatedServer(scenario)
+async def _serve(server: SimulatedServer, options: SimulateOptions, label: str, stop: Stop) -> None:
     try:
-        async with serving(server, host=host, port=port, speed=speed) as url:
+        async with serving(server, host=options.host, port=options.port, speed=options.speed) as url:
             print(f"listening on {url} ({label})", flush=True)
-            await stopped.wait()
+            await asyncio.to_thread(stop.wake.wait)
     except OSError as error:
-        raise cannot_listen(host, port, error) from error
+        raise cannot_listen(options.host, options.port, error) from error
     stats = server.stats
     Console().print(
         f"served {stats.requests:,} requests: {stats.answered:,} answered, "
         f"{sum(stats.rejects.values()):,} rejected, at most {stats.peak_in_flight:,} in flight"
     )
-
-
-def _key_in(variable: str) -> str:
-    key = os.environ.get(variable, "")
-    if not key:
-        raise ConfigError(
-            f"{variable} is not set; set it, or leave out --api-key-env to accept requests without a key"
-        )
-    return key

@@ -7,6 +7,7 @@ verdict gets as its score.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections import deque
@@ -84,7 +85,9 @@ class Stream:
             self.wake.clear()
             did_something = self._fill()
             did_something |= self._collect()
-            self._write()
+            while self._chunks and (output := self._chunks[0].output) is not None:
+                self.sink.write(output)
+                self._chunks.popleft()
             if self._chunks:
                 if not did_something:
                     self.wake.wait(POLL)
@@ -100,10 +103,11 @@ class Stream:
         until = time.monotonic() + CANCEL_WAIT
         for chunk in self._chunks:
             if chunk.output is None:
-                verdicts = self._ask(chunk, until)
-                chunk.output = self._render(
-                    [(line, verdict) for line, verdict in verdicts if verdict.is_valid]
-                )
+                verdicts: list[Verdict] = []
+                with contextlib.suppress(TimeoutError):  # what it has is in the cache
+                    verdicts = chunk.pending.result(timeout=max(until - time.monotonic(), 0.0))
+                scored = zip(chunk.lines, verdicts, strict=False)
+                chunk.output = self._render([one for one in scored if one[1].is_valid])
             self.sink.write(chunk.output)
         self._chunks.clear()
 
@@ -150,21 +154,8 @@ class Stream:
                 did_something = True
         return did_something
 
-    def _write(self) -> None:
-        while self._chunks and (output := self._chunks[0].output) is not None:
-            self.sink.write(output)
-            self._chunks.popleft()
-
     def _render(self, scored: list[tuple[Line, Verdict]]) -> bytes:
         return render_all((line, self.settle(line, verdict)) for line, verdict in scored)
-
-    @staticmethod
-    def _ask(chunk: _Chunk, until: float) -> list[tuple[Line, Verdict]]:
-        try:
-            verdicts = chunk.pending.result(timeout=max(until - time.monotonic(), 0.0))
-        except TimeoutError:
-            return []  # what it has is in the cache
-        return list(zip(chunk.lines, verdicts, strict=True))
 
 
 @dataclass(slots=True)
@@ -181,21 +172,14 @@ class OnFailure:
     """
 
     def __init__(self, choice: str) -> None:
-        self._choice = choice
         self._value = None if choice in ON_FAILURE else _number(choice)
+        self.is_raising = choice == "raise"
+        """Whether a single failure is to be reported as an error."""
+        self.needs_second_pass = choice == "group-mean"
+        """Whether lines already written may have to change."""
         self._groups: dict[str, _GroupScores] = {}
         self.first: tuple[int, Verdict] | None = None
         """The first line without a verdict, by number."""
-
-    @property
-    def is_raising(self) -> bool:
-        """Whether a single failure is to be reported as an error."""
-        return self._choice == "raise"
-
-    @property
-    def needs_second_pass(self) -> bool:
-        """Whether lines already written may have to change."""
-        return self._choice == "group-mean"
 
     def settle(self, line: Line, verdict: Verdict) -> Verdict:
         """The verdict as it is written; its status always says what really happened."""

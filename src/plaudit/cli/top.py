@@ -18,6 +18,7 @@ from rich.text import Text
 
 from plaudit.cli.console import bars, printable
 from plaudit.cli.options import argument, command
+from plaudit.config import shown_url, without_password
 from plaudit.errors import ConfigError
 from plaudit.service.access import TOKEN
 from plaudit.settings import option
@@ -33,7 +34,7 @@ class TopOptions:
 
 
 @command(TopOptions, epilog="Example:  plaudit top http://127.0.0.1:8400")
-def top(options: TopOptions) -> int:
+def top(options: TopOptions) -> None:
     """Watch a run in the terminal.
 
     Shows the panels of the page as text: queued calls, the load on each endpoint, failures, cost.
@@ -43,13 +44,9 @@ def top(options: TopOptions) -> int:
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         why = system_words(error) if isinstance(error, OSError) else str(error)
         raise ConfigError(
-            f"{options.url} does not answer ({why or type(error).__name__}); "
+            f"{shown_url(options.url)} does not answer ({without_password(why) or type(error).__name__}); "
             "give the URL that plaudit serve or plaudit view printed"
         ) from error
-    return 0
-
-
-COMMAND = top
 
 
 async def _follow(options: TopOptions) -> None:
@@ -62,13 +59,13 @@ async def _follow(options: TopOptions) -> None:
     async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
         with Live(console=Terminal(), auto_refresh=False) if is_live else nullcontext() as live:
             async with session.get(base + "events") as events:
-                _check(events, options.url)
+                _check(events, shown_url(options.url))
                 async for line in events.content:
                     if not line.startswith(b"data:"):
                         continue
                     news = msgspec.json.decode(line[5:])
                     async with session.get(base + "overview") as answer:
-                        _check(answer, options.url)
+                        _check(answer, shown_url(options.url))
                         found = msgspec.json.decode(await answer.read())
                     shown = printable("\n".join(lines(news, found)))
                     if live is None:
@@ -107,16 +104,14 @@ def lines(news: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
     for cause in found["missing"]:
         said = f": {cause['error'][:80]}" if cause["error"] else ""
         yield f"lost       {cause['count']:,} {cause['cause']}{said}"
-    spent = (
-        "no price" if money["spent"] is None else f"${money['spent']:.4f} spent, ${money['saved']:.4f} saved"
-    )
-    left = ""
+    spent = "no price"
+    if money["spent"] is not None:
+        spent = f"${money['spent']:.4f} spent, ${money['saved']:.4f} saved"
     if budget := news["budget"]:
-        assumed = (
-            f", ${budget['assumed']:.4f} set aside for calls without a reply" if budget["assumed"] else ""
-        )
-        left = f"{assumed}, ${budget['left']:.4f} of the budget left"
-    yield f"cost       {spent}{left}; {money['calls']:,} by calls, {money['without_call']:,} without"
+        if budget["assumed"]:
+            spent += f", ${budget['assumed']:.4f} set aside for calls without a reply"
+        spent += f", ${budget['left']:.4f} of the budget left"
+    yield f"cost       {spent}; {money['calls']:,} by calls, {money['without_call']:,} without"
     for where, name in (("in our queue", "queued_s"), ("at the endpoint", "latency_s")):
         if found[name]["p50"] is not None:
             ranks = ", ".join(f"{rank} {seconds:.2f} s" for rank, seconds in found[name].items())

@@ -3,107 +3,35 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from plaudit.cli.console import Console, ConsoleHandler, Stop, asker
-from plaudit.cli.mutation_engines import MutationEngines, Roles, open_engines
-from plaudit.cli.options import JUDGE, LIMITS, Given, Running, command
+from plaudit.cli.console import Console, Stop
+from plaudit.cli.mutation_models import ModelOptions, open_models
+from plaudit.cli.options import JUDGE, LIMITS, Given, command
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.install_command import install_command
-from plaudit.judges.check import check_samples
-from plaudit.mutation.encoders import EndpointEncoder, StaticEncoder
 from plaudit.mutation.episode import Rules
-from plaudit.mutation.operators import builtin_operators, load_operators
+from plaudit.mutation.operators import load_operators
 from plaudit.mutation.questions import Item, builtin_questions, load_questions
-from plaudit.mutation.task import Models, MutationTask
 from plaudit.mutation.training import Pace, Training
 from plaudit.observers.progress import StatusLine, bar
-from plaudit.settings import Settings, load, option
+from plaudit.settings import Settings, option
 from plaudit.setup.engines import check_cache
-from plaudit.types import Sample
 
 if TYPE_CHECKING:
     from plaudit.mutation.history import History, Point
 
-HELP = (
-    "Train a policy that rewrites questions so that a target model answers them better.\n\n"
-    "At each step the policy picks an operator (clarify, simplify, ...); one model rewrites the question, "
-    "the target answers, and a judge scores the answer. The reward is the quality gained, minus the drift "
-    "from the original meaning, minus the cost. Failed calls give no reward and are counted; training goes "
-    "on.\n\n"
-    "The folder gets a checkpoint after every rollout, TensorBoard files and, at the end, report.html. "
-    "Without a server, a small model on this machine does everything."
-)
-EPILOG = (
-    "Example:  plaudit train-mutator --servers http://localhost:11434 --model llama3.2 --num-env-steps 20000 "
-    "-o mutator\n\n"
-    "Exit status:  0 trained to the end, 2 bad usage or input, 3 the servers were lost, 130 stopped by "
-    "Ctrl-C (after 3 and 130, continue with --resume)."
-)
 SERVERS_LOST = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(Running):
-    """The operators and the models of query mutation, in training and afterwards."""
-
-    operators: Path | None = option(None, "Your own operators, in TOML or JSON.", "Task", "FILE")
-    base_url: tuple[str, ...] = option(
-        (),
-        "Ollama or OpenAI-compatible URL; repeat it or use commas for several (default: a model here)",
-        "Models",
-        "URL",
-        flags=("--servers", "--base-url"),
-    )
-    mutate_model: str = option("", "Model that rewrites (default: --model)", "Models")
-    target_model: str = option("", "Model that answers (default: --model)", "Models")
-    judge_model: str = option("", "Model that judges (default: --model)", "Models")
-    embed_model: str = option("", "Model that embeds (default: on this machine)", "Models")
-    rewrite_tokens: int = option(256, "Maximum tokens of a rewrite.", "Models")
-    answer_tokens: int = option(512, "Maximum tokens of an answer.", "Models")
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Every server, also where several are given in one word."""
-        return tuple(url.strip() for value in self.base_url for url in value.split(",") if url.strip())
-
-    @property
-    def roles(self) -> Roles:
-        return Roles(self.mutate_model, self.target_model, self.judge_model, self.embed_model)
-
-    def task(
-        self, engines: MutationEngines, questions: Sequence[Item], rules: Rules, settings: Settings
-    ) -> MutationTask:
-        """What is to be rewritten. Raises ConfigError where the judge cannot judge a question."""
-        samples = [Sample(item.question, "-", reference=item.reference) for item in questions]
-        check_samples(engines.judge, enumerate(samples))
-        models = Models(
-            engines.rewriter,
-            engines.target,
-            engines.grader,
-            engines.judge,
-            EndpointEncoder(engines.embedder) if engines.embedder else StaticEncoder(),
-            self.rewrite_tokens,
-            self.answer_tokens,
-            deadline=max(300.0, 2 * settings.timeout),
-        )
-        operators = load_operators(self.operators) if self.operators else builtin_operators()
-        return MutationTask(models, questions, operators, rules)
-
-
-@dataclass(frozen=True, kw_only=True)
 class MutatorOptions(ModelOptions):
-    """What `plaudit train-mutator` takes beside the settings, the task's rules and the training."""
-
-    output: Path = option(
-        Path("mutator"), "Folder of the training.", metavar="FOLDER", flags=("-o", "--output")
-    )
+    output: Path = option(Path("mutator"), "Folder of the training.", "", "FOLDER", flags=("-o", "--output"))
     resume: bool = option(False, "Continue from the checkpoint in the folder.")
     questions: Path | None = option(
         None, "JSON lines with question and reference (default: 200 built-in questions)", "Task", "FILE"
@@ -129,32 +57,34 @@ class MutatorOptions(ModelOptions):
     MutatorOptions,
     Rules,
     Training,
-    name="train-mutator",
     settings=(*(name for name in JUDGE if name != "base_url"), *LIMITS, "cache"),
-    text=HELP,
-    epilog=EPILOG,
+    epilog="Example:  plaudit train-mutator --servers http://localhost:11434 --model llama3.2 "
+    "--num-env-steps 20000 -o mutator\n\n"
+    "Exit status:  0 trained to the end, 2 bad usage or input, 3 the servers were lost, 130 stopped by "
+    "Ctrl-C (after 3 and 130, continue with --resume).",
 )
 def train_mutator(options: MutatorOptions, rules: Rules, training: Training, given: Given) -> int:
-    """Check everything that can be checked, then train."""
+    """Train a policy that rewrites questions so that a target model answers them better.
+
+    At each step the policy picks an operator (clarify, simplify, ...); one model rewrites the question, the
+    target answers, and a judge scores the answer. The reward is the quality gained, minus the drift from the
+    original meaning, minus the cost. Failed calls give no reward and are counted; training goes on.
+
+    The folder gets a checkpoint after every rollout, TensorBoard files and, at the end, report.html. Without
+    a server, a small model on this machine does everything.
+    """
     training = replace(training, pace=options.pace)
-    settings = load({**given, "base_url": options.urls or None})
+    settings = options.settings(given)
     check_cache(settings)
     questions = load_questions(options.questions) if options.questions else builtin_questions()
     if options.operators:
         load_operators(options.operators)  # says at once what is wrong with it
     require("gymnasium", "stable_baselines3", "tensorboard")
-
-    def build(engines: MutationEngines) -> MutationTask:
-        return options.task(engines, questions, rules, settings)
-
     try:
-        return _run(settings, options, training, build)
+        return _run(settings, options, training, rules, questions)
     except BatchFailed as lost:
         Console().print(f"plaudit: {lost}")
         return SERVERS_LOST
-
-
-COMMAND = train_mutator
 
 
 def main() -> None:
@@ -165,32 +95,28 @@ def main() -> None:
 
 
 def _run(
-    settings: Settings,
-    options: MutatorOptions,
-    training: Training,
-    build: Callable[[MutationEngines], MutationTask],
+    settings: Settings, options: MutatorOptions, training: Training, rules: Rules, questions: Sequence[Item]
 ) -> int:
     from plaudit.mutation.mutation_trainer import train
     from plaudit.mutation.outage import OutageWatch
 
     outage = OutageWatch(options.patience)
     with (
-        open_engines(settings, options.roles, ask=asker(options.yes), observer=outage.observer) as engines,
+        open_models(settings, options, observer=outage.observer) as models,
         Stop() as stop,  # from here on, Ctrl-C ends the training and keeps what there is
-        _Shown(training.steps, stop, is_shown=not options.quiet) as shown,
+        _Shown(training.steps, stop, is_quiet=options.quiet) as shown,
     ):
-        shown.say(engines.notice)
-        task = build(engines)
+        writers = (models.rewriter, models.target, models.grader)
         history = train(
-            task,
+            options.task(models, questions, rules),
             training,
             options.output,
             resume=options.resume,
             on_progress=shown,
             outage=outage,
             facts=(
-                ("models", ", ".join(engines.models)),
-                ("questions", f"{len(task.questions):,}"),
+                ("models", ", ".join(dict.fromkeys(engine.model for engine in writers))),
+                ("questions", f"{len(questions):,}"),
                 ("seed", str(training.seed)),
             ),
         )
@@ -203,29 +129,18 @@ def _run(
     return stop.exit_status
 
 
-class _Shown:
+class _Shown(StatusLine):
     """Progress for people: a live line on a terminal, elsewhere a line for each rollout; and when to stop."""
 
-    def __init__(self, total: int, stop: Stop, *, is_shown: bool = True) -> None:
+    def __init__(self, total: int, stop: Stop, *, is_quiet: bool) -> None:
+        super().__init__(self._text, is_shown=False if is_quiet else None)
         self._total = total
         self._stop = stop
-        self._is_shown = is_shown
-        self._console = Console()
-        self._handler = ConsoleHandler(self._console)
-        self._line = StatusLine(self._text, is_shown=None if is_shown else False)
+        self._is_quiet = is_quiet
         self._began = time.monotonic()
         self._first: int | None = None
         self._steps = 0
         self._last = ""
-
-    def __enter__(self) -> Self:
-        logging.getLogger("plaudit").addHandler(self._handler)
-        self._line.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._line.__exit__()
-        logging.getLogger("plaudit").removeHandler(self._handler)
 
     def __call__(self, steps: int, point: Point | None) -> bool:
         """Show where the training is; False once a signal came."""
@@ -235,14 +150,9 @@ class _Shown:
         if point is not None:
             reward = "no episode ended" if point.reward is None else f"reward {point.reward:+.3f}"
             self._last = f", {reward}, {point.failed:.0%} failed" if point.failed else f", {reward}"
-            if not self._line.is_shown:
-                self.say(self._numbers())
+            if not (self.is_shown or self._is_quiet):
+                Console().print(self._numbers())
         return self._stop.signal is None
-
-    def say(self, text: str) -> None:
-        """A line, unless there is nothing to be said."""
-        if text and self._is_shown:
-            self._console.print(text)
 
     def _text(self) -> str:
         return f"{bar(self._steps, self._total)} {self._numbers()}"

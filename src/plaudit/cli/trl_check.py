@@ -16,7 +16,7 @@ from typing import Any
 import plaudit.judges
 import plaudit.rewards
 from plaudit.cli.endpoint_check import CheckResult, note, ok, wrong
-from plaudit.config import Endpoint, EngineConfig
+from plaudit.config import Endpoint, expanded
 from plaudit.engine import configure
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.files import decoded, read_text
@@ -46,7 +46,6 @@ UNKNOWN: Any = object()
 class _Training:
     """What a script or a configuration says."""
 
-    place: Path
     names: dict[str, ast.expr] = field(default_factory=dict)
     """What each name of the script was assigned last."""
     reward: ast.Call | None = None
@@ -63,28 +62,45 @@ def check_trl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRes
 
     ConfigError where it cannot be read, or has no reward function of plaudit, or one with a wrong option.
     """
-    training = _read(path)
-    if training.reward is None:
-        raise ConfigError(
-            f"has no call of {FUNCTION}; write reward_funcs={FUNCTION}(judge, url=..., model=...)",
-            setting="trl",
-            value=str(path),
-        )
-    judge, options, unknown = _arguments(training.reward, training.names)
+    if path.suffix not in (".py", ".yaml", ".yml", ".json"):
+        raise _unfit(path, "is neither a Python script nor a YAML or JSON file")
+    text = read_text(path, setting="trl")
+    training = _script(path, text) if path.suffix == ".py" else _config(path, text)
+    if (call := training.reward) is None:
+        how = f"write reward_funcs={FUNCTION}(judge, url=..., model=...)"
+        raise _unfit(path, f"has no call of {FUNCTION}; {how}")
+    positional, given = _arguments(call, training.names)
+    judge = given.pop("judge", positional[0] if positional else UNKNOWN)
+    unknown = [name for name, value in given.items() if value is UNKNOWN]
+    options = {name: value for name, value in given.items() if value is not UNKNOWN}
     engine = {name: value for name, value in options.items() if name not in _OWN}
-    checks = [_described(training.reward, judge)]
+    is_open = any(name in _TARGETS or name.startswith("**") for name in unknown)
+    has_target = not (is_open and _TARGETS.isdisjoint(options))
+    what = "a judge of the script's own" if judge is UNKNOWN else type(judge).__name__
+    checks = [ok("reward", f"{FUNCTION} in line {call.lineno}, {what}")]
     if judge is not UNKNOWN:
-        instead: dict[str, Any] = {} if _TARGETS.isdisjoint(unknown) else {"url": "http://localhost/v1"}
+        instead: dict[str, Any] = {} if has_target else {"url": "http://localhost/v1"}
         with contextlib.suppress(BatchFailed):  # the endpoint is examined, and named, further on
             reward_function(judge, **options, **instead)  # says what is wrong with any of them
-        checks += _reference(judge, {*options, *unknown})
+        checks += _reference(judge, given)
     if unknown:
         known_later = "known only when the script runs, and not checked"
         checks.append(note("options", f"{', '.join(unknown)}: {known_later}"))
-    checks += [_version(), *_others(training), _groups(training, judge), _overlap(training)]
-    settings = load(_as_settings(engine))
-    endpoints = _endpoints(engine) if _TARGETS.isdisjoint(unknown) else ()
-    return settings, endpoints, checks
+    if (version := version_of_trl()) is None:
+        checks.append(note("trl", "not installed here, so its version is not checked (1.6 or later)"))
+    else:
+        checks.append(ok("trl", version))
+    if (count := len(training.functions)) > 1:
+        why = f"{count} functions, and TRL counts a missing verdict as 0 beside another one"
+        how = f"pass the others to {FUNCTION} as rules=[...]"
+        checks.append(wrong("functions", f"reward_funcs has {why}; {how}"))
+    checks += [_groups(training, judge), _overlap(training)]
+    endpoints = configure(load({}), **engine)[0].endpoints if has_target else ()
+    plain = (str, int, float, tuple)
+    named = {name: value for name, value in engine.items() if name in NAMES and isinstance(value, plain)}
+    if urls := engine.get("url", engine.get("base_url")):
+        named["base_url"] = (urls,) if isinstance(urls, str) else tuple(urls)
+    return load(named), endpoints, checks
 
 
 _TARGETS = {"url", "base_url", "endpoints", "engine"}
@@ -94,47 +110,26 @@ _OWN = {"judge", "penalty", "rules", "rule_weights", "monitor", "weight", "engin
 )
 
 
-def _described(call: ast.Call, judge: Any) -> CheckResult:
-    what = "a judge of the script's own" if judge is UNKNOWN else type(judge).__name__
-    return ok("reward", f"{FUNCTION} in line {call.lineno}, {what}")
+def _unfit(path: Path, why: str) -> ConfigError:
+    return ConfigError(why, setting="trl", value=str(path))
 
 
 def _reference(judge: Any, given: Collection[str]) -> list[CheckResult]:
     """Whether the judge gets the right answers, where it needs them."""
-    if "reference" in given or not isinstance(judge, Demanding):
-        return []
-    try:
-        judge.check(Sample("prompt", "response"))
-    except ConfigError:
-        needs = "this judge compares with the right answer; name its column: reference='solution', say"
-        return [wrong("reference", needs)]
+    if "reference" not in given and isinstance(judge, Demanding):
+        try:
+            judge.check(Sample("prompt", "response"))
+        except ConfigError:
+            needs = "this judge compares with the right answer; name its column: reference='solution', say"
+            return [wrong("reference", needs)]
     return []
-
-
-def _version() -> CheckResult:
-    if (version := version_of_trl()) is None:
-        return note("trl", "not installed here, so its version is not checked (1.6 or later)")
-    return ok("trl", version)
-
-
-def _others(training: _Training) -> list[CheckResult]:
-    if len(training.functions) < 2:
-        return []
-    return [
-        wrong(
-            "functions",
-            f"reward_funcs has {len(training.functions)} functions, and TRL counts a missing verdict as 0 "
-            f"beside another one; pass the others to {FUNCTION} as rules=[...]",
-        )
-    ]
 
 
 def _groups(training: _Training, judge: Any) -> CheckResult:
     size = training.config.get("num_generations", GENERATIONS[training.kind])
     batch = training.config.get("per_device_train_batch_size", 8)
-    steps = training.config.get("steps_per_generation") or training.config.get(
-        "gradient_accumulation_steps", 1
-    )
+    accumulated = training.config.get("gradient_accumulation_steps", 1)
+    steps = training.config.get("steps_per_generation") or accumulated
     if not all(isinstance(number, int) for number in (size, batch, steps)):
         return note("group", "num_generations or the batch size is known only at run time")
     if size < 2:
@@ -163,40 +158,12 @@ def _overlap(training: _Training) -> CheckResult:
     return note("overlap", "beta=0 leaves no log-probs to hide behind; beta=0.04 would")
 
 
-def _as_settings(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of an engine under the names that settings have."""
-    urls = engine.get("url", engine.get("base_url"))
-    named = {name: value for name, value in engine.items() if name in NAMES and isinstance(value, _PLAIN)}
-    return named | ({"base_url": (urls,) if isinstance(urls, str) else tuple(urls)} if urls else {})
-
-
-_PLAIN = (str, int, float, bool, tuple)
-
-
-def _endpoints(engine: Mapping[str, Any]) -> tuple[Endpoint, ...]:
-    config: EngineConfig = configure(load({}), **engine)[0]
-    return config.endpoints
-
-
-# -- reading -------------------------------------------------------------------------------------------------
-
-
-def _read(path: Path) -> _Training:
-    if path.suffix not in (".py", ".yaml", ".yml", ".json"):
-        raise ConfigError(
-            "is neither a Python script nor a YAML or JSON file", setting="trl", value=str(path)
-        )
-    text = read_text(path, setting="trl")
-    return _script(path, text) if path.suffix == ".py" else _config(path, text)
-
-
 def _script(path: Path, text: str) -> _Training:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        why = f"is not Python: {error.msg}, line {error.lineno}"
-        raise ConfigError(why, setting="trl", value=str(path)) from None
-    found = _Training(path)
+        raise _unfit(path, f"is not Python: {error.msg}, line {error.lineno}") from None
+    found = _Training()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             found.names[node.targets[0].id] = node.value
@@ -205,8 +172,7 @@ def _script(path: Path, text: str) -> _Training:
         if name == FUNCTION and found.reward is None:
             found.reward = call
         elif name in GENERATIONS:
-            _, known, unknown = _arguments(call, found.names)
-            found.kind, found.config = name, known | dict.fromkeys(unknown, UNKNOWN)
+            found.kind, found.config = name, _arguments(call, found.names)[1]
         elif functions := next((one.value for one in call.keywords if one.arg == "reward_funcs"), None):
             listed = _resolved(functions, found.names)
             parts = listed.elts if isinstance(listed, ast.List | ast.Tuple) else [functions]
@@ -219,38 +185,35 @@ def _config(path: Path, text: str) -> _Training:
     """A file for `trl grpo --config`: its reward function is in a module beside it."""
     config = decoded(text, path, setting="trl", default="YAML")
     if not isinstance(config, dict):
-        raise ConfigError("is not a table of settings", setting="trl", value=str(path))
+        raise _unfit(path, "is not a table of settings")
     functions = config.get("reward_funcs") or []
-    functions = [functions] if isinstance(functions, str) else [str(one) for one in functions]
+    functions = [str(one) for one in functions] if isinstance(functions, list) else [str(functions)]
     for function in functions:
         module, _, name = function.rpartition(".")
-        file = path.expanduser().parent.joinpath(*module.split(".")).with_suffix(".py") if module else None
+        file = expanded(path).parent.joinpath(*module.split(".")).with_suffix(".py") if module else None
         if file is not None and file.is_file():
             script = _script(file, file.read_text(encoding="utf-8"))
             call = script.names.get(name)
             if isinstance(call, ast.Call) and _name(call.func) == FUNCTION:
-                return _Training(path, script.names, call, functions, config=config)
-    return _Training(path, functions=functions, config=config)
+                return _Training(script.names, call, functions, config=config)
+    return _Training(functions=functions, config=config)
 
 
-def _arguments(call: ast.Call, names: Mapping[str, ast.expr]) -> tuple[Any, dict[str, Any], list[str]]:
-    """The first argument, those given by name, and which of these are not known before the script runs."""
-    first = _value(call.args[0], names) if call.args else UNKNOWN
-    given = {one.arg: _value(one.value, names) for one in call.keywords if one.arg is not None}
-    if "judge" in given:
-        first = given.pop("judge")
-    unknown = [name for name, value in given.items() if value is UNKNOWN]
-    return first, {name: value for name, value in given.items() if value is not UNKNOWN}, unknown
+def _arguments(call: ast.Call, names: Mapping[str, ast.expr]) -> tuple[list[Any], dict[str, Any]]:
+    """The values of a call's arguments, by position and by name."""
+    named = {
+        one.arg or f"**{ast.unparse(one.value)}": _value(one.value, names) if one.arg else UNKNOWN
+        for one in call.keywords
+    }
+    return [_value(one, names) for one in call.args], named
 
 
 def _value(node: ast.expr, names: Mapping[str, ast.expr]) -> Any:
     """What an expression is, where that can be said without running the script."""
     node = _resolved(node, names)
     if isinstance(node, ast.Call) and (kind := CLASSES.get(_name(node.func))) is not None:
-        positional = [_value(one, names) for one in node.args]
-        named = {one.arg: _value(one.value, names) for one in node.keywords if one.arg is not None}
-        is_whole = len(named) == len(node.keywords)
-        if not is_whole or any(one is UNKNOWN for one in (*positional, *named.values())):
+        positional, named = _arguments(node, names)
+        if any(one is UNKNOWN for one in (*positional, *named.values())):
             return UNKNOWN
         try:
             return kind(*positional, **named)

@@ -12,17 +12,15 @@ from plaudit.config import Endpoint
 from plaudit.errors import ConfigError
 from plaudit.files import decoded, read_text
 from plaudit.integrations.verl.reward_engine import endpoints_for, judge_for, resolve
-from plaudit.integrations.verl.reward_settings import (
-    PLACE,
-    RewardSettings,
-    is_chosen,
-    settings_from,
-    workers_needed,
-)
+from plaudit.integrations.verl.reward_settings import PLACE, is_chosen, settings_from, workers_needed
 from plaudit.judges.base import compares
 from plaudit.settings import Settings
 
 MANAGER = "reward.reward_manager"
+OTHER_MANAGER = (
+    f"{MANAGER} is another, so {PLACE} is not read; set {MANAGER}.name=plaudit (verl 0.9) or "
+    f"{MANAGER}.source=importlib, .name=RewardManager and .module.path=pkg://plaudit.integrations.verl"
+)
 
 
 def check_verl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckResult]]:
@@ -36,41 +34,25 @@ def check_verl(path: Path) -> tuple[Settings, tuple[Endpoint, ...], list[CheckRe
     plain = resolve(settings)
     judge = judge_for(settings, plain)
     group = settings.group_size or 1
-    checks = [_manager(config), ok("judge", f"{type(judge).__name__}, coefficient {settings.coefficient:g}")]
+    checks = [
+        ok("manager", "plaudit's") if is_chosen(config) else wrong("manager", OTHER_MANAGER),
+        ok("judge", f"{type(judge).__name__}, coefficient {settings.coefficient:g}"),
+    ]
     if compares(judge) and group < 2:
+        needed_n = "set actor_rollout_ref.rollout.n=8, say"
         checks.append(
-            wrong(
-                "group",
-                "this judge compares responses to one prompt, and there is one; set "
-                "actor_rollout_ref.rollout.n=8, say",
-            )
+            wrong("group", f"this judge compares responses to one prompt, and there is one; {needed_n}")
         )
     else:
         checks.append(ok("group", f"{group} response{'s' if group != 1 else ''} to a prompt"))
     if (needed := workers_needed(config, settings)) is not None:
         checks.append(wrong("workers", f"too few for this batch; set reward.num_workers={needed}"))
-    checks += _budget(settings, plain)
+    if plain.budget is not None and not all([table.price for table in settings.endpoints] or [plain.price]):
+        checks.append(wrong("budget", f"{PLACE}.budget needs {PLACE}.price, USD for a million tokens"))
     endpoints = endpoints_for(settings, plain)
     if not endpoints:
         checks.append(wrong("endpoint", f"there is none; set {PLACE}.base_url=http://host:8000/v1"))
     return plain, endpoints, checks
-
-
-def _manager(config: Any) -> CheckResult:
-    if is_chosen(config):
-        return ok("manager", "plaudit's")
-    return wrong(
-        "manager",
-        f"{MANAGER} is another, so {PLACE} is not read; set {MANAGER}.name=plaudit (verl 0.9) or "
-        f"{MANAGER}.source=importlib, .name=RewardManager and .module.path=pkg://plaudit.integrations.verl",
-    )
-
-
-def _budget(settings: RewardSettings, plain: Settings) -> list[CheckResult]:
-    prices = [table.price for table in settings.endpoints] or [plain.price]
-    if plain.budget is None or all(prices):
-        return []
-    return [wrong("budget", f"{PLACE}.budget needs {PLACE}.price, USD for a million tokens")]
 
 
 def _read(path: Path) -> Any:
@@ -87,9 +69,6 @@ def _read(path: Path) -> Any:
         except yaml.YAMLError as error:
             raise ConfigError(f"cannot be read as YAML: {error}", setting="verl", value=str(path)) from None
     if not isinstance(config, Mapping) or config.get("reward") is None:
-        raise ConfigError(
-            f"has no section reward; give the whole configuration, as verl prints it, or one with {PLACE}",
-            setting="verl",
-            value=str(path),
-        )
+        why = "has no section reward; give the whole configuration, as verl prints it, or one with"
+        raise ConfigError(f"{why} {PLACE}", setting="verl", value=str(path))
     return config

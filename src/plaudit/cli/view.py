@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from plaudit.cli.console import cannot_listen, stopped_by_signal
+from plaudit.cli.console import Stop, cannot_listen
 from plaudit.cli.journal import opened
 from plaudit.cli.options import WholeNumber, argument, command
 from plaudit.errors import ConfigError
@@ -18,12 +18,6 @@ from plaudit.page.page_routes import ROOT, Page
 from plaudit.service.access import Access, Refusal
 from plaudit.settings import option
 
-HELP = (
-    "Show journals in a browser.\n\n"
-    "Shows the reward step by step, failures, cost, and every verdict with its request and its reply. The "
-    "page updates while a journal is being written. It is only served on this machine, and loads nothing "
-    "from the network."
-)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -34,14 +28,16 @@ class ViewOptions:
     open_browser: bool = option(False, "Open the page in the browser.", flags=("--open",))
 
 
-@command(ViewOptions, text=HELP, epilog="Example:  plaudit view run.journal --open")
-def view(options: ViewOptions) -> int:
-    with opened(*options.journals) as index:
-        asyncio.run(_serve(index, options))
-    return 0
+@command(ViewOptions, epilog="Example:  plaudit view run.journal --open")
+def view(options: ViewOptions) -> None:
+    """Show journals in a browser.
 
-
-COMMAND = view
+    Shows the reward step by step, failures, cost, and every verdict with its request and its reply. The page
+    updates while a journal is being written. It is only served on this machine, and loads nothing from the
+    network.
+    """
+    with opened(*options.journals) as index, Stop() as stop:
+        asyncio.run(_serve(index, options, stop))
 
 
 def page_app(index: JournalIndex) -> web.Application:
@@ -69,9 +65,14 @@ def page_app(index: JournalIndex) -> web.Application:
     return app
 
 
-async def _serve(index: JournalIndex, options: ViewOptions) -> None:
-    stopped = stopped_by_signal()
-    runner = web.AppRunner(page_app(index), access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+async def _serve(index: JournalIndex, options: ViewOptions, stop: Stop) -> None:
+    runner = web.AppRunner(
+        page_app(index),
+        access_log=None,
+        shutdown_timeout=1.0,
+        handler_cancellation=True,
+        auto_decompress=False,
+    )
     await runner.setup()
     try:
         try:
@@ -82,6 +83,6 @@ async def _serve(index: JournalIndex, options: ViewOptions) -> None:
         print(f"listening on {url}", flush=True)
         if options.open_browser:
             await asyncio.to_thread(webbrowser.open, url)
-        await stopped.wait()
+        await asyncio.to_thread(stop.wake.wait)
     finally:
         await runner.cleanup()

@@ -1,1 +1,1 @@
-"""Trainers and clusters that plaudit works in: one leaf for each, which nothing else imports."""
+"""Frameworks for training, a package or a file for each; docs/frameworks.md shows how each is told of it."""

@@ -1,9 +1,4 @@
-"""AReaL: a rollout workflow whose rewards come from a judge.
-
-    trainer.train(
-        workflow="plaudit.integrations.areal.JudgedWorkflow",          # was areal.workflow.rlvr.RLVRWorkflow
-        workflow_kwargs=dict(gconfig=config.gconfig, tokenizer=..., enable_thinking=False),   # no reward_fn
-    )
+"""AReaL: a rollout workflow whose rewards come from a judge, in the place of RLVRWorkflow.
 
 A plain `reward_fn` runs in a pool of few processes with 15 s for each call, and a timeout becomes 0. Here the
 judge is awaited in the workflow itself: with adaptive concurrency, and no such limit.

@@ -1,9 +1,5 @@
 """ART: a judge for groups of trajectories, in the place of RULER.
 
-    from plaudit.integrations.art import ruler_score_group          # in place of art.rewards
-
-    await art.gather_trajectory_groups(groups, after_each=lambda g: ruler_score_group(g, "qwen3-32b"))
-
 The trajectories of a group are compared in one call, under ids that they cannot name. One without a verdict
 leaves its group, as one whose rollout raised: it is among `exceptions`, and the others are compared among
 themselves. Where fewer than two are left the group is dropped (None).

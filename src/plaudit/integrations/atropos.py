@@ -1,12 +1,5 @@
 """Atropos: scores for a ScoredDataGroup, from the last turn of its `messages`.
 
-    from plaudit.integrations.atropos import score_group
-
-    async def collect_trajectories(self, item):
-        ...
-        group["messages"] = [[*prompt, {"role": "assistant", "content": text}] for text in texts]
-        return await score_group(group, reference=item["answer"]), []
-
 A group has to keep its size, or Atropos holds it back. So a row without a verdict stays with the mean of its
 group and the override `set_advantage_to_zero`. Where fewer than two are judged the result is None, and
 Atropos skips the group.
@@ -31,10 +24,8 @@ def group_scorer(
     judge: Judge | Panel | None = None, **options: Any
 ) -> Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]:
     """A `score_group` with this judge; `options` are those of plaudit.Engine."""
-    return _score_group(Scored.checked(judge, **options))
+    scored = Scored.checked(judge, **options)
 
-
-def _score_group(scored: Scored) -> Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]:
     async def score_group(
         group: dict[str, Any], reference: Any = None, **columns: Any
     ) -> dict[str, Any] | None:
@@ -79,4 +70,4 @@ def _sample(turns: Sequence[Mapping[str, Any]], reference: Any, columns: Mapping
 
 
 score_group: Callable[..., Coroutine[Any, Any, dict[str, Any] | None]]
-__getattr__ = asked_when_loaded(__name__, "score_group", _score_group)
+__getattr__ = asked_when_loaded(__name__, "score_group", group_scorer())

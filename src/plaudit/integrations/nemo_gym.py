@@ -1,11 +1,5 @@
 """NeMo-Gym: a resources server that verifies by a judge.
 
-    # resources_servers/judged/app.py
-    from plaudit.integrations.nemo_gym import JudgedResourcesServer as Judged
-
-    if __name__ == "__main__":
-        Judged.run_webserver()
-
 A missing verdict is NeMo-Gym's own `judge_failed`: the row goes to the file of failures, out of every mean,
 and a resumed run asks for it again. It is never a reward.
 """

@@ -1,12 +1,5 @@
 """open-instruct: a verifier for rows whose `dataset` is `plaudit`.
 
-    # train.py, in place of open_instruct/grpo_fast.py
-    import runpy
-    import plaudit.integrations.open_instruct
-    runpy.run_module("open_instruct.grpo_fast", run_name="__main__")
-
-    # no row says plaudit? send another verifier's rows here: --remap_verifier general-quality_ref=plaudit
-
 open-instruct finds verifiers by subclass, makes them in the main process and awaits them in its vLLM actors.
 It takes numbers only, and an exception ends the run. So a missing verdict becomes the mean of the query's
 other answers, for which it waits, with `reasoning` saying so.
@@ -14,6 +7,7 @@ other answers, for which it waits, with `reasoning` saying so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from open_instruct.ground_truth_utils import VerificationResult, VerifierFunction
@@ -21,6 +15,7 @@ from open_instruct.ground_truth_utils import VerificationResult, VerifierFunctio
 from plaudit.integrations.scored import Scored, one_by_one, sample_of
 from plaudit.judges.base import Judge, Panel
 from plaudit.scoring import Score
+from plaudit.types import Sample
 from plaudit.value_check import check_value
 
 
@@ -33,27 +28,11 @@ class _Judged:
     def __init__(self, verifier_config: Any = None) -> None:
         super().__init__(self.title, verifier_config=verifier_config, weight=1.0)  # type: ignore[call-arg]
 
-    def __call__(
-        self,
-        tokenized_prediction: list[int],  # noqa: ARG002 - passed by name
-        prediction: str,
-        label: Any,
-        query: str | None = None,
-        **_: Any,
-    ) -> Any:
-        (score,) = self.scored.rewards([sample_of(query, prediction, label)])
-        return _result(score)
+    def __call__(self, *row: Any, **columns: Any) -> Any:
+        return _result(self.scored.rewards([_sample(*row, **columns)]))
 
-    async def async_call(
-        self,
-        tokenized_prediction: list[int],  # noqa: ARG002 - passed by name
-        prediction: str,
-        label: Any,
-        query: str | None = None,
-        **_: Any,
-    ) -> Any:
-        (score,) = await self.scored.arewards([sample_of(query, prediction, label)])
-        return _result(score)
+    async def async_call(self, *row: Any, **columns: Any) -> Any:
+        return _result(await self.scored.arewards([_sample(*row, **columns)]))
 
 
 class JudgedVerifier(_Judged, VerifierFunction):  # type: ignore[misc, unused-ignore]
@@ -70,6 +49,17 @@ def verifier(title: str, judge: Judge | Panel | None = None, **options: Any) -> 
     return type("JudgedVerifier", (_Judged, VerifierFunction), made)
 
 
-def _result(score: Score) -> Any:
+def _sample(
+    tokenized_prediction: Any,  # noqa: ARG001 - as open-instruct calls a verifier
+    prediction: str,
+    label: Any,
+    query: str | None = None,
+    **_: Any,
+) -> Sample:
+    return sample_of(query, prediction, label)
+
+
+def _result(scores: Sequence[Score]) -> Any:
+    (score,) = scores
     reasoning = None if score.valid else f"no verdict ({score.status}); the score is a stand-in"
     return VerificationResult(score=float(score), reasoning=reasoning)

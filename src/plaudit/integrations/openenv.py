@@ -1,18 +1,7 @@
 """OpenEnv: a judge as a Rubric, alone or beside others in a WeightedSum, Gate or Sequential.
 
-    class MyEnvironment(Environment):
-        def __init__(self) -> None:
-            super().__init__(rubric=JudgedRubric(Rubric("Is it correct and brief?"), read=self.read))
-
-        def read(self, action, observation):           # what the judge sees
-            return sample_of(self.question, action.answer, self.solution)
-
-        def step(self, action, timeout_s=None, **kwargs):
-            observation = ...
-            observation.reward = self._apply_rubric(action, observation)
-
-A missing verdict raises NoVerdict: catch it, and leave `observation.reward` None, which OpenEnv has for steps
-without a reward. LLMJudge, which OpenEnv ships, gives 0.0 there.
+A missing verdict raises NoVerdict: an environment catches it, and leaves `observation.reward` None, which
+OpenEnv has for steps without a reward. LLMJudge, which OpenEnv ships, gives 0.0 there.
 """
 
 from __future__ import annotations

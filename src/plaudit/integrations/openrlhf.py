@@ -1,11 +1,5 @@
 """OpenRLHF: the reward function that `--reward.remote_url` names (`--remote_rm_url` in older versions).
 
-    # reward.py
-    from plaudit.integrations.openrlhf import reward_func
-
-    # or, with a judge of your own
-    reward_func = reward_function(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
-
 OpenRLHF calls it once for each response, in a thread; all responses to a prompt come to the same process.
 It takes no gap: a reward that is None, or an exception, breaks the whole step. So a missing verdict becomes
 the mean of the prompt's other responses, for which it waits, and `judge_valid` in the logs says which share
@@ -29,10 +23,8 @@ log = logging.getLogger("plaudit")
 
 def reward_function(judge: Judge | Panel | None = None, **options: Any) -> Callable[..., dict[str, Any]]:
     """A `reward_func` with this judge; `options` are those of plaudit.Engine."""
-    return _reward_func(Scored.checked(one_by_one(judge, "OpenRLHF"), **options))
+    scored = Scored.checked(one_by_one(judge, "OpenRLHF"), **options)
 
-
-def _reward_func(scored: Scored) -> Callable[..., dict[str, Any]]:
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any
     ) -> dict[str, Any]:
@@ -70,4 +62,4 @@ def _warn_of_prompt() -> None:
 
 
 reward_func: Callable[..., dict[str, Any]]
-__getattr__ = asked_when_loaded(__name__, "reward_func", _reward_func)
+__getattr__ = asked_when_loaded(__name__, "reward_func", reward_function())

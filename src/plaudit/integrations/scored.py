@@ -28,6 +28,9 @@ ENDS_OF_TEXT = (
 )
 """What tokenizers leave behind a response when they are not told to skip it."""
 
+Given = tuple[Judge | Panel | None, Settings, EngineConfig | None, dict[str, Any]]
+"""A judge and what opens its engine, which go to other processes; None as configuration: the settings'."""
+
 
 class Scored:
     """Scores rows, from any thread and event loop. Opens nothing early; can be pickled.
@@ -42,12 +45,12 @@ class Scored:
         self, judge: Judge | Panel | None = None, *, max_failure_rate: float | None = None, **options: Any
     ) -> None:
         check_value("max_failure_rate", max_failure_rate, float | None)
-        self._limit = max_failure_rate
-        self._own: Scoring | None = None
+        given = None
         if judge is not None or options:
             settings = load({})
             has_engine = bool(options.keys() - {"observers"})  # which any engine can have
-            self._begin(judge, settings, *(configure(settings, **options) if has_engine else (None, options)))
+            given = judge, settings, *(configure(settings, **options) if has_engine else (None, options))
+        self.__setstate__((max_failure_rate, given))
 
     @classmethod
     def checked(cls, judge: Judge | Panel | None, **options: Any) -> Scored:
@@ -57,24 +60,12 @@ class Scored:
             scored.check()
         return scored
 
-    def _begin(
-        self,
-        judge: Judge | Panel | None,
-        settings: Settings,
-        config: EngineConfig | None,
-        live: dict[str, Any],
-    ) -> None:
-        """Score by settings of its own, which go with it to other processes."""
-        self._given = judge, settings, config, live
-        self._own = next((own for given, own in _kept if given == self._given), None)
-        if self._own is None:
-            engine = (
-                None
-                if config is None
-                else shared_engine((config, live), lambda: Engine.from_config(config, **live))
-            )
-            self._own = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
-            _kept.append((self._given, self._own))
+    def __getstate__(self) -> tuple[float | None, Given | None]:
+        return self._limit, self._given
+
+    def __setstate__(self, state: tuple[float | None, Given | None]) -> None:
+        self._limit, self._given = state
+        self._own = None if self._given is None else _scoring_of(self._given)
 
     @property
     def _scoring(self) -> Scoring:
@@ -108,36 +99,34 @@ class Scored:
             raise NoVerdict(f"the judge gave no verdict ({score.status}); plaudit's log says why")
         return float(score)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self._limit, self._given if self._own else None)
 
-
-def asked_when_loaded(module: str, name: str, make: Callable[[Scored], Any]) -> Callable[[str], Any]:
+def asked_when_loaded(module: str, name: str, made: Any) -> Callable[[str], Any]:
     """A `__getattr__` for a module with a reward of the settings' judge, which is asked when it is loaded.
 
     Args:
         module: The module's name.
         name: What a framework loads by its path before it generates, and would only log a failure of later.
-        make: Makes the reward.
+        made: The reward.
     """
-    scored = Scored()
-    made = make(scored)
 
     def find(wanted: str) -> Any:
         if wanted != name:
             raise AttributeError(f"module {module!r} has no attribute {wanted!r}")
-        scored.check()
+        Scored().check()
         return made
 
     return find
 
 
-def one_by_one(judge: Judge | Panel | None, framework: str) -> Judge | Panel | None:
+def one_by_one(
+    judge: Judge | Panel | None,
+    framework: str,
+    remedy: str = "use a judge of single responses, like Rubric(...)",
+) -> Judge | Panel | None:
     """The judge, for a framework that brings its rows one at a time. ConfigError where it compares rows."""
     if compares(judge):
         raise ConfigError(
-            f"compares the responses to a prompt, and {framework} brings them one at a time; use a judge of "
-            "single responses, like Rubric(...)",
+            f"compares the responses to a prompt, and {framework} brings them one at a time; {remedy}",
             setting="judge",
             value=type(judge).__name__,
         )
@@ -186,12 +175,17 @@ def without_end(response: str) -> str:
         end = bare - len(token)
 
 
-_kept: list[tuple[object, Scoring]] = []
-"""One for equal judges and options: environments and pickled copies share an engine and its limits."""
+def _scoring_of(given: Given) -> Scoring:
+    """One for equal judges and options: environments and pickled copies share an engine and its limits."""
+    if (known := next((scoring for other, scoring in _kept if other == given), None)) is not None:
+        return known
+    judge, settings, config, live = given
+    engine = (
+        None if config is None else shared_engine((config, live), lambda: Engine.from_config(config, **live))
+    )
+    scoring = Scoring(settings, engine=engine, judge=judge, observers=live.get("observers", ()))
+    _kept.append((given, scoring))
+    return scoring
 
 
-def _remade(limit: float | None, given: Any) -> Scored:
-    scored = Scored(max_failure_rate=limit)
-    if given is not None:
-        scored._begin(*given)
-    return scored
+_kept: list[tuple[Given, Scoring]] = []

@@ -1,8 +1,5 @@
 """SkyRL: a single-turn environment whose reward comes from a judge.
 
-    register(id="judged", entry_point="plaudit.integrations.skyrl:JudgedEnv")     # in the entrypoint
-    environment.env_class=judged environment.skyrl_gym.max_env_workers=256
-
 SkyRL makes an environment for each trajectory and steps it in a pool of threads; the environments share one
 engine, and `max_env_workers` (32 unless set) is then the limit on verdicts under way. It takes numbers only,
 and an exception ends the run. So a missing verdict becomes the mean of the prompt's other answers, for

@@ -1,13 +1,8 @@
 """slime: the reward model that `--custom-rm-path` names, with `--group-rm` or without.
 
-    --custom-rm-path plaudit.integrations.slime.custom_rm --group-rm
-    --custom-reward-post-process-path plaudit.integrations.slime.post_process
-
-    # or, with a judge of your own, in a module of yours
-    custom_rm = reward_model(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
-
-A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). `post_process` leaves it out
-of its group too; without it slime counts the row when it normalises the group, so it gets the group's mean.
+A row whose verdict is missing is taken out of the loss (`sample.remove_sample`). `post_process`, for
+`--custom-reward-post-process-path`, leaves it out of its group too; without it slime counts the row when it
+normalises the group, so it gets the group's mean.
 slime loads `post_process` when it starts, and the judge of the settings is asked then whether it answers; a
 module with a judge of its own takes the same function by the name `normalised`.
 Without `--group-rm`, where rows come one at a time, a row without a verdict waits for the others.
@@ -18,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from plaudit.errors import ConfigError
-from plaudit.integrations.scored import Scored, asked_when_loaded, sample_of
-from plaudit.judges.base import Judge, Panel, compares
+from plaudit.integrations.scored import Scored, asked_when_loaded, one_by_one, sample_of
+from plaudit.judges.base import Judge, Panel
 from plaudit.rewards import advantages
 from plaudit.types import Sample
 
@@ -32,12 +26,8 @@ def reward_model(
     scored = Scored.checked(judge, **options)
 
     async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
-        if not isinstance(sample, list) and compares(judge):
-            raise ConfigError(
-                "compares the responses to a prompt, and slime brings them one at a time; add --group-rm",
-                setting="judge",
-                value=type(judge).__name__,
-            )
+        if not isinstance(sample, list):
+            one_by_one(judge, "slime", remedy="add --group-rm")
         rows = sample if isinstance(sample, list) else [sample]
         scores = await scored.arewards([_sample(row) for row in rows])
         for row, score in zip(rows, scores, strict=True):
@@ -69,4 +59,4 @@ def _sample(row: Any) -> Sample:
 
 custom_rm = reward_model()
 post_process: Callable[[Any, Sequence[Any]], tuple[list[float], list[float]]]
-__getattr__ = asked_when_loaded(__name__, "post_process", lambda _: normalised)
+__getattr__ = asked_when_loaded(__name__, "post_process", normalised)

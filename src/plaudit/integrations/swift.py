@@ -1,11 +1,4 @@
-"""ms-swift: an asynchronous reward function for `--reward_funcs plaudit`.
-
-    # plugin.py, given as --external_plugins plugin.py
-    import plaudit.integrations.swift
-
-    # or, with a judge of your own
-    from plaudit.integrations.swift import register
-    register("brief", Rubric("Is it correct and brief?"), url="http://localhost:8000/v1")
+"""ms-swift: an asynchronous reward function for `--reward_funcs plaudit`, or another name with another judge.
 
 ms-swift runs it in a new event loop at every step, on the rows of one process. It accepts None, but adds
 rewards up with `nansum`, which makes a 0.0 of it: a failed verdict would be the worst answer of its group.

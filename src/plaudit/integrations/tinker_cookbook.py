@@ -1,13 +1,5 @@
 """Tinker cookbook: groups of single-turn environments whose reward comes from a judge.
 
-    class Essays(RLDataset):
-        def get_batch(self, index: int) -> list[EnvGroupBuilder]:
-            return [JudgedGroupBuilder(self.renderer, row["messages"], 8) for row in self.rows[index]]
-
-    # or, with a judge of your own
-    scored = Scored(Rubric("Is it correct and brief?"), url="http://localhost:8000/v1", model="m")
-    JudgedGroupBuilder(renderer, messages, 8, reference=answer, scored=scored)
-
 The group is judged together, when its last response is there. The cookbook's advantage is the reward less the
 group's mean, so a row without a verdict gets exactly that: its advantage is 0, and the others' are as if it
 had not been there. The metric `judge_valid` is the share that was judged.

@@ -1,13 +1,4 @@
-"""verifiers: a reward that tasks take by its path (v1), and a Rubric (the older environments).
-
-    # v1: beside the task's own rewards
-    --env.taskset.task.rewards.judged.fn plaudit.integrations.verifiers:judged
-
-    # the same, loaded before anything is generated: my_judge.py, for judges = [{id = "my_judge"}]
-    MyJudge, __all__ = plugin(Rubric("Is it correct and brief?")), ["MyJudge"]
-
-    # environments with a Rubric
-    vf.SingleTurnEnv(dataset=..., rubric=rubric(Rubric("Is it correct and brief?")))
+"""verifiers: a reward that tasks take by its path, or a plug-in (v1), and a Rubric (the older environments).
 
 v1 leaves out what raises: a missing verdict raises NoVerdict, the trace carries the error, and the trainer
 goes on with the rest of the group. A Rubric of old turns every exception into 0.0, so here the verdict is
@@ -96,4 +87,4 @@ def _turns(trace: Any) -> Any:
 
 
 judged: Reward
-__getattr__ = asked_when_loaded(__name__, "judged", _reward)
+__getattr__ = asked_when_loaded(__name__, "judged", _reward(Scored()))

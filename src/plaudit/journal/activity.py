@@ -39,11 +39,3 @@ class Activity(msgspec.Struct):
     budget: float | None = None
     """What may be spent; None: no limit."""
     endpoints: dict[str, EndpointActivity] = {}
-
-
-def read_activity(data: bytes) -> Activity | None:
-    """A moment as it was written; None for bytes that are none."""
-    try:
-        return msgspec.json.decode(data, type=Activity)
-    except msgspec.DecodeError:
-        return None

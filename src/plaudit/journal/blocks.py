@@ -16,7 +16,7 @@ import functools
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -82,12 +82,6 @@ _CODES = (
     f"{_WORDS.size}s",
 )
 """A row as it is packed: hashes are bytes already, and so are its words, which many rows have in common."""
-_RANGES = {
-    "Q": (0, (1 << 64) - 1),
-    "I": (0, (1 << 32) - 1),
-    "i": (-(1 << 31), (1 << 31) - 1),
-    "H": (0, 65535),
-}
 
 
 class StoredText(msgspec.Struct, array_like=True):
@@ -158,21 +152,26 @@ def unpacked(part: bytes, crc: int) -> bytes:
     raise JournalError("a block is damaged")
 
 
+def decoded(data: bytes, type_: Any, decode: Callable[..., Any] = msgspec.json.decode) -> Any:
+    """What was packed into a part of a block. Raises JournalError where it is nothing of this type."""
+    try:
+        return decode(data, type=type_)
+    except (ValueError, RecursionError) as error:  # not of this type, no text, or nested without an end
+        raise JournalError(f"a block is damaged: {error}") from None
+
+
 # -- verdicts ---------------------------------------------------------------------------------------------
 
 
 def read_facts(facts: bytes) -> tuple[list[str], bytes]:
     """The names of a block of verdicts, and its rows."""
-    try:
-        names, rows = msgspec.msgpack.decode(facts, type=tuple[list[str], bytes])
-    except msgspec.DecodeError as error:
-        raise JournalError(f"a block is damaged: {error}") from None
+    names, rows = decoded(facts, tuple[list[str], bytes], msgspec.msgpack.decode)
     if len(rows) % ROW.size:
         raise JournalError("a block is damaged: a row is cut off")
     return names, rows
 
 
-class _Names(dict[str, int]):
+class Numbers(dict[str, int]):
     """Numbers for words, given as they come."""
 
     def __missing__(self, word: str) -> int:
@@ -196,7 +195,7 @@ class VerdictBlock:
         self.size = 0
         """Bytes that it takes in memory, roughly."""
         self._has_text = has_text
-        self._names = _Names()
+        self._names = Numbers()
         self._writer = self._names[session], self._names[run]
         self._count = 0
         self._judges: list[Any] = []
@@ -372,9 +371,10 @@ def _table(rows: int) -> struct.Struct:
 
 def _within(value: Any, code: str) -> Any:
     """A number that fits its column, as near as can be: an endpoint may count 10^20 tokens."""
-    if code in _RANGES:
-        low, high = _RANGES[code]
-        return min(max(int(value), low), high)
+    if code in "QIiH":
+        values = 1 << 8 * struct.calcsize(f"<{code}")
+        low = 0 if code.isupper() else -values // 2
+        return min(max(int(value), low), low + values - 1)
     return math.copysign(math.inf, value) if code == "f" and abs(value) > 3e38 else value
 
 
@@ -438,7 +438,7 @@ def read_texts(data: bytes) -> list[StoredText]:
         for record in records:
             if isinstance(record.request, list) and record.request and isinstance(record.request[0], int):
                 record.request[0] = {"role": "system", "content": instructions[record.request[0]]}
-    except (msgspec.DecodeError, IndexError) as error:
+    except (ValueError, IndexError, RecursionError) as error:
         raise JournalError(f"a block is damaged: {error}") from None
     return records
 

@@ -50,7 +50,8 @@ def _gamed(columns: Sequence[dict[str, Any]]) -> Finding | None:
     rise = _rise([one["gold_gap"] for one in columns])
     if rise is None or rise.high - rise.low < GAP or rise.high < GAP:
         return None
-    first, last = columns[rise.start], _last(columns, "gold_gap")
+    first = columns[rise.start]
+    last = next(one for one in reversed(columns) if one["gold_gap"] is not None)
     return Finding(
         "sound",
         first["x"],
@@ -169,7 +170,3 @@ def _smooth(values: Values) -> list[float | None]:
         near = [one for one in values[max(place - 1, 0) : place + 2] if one is not None]
         found.append(None if value is None else statistics.median(near))
     return found
-
-
-def _last(columns: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next(one for one in reversed(columns) if one[name] is not None)

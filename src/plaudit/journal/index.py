@@ -5,13 +5,14 @@ A journal that is being written can be open meanwhile: `refresh` reads what is n
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import msgspec
 import numpy as np
 
 from plaudit.errors import JournalError
-from plaudit.journal.activity import Activity, read_activity
+from plaudit.journal.activity import Activity
 from plaudit.journal.blocks import (
     ACTIVITY,
     FACTS,
@@ -27,7 +28,9 @@ from plaudit.journal.blocks import (
     SESSION,
     VERDICTS,
     WORDS,
+    Numbers,
     StoredText,
+    decoded,
     read_facts,
     read_texts,
     unpacked,
@@ -48,7 +51,6 @@ class SessionFacts(msgspec.Struct):
     session: str
     run: str
     started: float
-    has_text: bool = True
     settings: dict[str, Any] = {}
 
 
@@ -76,19 +78,7 @@ class _IndexedBlock(NamedTuple):
     """The row of its first record."""
 
 
-@dataclass(slots=True)
-class _Words:
-    """Every word that facts refer to, by number."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    words: list[str] = field(default_factory=list)
-
-    def number(self, word: str) -> int:
-        found = self.numbers.get(word)
-        if found is None:
-            found = self.numbers[word] = len(self.words)
-            self.words.append(word)
-        return found
+_first = attrgetter("first")
 
 
 class JournalIndex:
@@ -106,12 +96,12 @@ class JournalIndex:
         self.sessions: dict[str, SessionFacts] = {}
         self.activity: list[Activity] = []
         self.words: list[str] = []
-        self._words = _Words(words=self.words)
+        """Every word that facts refer to, at the place of its number."""
+        self._numbers = Numbers()
         self._rows = np.empty(0, FACTS_WIDE)
         self._count = 0
         self._segments: dict[int, Segment] = {}
         self._places: list[_IndexedBlock] = []
-        self._starts = np.empty(0, np.int64)
         self._files: dict[int, tuple[Path, Path]] = {}
         """Of each file, by its inode: the journal that it belongs to, and where it is now."""
         self._damage: dict[tuple[int, int], Damage] = {}
@@ -171,18 +161,13 @@ class JournalIndex:
                         raise
                     self._gone[path] = f"{error}; what was read before is shown"
             self._is_open = True
-            self._starts = np.array([place.first for place in self._places], np.int64)
             return before != (self.version, len(self.activity), len(self.sessions))
 
     # -- records ------------------------------------------------------------------------------------------
 
-    def column(self, name: str) -> list[str]:
-        """The words of a column, like `status`."""
-        return [self.words[number] for number in self.facts[name]]
-
     def number_of(self, word: str) -> int:
         """The number by which facts refer to a word; -1 where none does."""
-        return self._words.numbers.get(word, -1)
+        return self._numbers.get(word, -1)
 
     def id_of(self, row: int) -> str:
         """The name of a record, which stays the same for good."""
@@ -191,16 +176,15 @@ class JournalIndex:
 
     def row_of(self, id_: str) -> int | None:
         """Where the record of this name is; of a sample's name (`sample_id`), the last verdict on it."""
+        facts, (session, _, seq) = self.facts, id_.rpartition(".")
         if _SAMPLE.fullmatch(id_):
-            is_it = (self.facts["sample"] == int(id_, 16)) & (self.facts["panel"] == 0)
-            found = np.flatnonzero(is_it)
-            return int(found[-1]) if found.size else None
-        session, _, seq = id_.rpartition(".")
-        if not (seq.isascii() and seq.isdigit()):
+            is_it = (facts["sample"] == int(id_, 16)) & (facts["panel"] == 0)
+        elif seq.isascii() and seq.isdigit():
+            is_it = (facts["session"] == self.number_of(session)) & (facts["seq"] == int(seq))
+        else:
             return None
-        is_it = (self.facts["session"] == self.number_of(session)) & (self.facts["seq"] == int(seq))
         found = np.flatnonzero(is_it)
-        return int(found[0]) if found.size else None
+        return int(found[-1]) if found.size else None
 
     def facts_of(self, row: int) -> dict[str, Any]:
         """The numbers of one verdict, by name; None where there is none."""
@@ -210,8 +194,8 @@ class JournalIndex:
             if name in WORDS:
                 facts[name] = self.words[found[name]]
             else:  # a short float as it was given: 0.1, not 0.10000000149
-                value = found[name]
-                facts[name] = _or_none(float(str(value)) if FACTS[name] == "f" else value.item())
+                value = float(str(found[name])) if FACTS[name] == "f" else found[name].item()
+                facts[name] = None if math.isnan(value) else value
         facts["late"] = bool(facts["late"])
         facts["step"] = facts["step"] if facts["step"] >= 0 else None
         for name in HASHES:
@@ -234,23 +218,13 @@ class JournalIndex:
         """The texts of one verdict; empty ones where its block is damaged."""
         return self._text(row) or StoredText()
 
-    def texts(self, rows: Array) -> Iterator[StoredText]:
-        """The texts of many verdicts, in order: faster than one by one, where neighbours are together."""
-        blocks = (np.searchsorted(self._starts, rows, side="right") - 1).tolist()
-        known, first, texts = -1, 0, list[StoredText]()
-        for row, number in zip(rows.tolist(), blocks, strict=True):
-            if number != known:
-                with self._lock:
-                    known, first, texts = number, self._places[number].first, self._block_texts(number)
-            yield texts[row - first] if row - first < len(texts) else StoredText()
-
     def is_whole(self, row: int) -> bool:
         """Whether the texts of a verdict can be read."""
         return self._text(row) is not None
 
     def _text(self, row: int) -> StoredText | None:
         with self._lock:
-            number = int(np.searchsorted(self._starts, row, side="right")) - 1
+            number = bisect_right(self._places, row, key=_first) - 1
             place = row - self._places[number].first
             texts = self._block_texts(number)
         return texts[place] if place < len(texts) else None
@@ -308,14 +282,14 @@ class JournalIndex:
         if (segment := self._segments.pop(inode, None)) is not None:
             segment.close()
         self._damage = {key: one for key, one in self._damage.items() if key[0] != inode}
-        ends = [place.first for place in self._places[1:]] + [self._count]
-        sizes = [end - place.first for place, end in zip(self._places, ends, strict=True)]
-        is_kept = [place.inode != inode for place in self._places]
-        self._rows = self.facts[np.repeat(np.array(is_kept, bool), sizes)]
-        kept = [(place, size) for place, size, kept in zip(self._places, sizes, is_kept, strict=True) if kept]
-        starts = itertools.accumulate((size for _, size in kept), initial=0)
-        self._places = [place._replace(first=first) for (place, _), first in zip(kept, starts, strict=False)]
-        self._count = self._rows.size
+        kept, rows, count = list[_IndexedBlock](), [self._rows[:0]], 0
+        starts = [place.first for place in self._places]
+        for place, own in zip(self._places, np.split(self.facts, starts[1:]), strict=False):
+            if place.inode != inode:
+                kept.append(place._replace(first=count))
+                rows.append(own)
+                count += own.size
+        self._rows, self._places, self._count = np.concatenate(rows), kept, count
         self._texts.clear()
         self.version += 1
 
@@ -328,20 +302,18 @@ class JournalIndex:
                 self._places.append(_IndexedBlock(inode, found, self._count))
                 self._add(names, rows)
         elif found.head.kind == SESSION:
-            try:
-                session = msgspec.json.decode(facts, type=SessionFacts)
-            except msgspec.DecodeError as error:
-                raise JournalError(f"a block is damaged: {error}") from None
+            session = decoded(facts, SessionFacts)
             self.sessions[session.session] = session
-        elif found.head.kind == ACTIVITY and (moment := read_activity(facts)) is not None:
-            self.activity.append(moment)
+        elif found.head.kind == ACTIVITY:
+            self.activity.append(decoded(facts, Activity))
             if self._is_open:
                 self._heard = time.monotonic()
             if len(self.activity) > 2 * MOMENTS:
                 del self.activity[:MOMENTS:2]
 
     def _add(self, names: list[str], rows: Array) -> None:
-        numbers = np.array([self._words.number(name) for name in names], np.uint32)
+        numbers = np.array([self._numbers[name] for name in names], np.uint32)
+        self.words = list(self._numbers)
         if any(int(rows[name].max()) >= len(names) for name in WORDS):
             raise JournalError("a block is damaged: it refers to a word that it does not have")
         end = self._count + rows.size
@@ -375,7 +347,3 @@ class JournalIndex:
 FACTS_STORED = np.dtype([(name, "<" + code) for name, code in FACTS.items()])
 FACTS_WIDE = np.dtype([(name, "<u4" if name in WORDS else "<" + code) for name, code in FACTS.items()])
 """Facts in memory: words are numbered over all blocks, so there may be more of them."""
-
-
-def _or_none(number: float) -> float | None:
-    return None if math.isnan(number) else number

@@ -39,7 +39,6 @@ class Query:
     status: str = ""
     """A status; `missing` for everything without a score, `canary` for wrong answers that test the judge."""
     cause: str = ""
-    source: str = ""
     steps: str = ""
     """A step, or two with a dash: `40-60`."""
     text: str = ""
@@ -48,8 +47,6 @@ class Query:
     """The hash of a group."""
     sample: str = ""
     """The hash of a sample."""
-    panel: int = 0
-    """The batch of a panel whose questions are wanted; 0: verdicts only, -1: both."""
     order: str = "time"
     is_descending: bool = False
 
@@ -66,22 +63,19 @@ class Query:
         found = np.flatnonzero(self._mask(index))
         if self.text:
             has = _finder(self.text)
-            found = found[np.array([any(map(has, words_of(text))) for text in index.texts(found)], bool)]
-        keys = index.facts[self.order][found]
-        order = np.argsort(
-            np.where(np.isnan(keys), np.inf, keys) if keys.dtype.kind == "f" else keys, kind="stable"
-        )
+            texts = map(index.text, found.tolist())
+            found = found[np.array([any(map(has, words_of(text))) for text in texts], bool)]
         if self.is_descending:
-            order = order[::-1]
-            if keys.dtype.kind == "f":  # what has no number stays last
-                order = np.concatenate((order[~np.isnan(keys[order])], order[np.isnan(keys[order])]))
+            found = found[::-1]
+        keys = index.facts[self.order][found].astype(float)
+        order = np.argsort(-keys if self.is_descending else keys, kind="stable")  # what has no number, last
         ordered: Array = found[order]
         return ordered
 
     def _mask(self, index: JournalIndex) -> Array:
         facts = index.facts
-        mask = np.ones(len(facts), bool) if self.panel < 0 else facts["panel"] == self.panel
-        for name in ("run", "cause", "source"):
+        mask: Array = facts["panel"] == 0  # verdicts only, no questions of a panel
+        for name in ("run", "cause"):
             if word := getattr(self, name):
                 mask &= facts[name] == index.number_of(word)
         if self.status == "missing":
@@ -170,32 +164,12 @@ class _Columns:
         return _Columns({name: self._columns[name][selection] for name in names or self._columns})
 
 
-_USED = [
-    "time",
-    "step",
-    "unit",
-    "gold",
-    "canary",
-    "score",
-    "group",
-    "response_chars",
-    "status",
-    "source",
-    "run",
-    "judge",
-    "cost",
-    "prompt_tokens",
-    "completion_tokens",
-    "latency_s",
-    "queued_s",
-    "sends",
-    "late",
-]
 _OF_A_JUDGE = ("unit", "gold", "status", "group", "step")
 _OF_A_STEP = (
     *("unit", "gold", "score", "group", "step", "response_chars", "status"),
     *("latency_s", "queued_s", "sends", "cost", "source"),
 )
+_USED = (*_OF_A_STEP, "time", "canary", "run", "judge", "prompt_tokens", "completion_tokens", "late")
 _UNSOUND = ("unreadable", "refused", "flagged")
 """What says that a judge could not judge, or found that it was being talked to."""
 
@@ -228,7 +202,7 @@ def overview(index: JournalIndex, rows: Array) -> dict[str, Any]:
         "money": _money(index, everything),
         "latency_s": _percentiles(facts["latency_s"][facts["sends"] > 0]),
         "queued_s": _percentiles(facts["queued_s"][facts["sends"] > 0]),
-        "length": _length(facts),
+        "length": {"correlation": _correlation(facts["response_chars"], facts["unit"])},
         "trend": trend,
     }
 
@@ -272,24 +246,31 @@ def _trend(index: JournalIndex, facts: _Columns, canaries: _Columns, steps: _Ste
 
 
 def _column(index: JournalIndex, facts: _Columns) -> dict[str, Any]:
-    flat, groups = _flat_groups(facts)
     was_sent = facts["sends"] > 0
     status = facts["status"]
     return {
-        "records": int(facts.size),
+        **_scores(facts),
         "missing": int(np.isnan(facts["score"]).sum()),
         "unsound": {name: int((status == index.number_of(name)).sum()) for name in _UNSOUND},
-        "flat": flat,
-        "groups": groups,
-        **{name: _or_none(value) for name, value in _spread(facts["unit"]).items()},
-        "gold": _or_none(_spread(facts["gold"])["mean"]),
-        "gold_gap": _gold_gap(facts),
+        "gold": _spread(facts["gold"])["mean"],
         "chars": float(facts["response_chars"].mean()),
         "length_correlation": _correlation(facts["response_chars"], facts["unit"]),
-        "histogram": _histogram(facts["unit"]),
         "latency_s": _percentiles(facts["latency_s"][was_sent]),
         "queued_s": _percentiles(facts["queued_s"][was_sent]),
         "spent": float(costs.sum()) if (costs := _costs(index, facts)).size else None,
+    }
+
+
+def _scores(facts: _Columns) -> dict[str, Any]:
+    """How scores are spread, in all and within groups, and how far they are from what samples deserve."""
+    flat, groups = _flat_groups(facts)
+    return {
+        "records": facts.size,
+        **_spread(facts["unit"]),
+        "histogram": _histogram(facts["unit"]),
+        "flat": flat,
+        "groups": groups,
+        "gold_gap": _gold_gap(facts),
     }
 
 
@@ -322,23 +303,15 @@ def _flat_groups(facts: _Columns) -> tuple[int, int]:
 
 def _spread(values: Array) -> dict[str, float | None]:
     known = values[~np.isnan(values)]
-    if not known.size:
-        return dict.fromkeys(("mean", "std", "p10", "p50", "p90"))
-    p10, p50, p90 = np.percentile(known, (10, 50, 90))
-    return {
-        "mean": float(known.mean(dtype=float)),
-        "std": float(known.std(dtype=float)),
-        "p10": float(p10),
-        "p50": float(p50),
-        "p90": float(p90),
-    }
+    mean, std = (
+        (float(known.mean(dtype=float)), float(known.std(dtype=float))) if known.size else (None, None)
+    )
+    return {"mean": mean, "std": std, **_percentiles(known, (10, 50, 90))}
 
 
-def _percentiles(values: Array) -> dict[str, float | None]:
-    if not values.size:
-        return {"p50": None, "p95": None, "p99": None}
-    p50, p95, p99 = np.percentile(values, (50, 95, 99))
-    return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
+def _percentiles(values: Array, of: tuple[int, ...] = (50, 95, 99)) -> dict[str, float | None]:
+    found = np.percentile(values, of).tolist() if values.size else [None] * len(of)
+    return {f"p{percent}": value for percent, value in zip(of, found, strict=True)}
 
 
 def _counts(index: JournalIndex, column: Array) -> dict[str, int]:
@@ -375,26 +348,20 @@ def _passed(canaries: _Columns) -> dict[str, int]:
 def _judges(index: JournalIndex, facts: _Columns, canaries: _Columns, steps: _Steps) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     names = _counts(index, facts["judge"])
-    for name, count in names.items():
+    for name in names:
         own = facts.take(facts["judge"] == index.number_of(name), (*_OF_A_JUDGE, "time"))
-        flat, groups = _flat_groups(own)
         by_step = steps.slices(own, ("unit",)) if len(names) > 1 and len(found) < MOST_JUDGES else []
         found.append(
             {
                 "judge": name,
-                "records": count,
-                **_spread(own["unit"]),
-                "histogram": _histogram(own["unit"]),
+                **_scores(own),
                 "histograms": [
                     {"x": steps.x(n), "counts": _histogram(one["unit"])}
                     for n, one in enumerate(by_step)
                     if one.size
                 ],
                 "by_status": _counts(index, own["status"]),
-                "flat": flat,
-                "groups": groups,
                 "canaries": _passed(canaries.take(canaries["judge"] == index.number_of(name))),
-                "gold_gap": _gold_gap(own),
             }
         )
     return found
@@ -421,34 +388,12 @@ def _costs(index: JournalIndex, facts: _Columns) -> Array:
     return costs
 
 
-def _length(facts: _Columns) -> dict[str, Any]:
-    """Scores against the length of responses, in cells."""
-    scored = facts.take(~np.isnan(facts["unit"]), ("unit", "response_chars"))
-    if not scored.size:
-        return {"correlation": None, "edges": [], "cells": []}
-    edges = np.unique(np.percentile(scored["response_chars"], np.linspace(0, 100, 13)))
-    if edges.size < 2:
-        edges = np.array([edges[0], edges[0] + 1])
-    cells, _, _ = np.histogram2d(
-        scored["response_chars"], np.clip(scored["unit"], 0, 1), (edges, np.linspace(0, 1, BINS + 1))
-    )
-    return {
-        "correlation": _correlation(scored["response_chars"], scored["unit"]),
-        "edges": edges.tolist(),
-        "cells": cells.astype(int).tolist(),
-    }
-
-
 def _correlation(one: Array, other: Array) -> float | None:
     is_known = ~np.isnan(other)
     first, second = one[is_known].astype(float), other[is_known].astype(float)
     if first.size < 3 or not first.std() or not second.std():
         return None
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def _or_none(value: float | None) -> float | None:
-    return None if value is None or np.isnan(value) else value
 
 
 def last_verdicts(index: JournalIndex, rows: Array, *, rather_not: Iterable[str] = ()) -> list[int]:
@@ -462,35 +407,29 @@ def last_verdicts(index: JournalIndex, rows: Array, *, rather_not: Iterable[str]
 
 def compare(index: JournalIndex, one: Iterable[int], other: Iterable[int]) -> dict[str, Any]:
     """Two sets of records over the samples that both have: what changed, where, and by how much."""
-    facts = index.facts
-    first = {int(facts["sample"][row]): int(row) for row in one}
-    second = {int(facts["sample"][row]): int(row) for row in other}
-    both = [(first[key], second[key]) for key in first if key in second]
-    scored = [
-        (a, b, float(facts["unit"][b] - facts["unit"][a]))
-        for a, b in both
-        if not np.isnan(facts["unit"][a]) and not np.isnan(facts["unit"][b])
-    ]
-    changes = np.array([change for *_, change in scored])
-    moved = sorted((item for item in scored if abs(item[2]) > 1e-9), key=lambda item: -abs(item[2]))
-    units = facts["unit"]
+    samples, units = index.facts["sample"], index.facts["unit"]
+    first, second = ({int(samples[row]): int(row) for row in rows} for rows in (one, other))
+    both = np.array([(first[key], second[key]) for key in first if key in second], int).reshape(-1, 2)
+    before, after = units[both[:, 0]], units[both[:, 1]]
+    change = (after - before).astype(float)
+    known = ~np.isnan(change)
+    changes = change[known]
+    moved = np.flatnonzero(np.abs(change) > 1e-9)
+    moved = moved[np.argsort(-np.abs(change[moved]), kind="stable")]
     return {
         "samples": len(both),
         "only_first": len(first) - len(both),
         "only_second": len(second) - len(both),
-        "scored_in_both": len(scored),
-        "changed": len(moved),
+        "scored_in_both": changes.size,
+        "changed": moved.size,
         "mean_change": float(changes.mean()) if changes.size else None,
         "mean_absolute_change": float(np.abs(changes).mean()) if changes.size else None,
-        "correlation": _correlation(
-            np.array([units[a] for a, *_ in scored]), np.array([units[b] for _, b, _ in scored])
-        )
-        if scored
-        else None,
-        "lost": sum(bool(not np.isnan(units[a]) and np.isnan(units[b])) for a, b in both),
-        "gained": sum(bool(np.isnan(units[a]) and not np.isnan(units[b])) for a, b in both),
+        "correlation": _correlation(before[known], after[known]),
+        "lost": int((np.isnan(after) & ~np.isnan(before)).sum()),
+        "gained": int((np.isnan(before) & ~np.isnan(after)).sum()),
         "most_changed": [
-            {"first": index.id_of(a), "second": index.id_of(b), "change": change, "rows": (a, b)}
-            for a, b, change in moved[:20]
+            {"first": index.id_of(a), "second": index.id_of(b), "change": float(change[n]), "rows": (a, b)}
+            for n in moved[:20]
+            for a, b in [both[n].tolist()]
         ],
     }

@@ -64,7 +64,8 @@ class Appender:
     def append(self, data: bytes) -> None:
         """Write a block; when this returns, it survives the end of this process. Raises OSError."""
         if not self._is_current():
-            self._reopen()
+            self.close()
+            self._open()
         elif os.fstat(self._fd).st_size + len(data) > self._segment_bytes and not self._is_new:
             self._set_aside(len(data))
         with self._locked():
@@ -129,12 +130,6 @@ class Appender:
             return self._path.stat().st_ino == os.fstat(self._fd).st_ino
         return False
 
-    def _reopen(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
-        self._open()
-
     def _set_aside(self, coming: int) -> None:
         """Begin a new file; the full one gets the next number. The oldest make room for what is coming."""
         with self._locked():
@@ -142,18 +137,12 @@ class Appender:
                 older = _numbered(self._path)
                 number = older[-1][0] + 1 if older else 1
                 self._path.rename(self._path.with_name(f"{self._path.name}.{number:06d}"))
-                sizes = [(path, _size(path)) for _, path in _numbered(self._path)]
-                left = sum(size for _, size in sizes)
-                for path, size in sizes:
-                    if (
-                        left + max(self._segment_bytes, len(TITLE) + len(self._opening) + coming)
-                        <= self._max_bytes
-                    ):
-                        break
-                    path.unlink(missing_ok=True)
-                    left -= size
-        os.fsync(self._fd)
-        self._reopen()
+                new = max(self._segment_bytes, len(TITLE) + len(self._opening) + coming)
+                full = [(path, _size(path)) for _, path in _numbered(self._path)]
+                while full and new + sum(size for _, size in full) > self._max_bytes:
+                    full.pop(0)[0].unlink(missing_ok=True)
+        self.close()
+        self._open()
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -178,6 +167,8 @@ def check_writable(path: Path) -> None:
     try:
         path.stat()
     except FileNotFoundError:
+        if path.is_symlink():
+            raise _unwritable(path, "it is a link to a file that does not exist") from None
         above = next(one for one in path.absolute().parents if one.exists())
         if not os.access(above, os.W_OK | os.X_OK):
             raise _unwritable(path, f"{above} is read-only for you") from None

@@ -78,7 +78,14 @@ class JournalWriter:
         self.lost = 0
         """Verdicts that were left out, for the disk was too slow or full."""
         self._has_text = has_text
-        opening = block(SESSION, msgspec.json.encode(self._introduction(settings or {})))
+        introduction = {
+            "session": self.session,
+            "run": self.run,
+            "started": time.time(),
+            "has_text": has_text,
+            "settings": dict(settings or {}),
+        }
+        opening = block(SESSION, msgspec.json.encode(introduction))
         self._appender = Appender(Path(path), opening, max_bytes=int(max_mb * 1e6))
         self._taken: list[Judged] = []
         """Verdicts that are not packed yet."""
@@ -197,15 +204,6 @@ class JournalWriter:
             log.warning("verdicts are left out of the journal: %s", why)
         self.lost += count
 
-    def _introduction(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "session": self.session,
-            "run": self.run,
-            "started": time.time(),
-            "has_text": self._has_text,
-            "settings": dict(settings),
-        }
-
 
 def settings_shown(config: EngineConfig) -> dict[str, Any]:
     """An engine's settings for people: every key as `***`."""
@@ -221,12 +219,8 @@ def settings_shown(config: EngineConfig) -> dict[str, Any]:
     shown["observers"] = list(config.observers)
     shown["endpoints"] = [
         {
-            "url": endpoint.url,
-            "model": endpoint.model,
+            **{name: getattr(endpoint, name) for name in ("url", "model", "max_concurrent", "rpm", "tpm")},
             "api_key": "***" if endpoint.api_key else None,
-            "max_concurrent": endpoint.max_concurrent,
-            "rpm": endpoint.rpm,
-            "tpm": endpoint.tpm,
             "headers": sorted(endpoint.headers or {}),
             "price": [endpoint.price.prompt, endpoint.price.completion] if endpoint.price else None,
         }

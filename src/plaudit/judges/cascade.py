@@ -15,6 +15,7 @@ from plaudit.errors import ConfigError
 from plaudit.judges.attack import signs_of_attack
 from plaudit.judges.base import Judge, higher_is_better, is_panel
 from plaudit.judges.check import Demanding
+from plaudit.judges.prompt import set_fields
 from plaudit.reasoning import without_reasoning
 from plaudit.types import Reply, Request, Sample, Source, Status, Verdict
 
@@ -77,7 +78,7 @@ class Cascade(Judge):
                 setting="judge",
                 value=type(self.judge).__name__,
             )
-        object.__setattr__(self, "_rule", rule)
+        set_fields(self, _rule=rule)
 
     @property
     def version(self) -> str:

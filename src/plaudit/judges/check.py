@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from plaudit.errors import ConfigError
-from plaudit.judges.base import Judge, Panel, compares, is_panel
+from plaudit.judges.base import Judge, Panel, compares, higher_is_better, is_panel
 from plaudit.types import Cause, Failure, Sample, Source, Verdict
 
 CouldGive = Callable[[Verdict, Sample], bool]
@@ -69,6 +69,17 @@ def check_judge(judge: Judge | Panel, *, for_rewards: bool = False) -> None:
         )
 
 
+def check_weight(name: str, weight: float, judge: Judge | Panel) -> None:
+    """Raise ConfigError where a negative weight turns the score of a judge round that was turned round."""
+    if weight < 0 and not higher_is_better(judge):
+        raise ConfigError(
+            f"would reward what {type(judge).__name__} looks for: its score is already inverted, 1 being the "
+            "best; make it positive",
+            setting=name,
+            value=weight,
+        )
+
+
 def as_judge(judge: Judge | Panel | str) -> Judge | Panel:
     """A judge that was checked; a text becomes a Rubric. Raises ConfigError where it is no judge."""
     if isinstance(judge, str):
@@ -114,16 +125,20 @@ def could_give(judge: object) -> CouldGive | None:
             return None
 
 
-def check_samples(judge: object, samples: Iterable[tuple[int, Sample]]) -> None:
-    """Ask a judge that has demands whether these numbered samples meet them; ConfigError names the first."""
-    check = getattr(judge, "check", None)  # not isinstance: a protocol costs 20 µs, for every batch of one
-    if check is None:
-        return
-    for number, sample in samples:
+def _misfits(judge: object, samples: Iterable[tuple[int, Sample]]) -> Iterator[tuple[int, ConfigError]]:
+    """Which of these numbered samples lack what the judge demands."""
+    check: Any = getattr(judge, "check", None)  # isinstance of a protocol costs 20 µs
+    for number, sample in samples if check else ():
         try:
             check(sample)
         except ConfigError as error:
-            raise error.at(f"sample {number}") from None
+            yield number, error
+
+
+def check_samples(judge: object, samples: Iterable[tuple[int, Sample]]) -> None:
+    """Ask a judge that has demands whether these numbered samples meet them; ConfigError names the first."""
+    for number, error in _misfits(judge, samples):
+        raise error.at(f"sample {number}") from None
 
 
 def unfit_rows(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Verdict]:
@@ -132,14 +147,10 @@ def unfit_rows(judge: Judge | Panel, samples: Sequence[Sample]) -> dict[int, Ver
     For trainers, where one such row must not cost the others their verdicts. A judge that compares responses
     can compare none of a group with such a row.
     """
-    check: Callable[[Sample], None] = getattr(judge, "check", lambda _: None)
     found: dict[int, Verdict] = {}
-    for row, sample in enumerate(samples):
-        try:
-            check(sample)
-        except ConfigError as error:
-            failure = Failure(Cause.INPUT, {"field": error.setting})
-            found[row] = Verdict.failed(failure, str(error.at(f"row {row}")), source=Source.RULE)
+    for row, error in _misfits(judge, enumerate(samples)):
+        failure = Failure(Cause.INPUT, {"field": error.setting})
+        found[row] = Verdict.failed(failure, str(error.at(f"row {row}")), source=Source.RULE)
     if found and compares(judge):
         groups = {samples[row].group: verdict for row, verdict in found.items()}
         for row, sample in enumerate(samples):

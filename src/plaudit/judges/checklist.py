@@ -12,7 +12,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.base import Judge, Panel, Question
+from plaudit.judges.base import Panel, Question
 from plaudit.judges.criteria import (
     Criterion,
     Total,
@@ -22,7 +22,15 @@ from plaudit.judges.criteria import (
     reason_key,
     summed,
 )
-from plaudit.judges.prompt import Prompt, PromptOptions, build_prompt, nothing_to_judge, object_schema
+from plaudit.judges.prompt import (
+    Prompt,
+    PromptJudge,
+    PromptOptions,
+    build_prompt,
+    nothing_to_judge,
+    object_schema,
+    set_fields,
+)
 from plaudit.judges.reply_rows import named_rows
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Status, Verdict
@@ -99,7 +107,7 @@ class _Criteria(PromptOptions):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checklist(_Criteria, Judge):
+class Checklist(PromptJudge, _Criteria):
     """Asks about all criteria in one call. `SplitChecklist` uses several calls.
 
     Checklist([Criterion("correct", "The answer is right.", weight=3), Criterion("brief", "It is short.")])
@@ -107,13 +115,10 @@ class Checklist(_Criteria, Judge):
     Checklist(column="checks", total="points", clip=True)  # HealthBench's sum, at least 0
     """
 
-    version: str = field(init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         criteria = self._checked()
-        object.__setattr__(self, "criteria", criteria)
-        prompt = _prompt_of(criteria or _ANY, self)
-        object.__setattr__(self, "version", prompt.version)
+        set_fields(self, criteria=criteria)
+        set_fields(self, _prompt=_prompt_of(criteria or _ANY, self))
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; nothing met, without a call, where it says nothing."""
@@ -187,8 +192,7 @@ class SplitChecklist(_Criteria, Panel):
         )
         identity = (call.version, criteria, self.total, self.clip, self.levels, self.column, self.per_call)
         version = f"checklists-{sha256(repr(identity).encode()).hexdigest()[:16]}"
-        for name, value in {"criteria": criteria, "version": version, "_call": call}.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, criteria=criteria, version=version, _prompt=call._prompt, _call=call)
 
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """A question for each `per_call` criteria of each sample. The judge sees no weights."""

@@ -1,65 +1,11 @@
-"""What there is to judge in a response: its answer without the reasoning, and whether there is one."""
+"""Whether there is anything in a text: something to see, or words to read."""
 
 from __future__ import annotations
 
 import unicodedata
-from typing import Literal
 
 from plaudit.judges.clean import without_tokens
-from plaudit.judges.transcript import (
-    Transcript,
-    assistant_turns,
-    check_turns,
-    last_answer,
-    only_answer,
-    says_something,
-    transcript,
-)
-from plaudit.reasoning import BOUND, without_reasoning
-from plaudit.rows import text_of
-from plaudit.types import Sample
-
-View = Literal["full", "last"]
-"""What is shown of a trajectory: all of it, or what the assistant says in its last turn."""
-
-
-def answer_of(sample: Sample, *, with_reasoning: bool = False, view: View = "full") -> str:
-    """What a judge is to see of the response: text, or the Transcript of a trajectory.
-
-    Raises:
-        ConfigError: It is neither text nor a conversation, or a tool's result that no call asked for.
-    """
-    response: object = sample.response
-    if not isinstance(response, str):
-        only = last_answer(response) if view == "last" else only_answer(response)
-        if only is None and not says_something(response, has_content):
-            return ""
-        if only is None:
-            return transcript("response", response, before=sample.prompt, show_thinking=with_reasoning)
-        response = only
-    return response if with_reasoning or isinstance(response, Transcript) else without_reasoning(response)
-
-
-def check_turns_of(sample: Sample, view: View = "full") -> None:
-    """Check the conversations of a sample before anything is asked about it.
-
-    Raises:
-        ConfigError: One has a message that is none, or a tool's result that no call asked for; the error
-            names the field. What is neither text nor a conversation fails alone, when it is its turn.
-    """
-    if isinstance(sample.prompt, (list, tuple)):
-        check_turns("prompt", sample.prompt)
-    if isinstance(sample.response, (list, tuple)) and view == "full":
-        check_turns("response", sample.response, before=sample.prompt)
-
-
-def hides_reasoning(sample: Sample, answer: str) -> bool:
-    """Whether the response has reasoning that the answer, as `answer_of` gave it, does not show."""
-    if isinstance(sample.response, str):
-        return answer != sample.response
-    texts = [text_of(turn.get("content")) for _, turn in assistant_turns(sample.response)]
-    return any(without_reasoning(text) != text and text not in answer for text in texts)
-
+from plaudit.reasoning import BOUND
 
 _FILLERS = "\u115f\u1160\u3164\uffa0\u2800\ufffc\ufffd"
 """Hangul fillers are letters and blank braille is a symbol, and yet there is nothing to see."""

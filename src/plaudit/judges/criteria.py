@@ -88,10 +88,6 @@ def checked_criteria(criteria: object, *, total: Total, setting: str = "criteria
         )
     keys = dict[str, int]()
     for place, point in enumerate(criteria):
-        if not isinstance(point, Criterion):
-            raise ConfigError(
-                "is not a Criterion(name, text, weight)", setting=f"{setting}[{place}]", value=point
-            )
         for key in (point.name.casefold(), reason_key(point).casefold()):
             if key in keys:
                 raise ConfigError(

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import odds
-from plaudit.judges.anchors import anchor_lines, checked_anchors
-from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text
-from plaudit.judges.scale import Scale
+from plaudit.judges.prompt import PromptJudge, checked_text, set_fields
+from plaudit.judges.scale import Scale, anchor_lines, checked_anchors
 from plaudit.types import Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
@@ -54,21 +53,15 @@ class Expected(PromptJudge):
             "scale": f"from {low} to {high}",
             "anchors": anchor_lines(anchors, scale),
         }
-        made = build_prompt(
+        self._set_prompt(
             "expected",
             words,
-            self,
             reading=(odds.VERSION, self.min_mass),
             max_tokens=odds.MAX_TOKENS,
             top_logprobs=odds.TOP_LOGPROBS,
         )
-        for name, value in {
-            "scale": (low, high),
-            "anchors": anchors or None,
-            "_digits": tuple(str(digit) for digit in range(low, high + 1)),
-            "_prompt": made,
-        }.items():
-            object.__setattr__(self, name, value)
+        digits = tuple(map(str, range(low, high + 1)))
+        set_fields(self, scale=(low, high), anchors=anchors or None, _digits=digits)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """The mean score. Raises UnreadableVerdict where the digits of the scale were hardly considered."""

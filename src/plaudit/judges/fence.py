@@ -71,18 +71,18 @@ def shown(label: str, content: Content, max_chars: int = MAX_CHARS) -> tuple[str
         alone = f"{TURN}user>\n"
         is_one_turn = turns.startswith(alone) and TURN not in turns[1:]
         content = turns[len(alone) :] if is_one_turn else turns
+    left_out, missing = "", 0
     if isinstance(content, Transcript):
         text, left_out = cut_turns(content, max_chars)
-        cleaned = clean(text)
-        return cleaned.text, "; ".join(filter(None, (left_out, _note(0, cleaned.tokens, cleaned.invisible))))
-    text = without_marks(content) if isinstance(content, str) else ""
-    missing = len(text) - max_chars
+    else:
+        text = without_marks(content) if isinstance(content, str) else ""
+        missing = len(text) - max_chars
     if missing > 0:
         head = (max_chars + 1) // 2
         tail = len(text) - (max_chars - head)
         text = f"{text[:head]}\n{CUT}{missing:,} characters left out>\n{text[tail:]}"
-    cleaned = clean(text)
-    return cleaned.text, _note(missing, cleaned.tokens, cleaned.invisible)
+    text, tokens, invisible = clean(text)
+    return text, "; ".join(filter(None, (left_out, _note(missing, tokens, invisible))))
 
 
 def is_cut(sample: Sample, max_chars: int = MAX_CHARS) -> bool:
@@ -110,11 +110,9 @@ def _shown(contents: Mapping[str, Content], max_chars: int) -> tuple[list[tuple[
 
 
 def _note(missing: int, tokens: int, invisible: int) -> str:
-    notes = []
-    if missing > 0:
-        notes.append(f"{missing:,} character{'s' * (missing > 1)} left out of the middle")
-    if tokens:
-        notes.append(f"{tokens:,} control token{'s' * (tokens > 1)} rewritten with ‹ ›")
-    if invisible:
-        notes.append(f"{invisible:,} invisible character{'s' * (invisible > 1)} removed")
-    return "; ".join(notes)
+    notes = (
+        (missing, "character", "left out of the middle"),
+        (tokens, "control token", "rewritten with ‹ ›"),
+        (invisible, "invisible character", "removed"),
+    )
+    return "; ".join(f"{n:,} {what}{'s' * (n > 1)} {done}" for n, what, done in notes if n > 0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,8 @@ from plaudit.errors import ConfigError
 from plaudit.files import decoded, read_text
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.foreign import translate
-from plaudit.judges.locator import Key, line_of, toml_lines, yaml_lines
-from plaudit.judges.registry import BadOption, build
+from plaudit.judges.locator import Key, line_at, toml_lines, yaml_lines
+from plaudit.judges.registry import build
 
 log = logging.getLogger("plaudit")
 
@@ -57,10 +58,10 @@ class JudgeFile:
         """The judge, with some options taken from elsewhere. Raises ConfigError that names the line."""
         try:
             return build(self.kind, {**self.options, **changes})
-        except BadOption as error:
-            if error.key[:1] and error.key[0] in changes:
+        except ConfigError as error:
+            if re.split(r"[.\[]", error.setting, maxsplit=1)[0] in changes:
                 raise
-            raise error.at(f"{self.path}:{line_of(self.lines, error.key)}") from None
+            raise error.at(f"{self.path}:{line_at(self.lines, error.setting)}") from None
 
 
 def load_judge(path: str | os.PathLike[str]) -> Judge | Panel:
@@ -76,7 +77,7 @@ def read_judge(path: str | os.PathLike[str]) -> JudgeFile:
     is_yaml = suffix in (".yaml", ".yml")
     try:
         lines = yaml_lines(text) if is_yaml else {} if suffix == ".json" else toml_lines(text)
-    except ValueError as error:  # a key that is there twice
+    except (ValueError, RecursionError) as error:  # a key that is there twice, or lists in lists in lists
         raise ConfigError(f"cannot be read: {error}", setting="judge", value=str(path)) from None
     try:
         foreign = translate(table)

@@ -22,12 +22,14 @@ from plaudit.errors import ConfigError
 Table = Mapping[str, Any]
 
 _PLACEHOLDER = re.compile(r"\{\{\{?\s*([\w.]+)\s*\}?\}\}")
-_RESPONSES = {"output", "output_text", "response", "completion", "submission", "answer_text"}
-_REFERENCES = {
-    *("expected", "reference", "reference_answer", "ground_truth", "answer", "correct_answer", "target"),
-    *("ideal", "solution", "label"),
+_SHOWN = {
+    "the response": ("output", "output_text", "response", "completion", "submission", "answer_text"),
+    "the task": ("input", "prompt", "question", "query", "task", "instruction", "instructions", "problem"),
+    "the reference": (
+        *("expected", "reference", "reference_answer", "ground_truth", "answer", "correct_answer", "target"),
+        *("ideal", "solution", "label"),
+    ),
 }
-_TASKS = {"input", "prompt", "question", "query", "task", "instruction", "instructions", "problem"}
 _ONLY_DATA = re.compile(r"[^\w{]*[\w ,.'-]{0,40}[^\w{]*\{\{\{?\s*[\w.]+\s*\}?\}\}\W*")
 _RULER = re.compile(r"[*=#~_\s-]+|\W*(?:begin|end) data\W*", re.IGNORECASE)
 _CHOICE = r"^\W*{name}\s*[).:\]-]\s*(.+)$"
@@ -236,21 +238,14 @@ def _prose(prompt: str) -> str:
 
 def _is_data(line: str) -> bool:
     """Whether a line does nothing but show the task, the response or the reference."""
-    if not _ONLY_DATA.fullmatch(line):
-        return False
-    for found in _PLACEHOLDER.finditer(line):
-        _named(found)
-    return True
+    return _ONLY_DATA.fullmatch(line) is not None and all(map(_named, _PLACEHOLDER.finditer(line)))
 
 
 def _named(found: re.Match[str]) -> str:
     name = found[1].rpartition(".")[2].lower()
-    if name in _RESPONSES:
-        return "the response"
-    if name in _TASKS:
-        return "the task"
-    if name in _REFERENCES:
-        return "the reference"
+    for shown, names in _SHOWN.items():
+        if name in names:
+            return shown
     raise ConfigError(
         f"the prompt shows {found[0]}, and a judge sees the task, the response and the reference only; write "
         "its text in its place, or put it into the prompt of each row"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,25 +14,15 @@ import msgspec
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import answer_of
 from plaudit.judges.fence import MAX_CHARS, Content
-from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, aliases, answer_groups
-from plaudit.judges.prompt import (
-    Prompt,
-    PromptOptions,
-    build_prompt,
-    checked_text,
-    nothing_to_judge,
-    object_schema,
-)
-from plaudit.judges.reply_author import check_origin
+from plaudit.judges.grouping import HIDDEN, ID_LENGTH, IDS, AnswerGroup, alias, answer_groups
+from plaudit.judges.prompt import Prompt, nothing_to_judge, object_schema, set_fields
+from plaudit.judges.reply_author import Author, CopiedVerdict
 from plaudit.judges.reply_rows import named_rows
-from plaudit.judges.rubric import Rubric
+from plaudit.judges.rubric import Graded, Rubric
 from plaudit.judges.scale import Scale
 from plaudit.types import ChatRequest, Reply, Sample, Status, Verdict
-from plaudit.value_check import check_fields
 
 MAX_RESPONSES = 64
 """In one call: of more, the reply would be too long to be read."""
@@ -40,7 +31,7 @@ RESPONSES = "responses"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Group(PromptOptions, Panel):
+class Group(Graded, Panel):
     """Scores all samples with the same `group` side by side: the prompt is sent once for all of them.
 
     Group("Is it correct and brief?", scale=(0, 10))
@@ -50,13 +41,6 @@ class Group(PromptOptions, Panel):
     on any of them.
     """
 
-    criteria: str
-    scale: tuple[float, float] = (0, 10)
-    """The worst and the best score."""
-    integer: bool = field(default=True, kw_only=True)
-    """Whether only whole numbers are scores."""
-    anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
-    """What some scores of the scale stand for; without any, every score is described in general words."""
     max_chars_per_call: int = field(default=MAX_CHARS, kw_only=True)
     """Characters of task, reference and responses in one call; a larger group is judged in several."""
     shuffle: bool = field(default=True, kw_only=True)
@@ -70,33 +54,19 @@ class Group(PromptOptions, Panel):
     """A group is judged side by side."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        criteria = checked_text(
-            "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
-        )
-        scale = Scale.of(self.scale, integer=self.integer)
-        anchors = checked_anchors(self.anchors or {}, scale)
-        number = f"<{'whole number' if self.integer else 'number'}>"
-        words = {
-            "criteria": criteria,
-            "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
-            "anchors": anchor_lines(anchors, scale),
-            "letters": str(ID_LENGTH),
-            "form": f'{{"verdicts": [{{"id": "...", "reason": "...", "score": {number}}}, ...]}}',
-        }
+        words = self._grading()
+        form = f'{{"verdicts": [{{"id": "...", "reason": "...", "score": {words["number"]}}}, ...]}}'
+        words |= {"letters": str(ID_LENGTH), "form": form}
         text = {"type": "string"}
-        entry = object_schema({"id": text, "reason": text, "score": scale.schema()})
-        made = build_prompt(
+        entry = object_schema({"id": text, "reason": text, "score": self._scale.schema()})
+        self._set_prompt(
             "group",
             words,
-            self,
             schema=object_schema({"verdicts": {"type": "array", "items": entry}}),
             reading=(parse.VERSION,),
             max_tokens=self.max_tokens,
         )
-        own = {"scale": (scale.low, scale.high), "anchors": anchors or None, "_call": _GroupCall(made, scale)}
-        for name, value in own.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, _call=_GroupCall(self._prompt, self._scale))
 
     @property
     def version(self) -> str:
@@ -118,14 +88,7 @@ class Group(PromptOptions, Panel):
     def split(self, samples: Sequence[Sample]) -> Iterator[Question]:
         """One question for each group, or several where it is too long for one."""
         call = self._call
-        for group in answer_groups(
-            samples,
-            salt=call.version,
-            max_chars=self.max_chars,
-            show_thinking=self.show_thinking,
-            view=self.view,
-            shuffle=self.shuffle,
-        ):
+        for group in answer_groups(samples, self, salt=call.version, shuffle=self.shuffle):
             for answers in self._runs(group):
                 ids = tuple(group.ids[answer] for answer in answers)
                 if len(set(ids)) < len(ids):
@@ -144,7 +107,8 @@ class Group(PromptOptions, Panel):
         (verdict,) = verdicts
         if not verdict.is_valid:
             return Verdict(None, verdict.status, error=verdict.error, failure=verdict.failure)
-        own = self._call.alias(sample)
+        answer = self.answer(sample)
+        own = alias(sample.prompt, answer, salt=self._call.version, max_chars=self.max_chars)
         return Verdict(verdict.parts[own], Status.OK, _reasons.decode(verdict.reason)[own])
 
     def _runs(self, group: AnswerGroup) -> list[tuple[str, ...]]:
@@ -208,16 +172,12 @@ class _GroupCall(Judge):
             found = parse.row_of(rows[name], "score")
             reasons[name] = parse.words(found, "reason")
             scores[name] = self.points.read(found["score"])
-            check_origin({"reason": reasons[name], "score": found["score"]}, "score", answers[name])
+            own = {"reason": reasons[name], "score": found["score"]}
+            if Author(answers[name], "score").wrote(own, json.dumps(own, ensure_ascii=False)):
+                raise CopiedVerdict
         if missing := answers.keys() - scores.keys():
             raise UnreadableVerdict(f"the reply has no score for {len(missing)} of {len(answers)} responses")
         return Verdict.of(reply, fmean(scores.values()), msgspec.json.encode(reasons).decode(), scores)
-
-    def alias(self, sample: Sample) -> str:
-        """The id under which a group showed this sample's answer."""
-        answer = answer_of(sample, with_reasoning=self.prompt.show_thinking, view=self.prompt.view)
-        (own,) = aliases(sample.prompt, [answer], salt=self.version, max_chars=self.prompt.max_chars)
-        return own
 
     def _answers(self, sample: Sample) -> Mapping[str, str]:
         """What the judge sees, in order: from id to answer."""

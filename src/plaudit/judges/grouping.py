@@ -12,8 +12,9 @@ from hashlib import sha256
 from typing import Any
 
 from plaudit.errors import ConfigError
-from plaudit.judges.content import View, answer_of, has_content, hides_reasoning
-from plaudit.judges.fence import MAX_CHARS, Content, shown
+from plaudit.judges.content import has_content
+from plaudit.judges.fence import Content, shown
+from plaudit.judges.prompt import PromptOptions
 from plaudit.rows import REFERENCE_IMAGES, images_of
 from plaudit.types import Sample
 
@@ -42,13 +43,7 @@ class AnswerGroup:
 
 
 def answer_groups(
-    samples: Sequence[Sample],
-    *,
-    salt: str,
-    max_chars: int = MAX_CHARS,
-    show_thinking: bool = False,
-    view: View = "full",
-    shuffle: bool = True,
+    samples: Sequence[Sample], options: PromptOptions, *, salt: str, shuffle: bool = True
 ) -> list[AnswerGroup]:
     """The groups of a batch. Raises ConfigError, naming the group, where there is nothing to compare."""
     groups: dict[str, list[int]] = {}
@@ -60,9 +55,9 @@ def answer_groups(
         groups.setdefault(sample.group, []).append(index)
     made = []
     for name, indices in groups.items():
-        distinct = _answers(name, indices, samples, max_chars, show_thinking=show_thinking, view=view)
+        distinct = _answers(name, indices, samples, options)
         first = samples[indices[0]]
-        task = _text(first.prompt, max_chars)
+        task = _text(first.prompt, options.max_chars)
         ids = {answer: _id(salt, task, text) for text, (answer, *_) in distinct.items()}
         answers = {answer: tuple(owners) for answer, owners, _ in distinct.values()}
         hidden = frozenset(answer for answer, _, is_hidden in distinct.values() if is_hidden)
@@ -76,30 +71,19 @@ def answer_groups(
     return made
 
 
-def aliases(
-    prompt: Content, answers: Sequence[str], *, salt: str, max_chars: int = MAX_CHARS
-) -> tuple[str, ...]:
-    """The ids of answers to a prompt: capital letters, so that none of it can be taken for a score.
-
-    Hashes of what the judge is shown, so that what looks the same in a request has the same id.
-    """
-    task = _text(prompt, max_chars)
-    return tuple(_id(salt, task, shown("response", answer, max_chars)[0]) for answer in answers)
+def alias(prompt: Content, answer: str, *, salt: str, max_chars: int) -> str:
+    """The id of an answer to a prompt. Answers that look the same to the judge have the same one."""
+    return _id(salt, _text(prompt, max_chars), shown("response", answer, max_chars)[0])
 
 
 def _id(salt: str, task: str, answer: str) -> str:
+    """Capital letters, so that none of it can be taken for a score."""
     digest = _digest("id", salt, task, answer)
     return "".join(chr(ord("A") + byte % 26) for byte in digest[:ID_LENGTH])
 
 
 def _answers(
-    name: str,
-    indices: list[int],
-    samples: Sequence[Sample],
-    max_chars: int,
-    *,
-    show_thinking: bool,
-    view: View,
+    name: str, indices: list[int], samples: Sequence[Sample], options: PromptOptions
 ) -> dict[str, tuple[str, list[int], bool]]:
     """From each answer as it is shown to its words, its samples, and whether their reasoning is hidden."""
     if len(indices) < 2:
@@ -110,6 +94,7 @@ def _answers(
             value=name,
         )
     first = samples[indices[0]]
+    max_chars = options.max_chars
     task = _text(first.prompt, max_chars)
     distinct: dict[str, tuple[str, list[int], bool]] = {}
     for index in indices:
@@ -130,13 +115,12 @@ def _answers(
                 "has pictures, which only judges of single responses can see; use one, like Rubric",
                 setting="response",
             ).at(f"sample {index}")
-        answer = answer_of(sample, with_reasoning=show_thinking, view=view)
+        answer = options.answer(sample)
         if has_content(answer):
             text, _ = shown("response", answer, max_chars)
             known, owners, is_hidden = distinct.setdefault(text, (answer, [], False))
             owners.append(index)
-            is_hidden = is_hidden or (not show_thinking and hides_reasoning(sample, answer))
-            distinct[text] = min(known, answer), owners, is_hidden
+            distinct[text] = min(known, answer), owners, is_hidden or options.hides(sample, answer)
     return distinct
 
 

@@ -10,6 +10,7 @@ from statistics import fmean, median, pstdev
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, Question, is_panel
 from plaudit.judges.check import Demanding, check_judge
+from plaudit.judges.prompt import set_fields
 from plaudit.judges.scale import Scale, unit_score
 from plaudit.types import Cause, Sample, Status, Verdict
 
@@ -65,14 +66,9 @@ class Jury(Panel):
             )
         ends = Scale.of(scale, integer=False)
         identity = repr(([(name, judge.version) for name, judge in named.items()], combine, quorum, ends))
-        for name, value in {
-            "members": named,
-            "rule": combine,
-            "quorum": quorum,
-            "scale": (float(ends.low), float(ends.high)),
-            "version": "jury-" + hashlib.sha256(identity.encode()).hexdigest()[:16],
-        }.items():
-            object.__setattr__(self, name, value)
+        version = "jury-" + hashlib.sha256(identity.encode()).hexdigest()[:16]
+        scale = (float(ends.low), float(ends.high))
+        set_fields(self, members=named, rule=combine, quorum=quorum, scale=scale, version=version)
 
     def check(self, sample: Sample) -> None:
         """Whatever any member demands of a sample."""

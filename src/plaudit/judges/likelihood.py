@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from plaudit.errors import ConfigError, UnreadableVerdict
-from plaudit.judges.content import answer_of, has_content
+from plaudit.judges.base import Judge
+from plaudit.judges.content import has_content
 from plaudit.judges.fence import MAX_CHARS
 from plaudit.judges.prompt import checked_text, nothing_to_judge
+from plaudit.judges.transcript import answer_of
 from plaudit.rows import text_of
 from plaudit.types import LikelihoodRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
@@ -26,7 +27,7 @@ PLACE = "{prompt}"
 
 
 @dataclass(frozen=True, slots=True)
-class Likelihood:
+class Likelihood(Judge):
     """Scores a response by its log-probability after the prompt, from `floor` up to 0 (certain).
 
     Needs an endpoint that gives the log-probabilities of a text it did not write: llama.cpp, vLLM, SGLang and
@@ -39,9 +40,6 @@ class Likelihood:
     """The lowest score, in natural logarithms: responses that are less probable all get it."""
     max_chars: int = field(default=MAX_CHARS, kw_only=True)
     """The longest prompt and the longest response, in characters; longer ones are an error of the sample."""
-
-    higher_is_better: ClassVar[bool] = True
-    compares: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -20,11 +20,16 @@ _TABLE = re.compile(rf"[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?[ \t]*(?:#.*)?$"
 _SETTING = re.compile(rf"[ \t]*({_DOTTED})[ \t]*=")
 
 
-def line_of(lines: Mapping[Key, int], key: Key) -> int:
-    """The line of a key; of the nearest thing around it where it has none of its own."""
-    while key and key not in lines:
-        key = key[:-1]
-    return lines.get(key, 1)
+def line_at(lines: Mapping[Key, int], setting: str) -> int:
+    """The line of a setting as an error names it, or of the nearest thing around it: names may have dots."""
+    places = {
+        "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key): line
+        for key, line in lines.items()
+    }
+    place = f".{setting}"
+    while place and place not in places:
+        place = place[: max(place.rfind("."), place.rfind("["))]
+    return places.get(place, 1)
 
 
 def toml_lines(text: str) -> dict[Key, int]:

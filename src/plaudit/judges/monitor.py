@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from plaudit.judges import parse
-from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, nothing_to_judge, object_schema
+from plaudit.judges.prompt import PromptJudge, checked_text, nothing_to_judge, object_schema
 from plaudit.judges.scale import Scale
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
@@ -48,15 +48,13 @@ class Monitor(PromptJudge):
         behaviour = checked_text(
             "behaviour", self.behaviour, 'describe what to look for, like "It edits the tests."'
         )
-        made = build_prompt(
+        self._set_prompt(
             "monitor",
             {"behaviour": behaviour},
-            self,
             schema=object_schema({"reason": {"type": "string"}, "suspicion": _STEPS.schema()}),
             reading=(parse.VERSION, float(self.threshold)),
             max_tokens=self.max_tokens,
         )
-        object.__setattr__(self, "_prompt", made)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that looks; no suspicion, without a call, of a response that says nothing at all."""

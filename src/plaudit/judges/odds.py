@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plaudit.errors import Declined, UnreadableVerdict
+from plaudit.errors import UnreadableVerdict
+from plaudit.judges.parse import check_declined
 from plaudit.types import Reply, TokenChoice
 
 VERSION = 1
@@ -27,10 +28,7 @@ def odds(reply: Reply, answers: Sequence[str], *, min_mass: float) -> tuple[list
     Answers are single words in lower case. Raises UnreadableVerdict where they have less than `min_mass`
     together: the judge was then about to say something else.
     """
-    if reply.refusal or reply.finish_reason == "content_filter":
-        raise Declined(
-            "the judge declined: " + (reply.refusal or "its content filter stopped the reply")[:80]
-        )
+    check_declined(reply)
     masses = _masses(first_word(reply), answers)
     mass = math.fsum(masses)
     if not mass >= min_mass or mass == 0.0:

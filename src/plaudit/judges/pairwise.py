@@ -7,21 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from plaudit.errors import ConfigError, UnreadableVerdict
 from plaudit.judges import parse
 from plaudit.judges.base import Judge, Panel, Question
-from plaudit.judges.content import answer_of, has_content, hides_reasoning
-from plaudit.judges.fence import Content
-from plaudit.judges.grouping import HIDDEN, IDS, aliases, answer_groups
+from plaudit.judges.content import has_content
+from plaudit.judges.grouping import HIDDEN, IDS, alias, answer_groups
 from plaudit.judges.prompt import (
     Prompt,
     PromptOptions,
-    build_prompt,
     checked_text,
     nothing_to_judge,
     object_schema,
+    set_fields,
 )
 from plaudit.rows import reference_images
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
@@ -81,22 +80,21 @@ class Pairwise(PromptOptions, Panel):
                     setting="opponents",
                     value=self.opponents,
                 )
-        made = build_prompt(
+        self._set_prompt(
             "pairwise",
             {"criteria": criteria, "form": '{"reason": "...", "winner": "first" | "second" | "tie"}'},
-            self,
             schema=object_schema(
                 {"reason": {"type": "string"}, "winner": {"type": "string", "enum": list(POINTS)}}
             ),
             reading=(parse.VERSION,),
             max_tokens=self.max_tokens,
         )
-        object.__setattr__(self, "_match", _Match(made))
+        set_fields(self, _match=_Match(self._prompt))
 
     @property
     def version(self) -> str:
         """Changes with everything that could change a verdict."""
-        return f"{self._match.version}/{self.against}/{self.opponents or 'all'}"
+        return f"{self._prompt.version}/{self.against}/{self.opponents or 'all'}"
 
     @property
     def compares(self) -> bool:
@@ -109,13 +107,14 @@ class Pairwise(PromptOptions, Panel):
 
     def combine(self, index: int, sample: Sample, verdicts: Sequence[Verdict]) -> Verdict:  # noqa: ARG002
         """The mean of the sample's comparisons."""
-        if not has_content(self._answer(sample)):
+        answer = self.answer(sample)
+        if not has_content(answer):
             return nothing_to_judge(0.0)
         if not verdicts:
             reason = "a tie: there is no other answer to compare it with"
             return Verdict(0.5, Status.OK, reason, source=Source.RULE)
-        pictures = self._match.prompt.images_of(sample) if self.against == "reference" else ()
-        (own,) = self._match.ids(sample.prompt, (self._answer(sample), pictures))
+        pictures = self._prompt.images_of(sample) if self.against == "reference" else ()
+        own = self._id(sample, answer, pictures)
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         points = [
             (one.parts[own], other.parts[own]) for one, other in pairs if one.is_valid and other.is_valid
@@ -145,33 +144,25 @@ class Pairwise(PromptOptions, Panel):
                     setting="reference",
                 ).at(f"sample {index}")
         for index, sample in enumerate(samples):
-            answer = self._answer(sample)
-            assert sample.reference is not None
+            answer, reference = self.answer(sample), sample.reference or ""
             if not has_content(answer):
                 continue
-            pictures = (self._match.prompt.images_of(sample), reference_images(sample))
-            pair = _Pair((answer, sample.reference), pictures)
-            ids = self._match.ids(sample.prompt, *zip(pair.answers, pictures, strict=True))
-            if ids[0] != ids[1]:  # shown alike, they tie
-                is_hidden = not self.show_thinking and hides_reasoning(sample, answer)
-                hidden = frozenset({answer} if is_hidden else ())
-                task = Sample(sample.prompt, "", tools=sample.tools)
-                yield from self._both_orders(task, pair, ids, hidden, (index,))
+            pictures, of_reference = self._prompt.images_of(sample), reference_images(sample)
+            own = _Side(answer, self._id(sample, answer, pictures), pictures)
+            other = _Side(reference, self._id(sample, reference, of_reference), of_reference)
+            if own.id != other.id:  # shown alike, they tie
+                hidden = frozenset({answer} if self.hides(sample, answer) else ())
+                task = Sample(sample.prompt, "", tools=sample.tools, extra={HIDDEN: hidden})
+                yield from self._both_orders(task, own, other, (index,))
 
     def _in_groups(self, samples: Sequence[Sample]) -> Iterator[Question]:
-        for group in answer_groups(
-            samples,
-            salt=self._match.version,
-            max_chars=self.max_chars,
-            show_thinking=self.show_thinking,
-            view=self.view,
-        ):
+        for group in answer_groups(samples, self, salt=self._prompt.version):
             for one, other in self._pairs(list(group.answers)):
                 serves = tuple(sorted(group.answers[one] + group.answers[other]))
-                hidden = group.hidden.intersection((one, other))
-                ids = (group.ids[one], group.ids[other])
-                task = replace(group.shared, group=None)
-                yield from self._both_orders(task, _Pair((one, other)), ids, hidden, serves)
+                extra = {**group.shared.extra, HIDDEN: group.hidden.intersection((one, other))}
+                task = replace(group.shared, group=None, extra=extra)
+                first, second = (_Side(answer, group.ids[answer]) for answer in (one, other))
+                yield from self._both_orders(task, first, second, serves)
 
     def _pairs(self, answers: list[str]) -> Iterator[tuple[str, str]]:
         if self.opponents is None or self.opponents >= len(answers) - 1:
@@ -182,33 +173,26 @@ class Pairwise(PromptOptions, Panel):
                 yield answer, answers[(place + step) % len(answers)]
 
     def _both_orders(
-        self,
-        task: Sample,
-        pair: _Pair,
-        ids: tuple[str, ...],
-        hidden: frozenset[str],
-        serves: tuple[int, ...],
+        self, task: Sample, one: _Side, other: _Side, serves: tuple[int, ...]
     ) -> Iterator[Question]:
-        for first, second in ((0, 1), (1, 0)):
-            extra: dict[str, Any] = {
-                OTHER: pair.answers[second],
-                IDS: (ids[first], ids[second]),
-                HIDDEN: hidden,
-            }
-            if pictures := (*pair.pictures[first], *pair.pictures[second]):
+        for first, second in ((one, other), (other, one)):
+            extra = {**task.extra, OTHER: second.answer, IDS: (first.id, second.id)}
+            if pictures := (*first.pictures, *second.pictures):
                 extra[PICTURES] = pictures
-            shown = replace(task, response=pair.answers[first], extra={**task.extra, **extra})
-            yield Question(self._match, shown, serves)
+            yield Question(self._match, replace(task, response=first.answer, extra=extra), serves)
 
-    def _answer(self, sample: Sample) -> str:
-        return answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
+    def _id(self, sample: Sample, answer: str, pictures: tuple[str, ...]) -> str:
+        """Under which the points of an answer, with its pictures, are found."""
+        salt = "\n".join((self._prompt.version, *pictures))
+        return alias(sample.prompt, answer, salt=salt, max_chars=self.max_chars)
 
 
-class _Pair(NamedTuple):
-    """Two answers, and the pictures of each."""
+class _Side(NamedTuple):
+    """One of two answers that are compared."""
 
-    answers: tuple[str, str]
-    pictures: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    answer: str
+    id: str
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +230,3 @@ class _Match(Judge):
     def _parts(self, sample: Sample, points: float) -> dict[str, float]:
         one, other = sample.extra[IDS]
         return {one: points, other: 1.0 - points}
-
-    def ids(self, prompt: Content, *answers: tuple[str, tuple[str, ...]]) -> tuple[str, ...]:
-        """Under which the points of each answer, with its pictures, are found."""
-        limit, version = self.prompt.max_chars, self.version
-        return tuple(
-            aliases(prompt, [answer], salt="\n".join((version, *pictures)), max_chars=limit)[0]
-            for answer, pictures in answers
-        )

@@ -14,20 +14,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plaudit.errors import CutOff, Declined, UnreadableVerdict
 from plaudit.judges.reply_author import Author, CopiedVerdict
 from plaudit.judges.reply_objects import Found, FoundAt, Reader, encodable, unique, verdict_in, whole_object
 from plaudit.judges.reply_prose import (
+    TRUTHS,
     Ends,
+    Stated,
+    bare,
     check_introduction,
     check_sequel,
     is_doubtful,
     is_others,
     is_same,
-    may_state,
     sentences,
     stated,
     with_rows_as_lines,
@@ -35,7 +37,7 @@ from plaudit.judges.reply_prose import (
 from plaudit.judges.reply_text import MAX_REPLY, own_words, said_by
 from plaudit.types import Reply
 
-VERSION = 9
+VERSION = 10
 """Part of every judge's version: raise it whenever some reply is read differently than before."""
 
 MAX_COPIES = 3
@@ -68,8 +70,7 @@ def single_object(reply: Reply, *, key: str = "score", judged: str = "", scale: 
         found = VerdictSearch(text, reply, key, Author(judged, key), scale).verdict()
     elif key in judged and Author(judged, key).wrote(found, said):
         raise CopiedVerdict
-    elif "core " in said or "core:" in said:
-        _check_reason(found, key, scale)
+    _check_reason(found, key, scale)
     if scale is not None and not found.keys().isdisjoint(_SCALES):
         _check_scale(found, scale)
     return found
@@ -137,6 +138,12 @@ _TEMPLATE = re.compile(
 """What stands for a value."""
 
 
+def around(text: str, places: Sequence[FoundAt | Stated]) -> list[str]:
+    """What stands before, between and behind some places of a text."""
+    ends, starts = (place.end for place in places), (place.start for place in places)
+    return [text[end:start] for end, start in zip((0, *ends), (*starts, len(text)), strict=True)]
+
+
 class VerdictSearch:
     """The search for the only verdict that stands in a text on its own."""
 
@@ -147,10 +154,8 @@ class VerdictSearch:
     def verdict(self) -> Found:
         """The verdict. Raises UnreadableVerdict or Declined where there is none."""
         places, copies = self._objects()
-        if places:
-            _check_reason(places[-1].found, self.key, self.scale)
         for place in copies:  # what the judge quotes is none of its own words
-            self._mask(place)
+            self.text = self.text[: place.start] + " " * (place.end - place.start) + self.text[place.end :]
         if not places:
             places = [] if is_named_in(self.text, self.key) else self._lines()
         if not places:
@@ -159,9 +164,6 @@ class VerdictSearch:
             raise nothing_found(self.text, self.reply, self.key)
         self.check_surroundings(places)
         return places[-1].found
-
-    def _mask(self, place: FoundAt) -> None:
-        self.text = self.text[: place.start] + " " * (place.end - place.start) + self.text[place.end :]
 
     def _objects(self) -> tuple[list[FoundAt], list[FoundAt]]:
         """Objects with the key that are the judge's own, and those that it quotes."""
@@ -280,25 +282,15 @@ class VerdictSearch:
                 raise UnreadableVerdict(f"the reply states {one.value} and {found[0].value}")
         if found and self.author.wrote_line(text[found[0].start : found[0].end], found[0].value):
             raise CopiedVerdict
-        rest, end = [], 0
-        for one in found:
-            rest.append(text[end : one.start])
-            end = one.end
-        reason = " ".join(re.sub(r"[*_#`]", "", "\n".join((*rest, text[end:]))).split())
+        reason = " ".join(re.sub(r"[*_#`]", "", "\n".join(around(text, found))).split())
         return [FoundAt({key: one.value, "reason": reason}, one.start, one.end) for one in found]
 
     def check_surroundings(self, places: list[FoundAt]) -> None:
         """Raises UnreadableVerdict where the words around a verdict contradict it or make it another's."""
         text, key = self.text, self.key
-        value = places[-1].found[key]
-        match value:
-            case [one] | {"value": one}:
-                value = one
-        prose, end = [], 0
-        for place in places:
-            prose.append(text[end : place.start])
-            end = place.end
-        after = text[end:].lstrip("}")
+        value = bare(places[-1].found[key])
+        *prose, after = around(text, places)
+        end, after = places[-1].end, after.lstrip("}")
         if self.reply.finish_reason == "length" and (after.strip().strip("`") or text[end - 1] not in "]})"):
             # The missing end may take the verdict back. Padding after a finished object takes nothing back.
             raise CutOff("the reply goes on after the verdict and was cut off")
@@ -307,7 +299,7 @@ class VerdictSearch:
         if is_named_in(after, key):
             raise UnreadableVerdict("beside the verdict there is a second one, broken")
         same = 0
-        for sentence in sentences(everything) if may_state(everything) else ():
+        for sentence in sentences(everything):
             if is_named_in(sentence.text, key) and not is_others(sentence.text):
                 raise UnreadableVerdict("beside the verdict there is a second one, broken")
             other = stated(sentence, key, self.scale)
@@ -351,13 +343,6 @@ def nothing_found(text: str, reply: Reply, key: str) -> Declined | UnreadableVer
 
 
 # --- the values of an object --------------------------------------------------------------------------------
-
-TRUTHS = {
-    **dict.fromkeys(("true", "yes", "met", "pass", "passed", "satisfied", "fulfilled", "✅", "✓", "✔"), True),
-    **dict.fromkeys(
-        ("false", "no", "not met", "unmet", "fail", "failed", "not satisfied", "❌", "✗", "✘"), False
-    ),
-}
 
 
 def row_of(row: Any, key: str) -> Found:

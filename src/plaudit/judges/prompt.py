@@ -7,7 +7,8 @@ Between them stand the fenced blocks: the task, the reference where there is one
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -16,13 +17,14 @@ import msgspec
 from plaudit.config import Sampling
 from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge
-from plaudit.judges.content import View, answer_of, check_turns_of, has_content, has_words, hides_reasoning
+from plaudit.judges.content import has_content, has_words
 from plaudit.judges.fence import MAX_CHARS, Content, fence
 from plaudit.judges.template import fill, prompt_file
-from plaudit.judges.transcript import tool_list
+from plaudit.judges.transcript import View, answer_of, hides_reasoning, tool_list, transcript
 from plaudit.rows import REFERENCE_IMAGES, images_of, reference_images
 from plaudit.types import ChatRequest, Message, Sample, Source, Status, Verdict
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 AS_IT_IS = Sampling()
 """A judge's own options where it says nothing of them."""
 
@@ -40,9 +42,29 @@ class PromptOptions:
     sampling: Sampling = AS_IT_IS
     """Temperature, top_p, seed, reasoning effort and more fields of its requests."""
 
+    _prompt: Prompt = field(init=False, repr=False, compare=False)
+
     def check(self, sample: Sample) -> None:
-        """Raises ConfigError where the sample's task or response is no conversation that can be shown."""
-        check_turns_of(sample, self.view)
+        """Raises ConfigError where the sample's task or response is a conversation that cannot be shown.
+
+        What is neither text nor a conversation fails alone, when it is its turn.
+        """
+        if isinstance(sample.prompt, (list, tuple)):
+            transcript("prompt", sample.prompt)
+        if isinstance(sample.response, (list, tuple)) and self.view == "full":
+            transcript("response", sample.response, before=sample.prompt)
+
+    def _set_prompt(self, kind: str, words: Mapping[str, str], **reading: Any) -> None:
+        """Make the prompt, as `build_prompt` does, while the judge is made."""
+        set_fields(self, _prompt=build_prompt(kind, words, self, **reading))
+
+    def answer(self, sample: Sample) -> str:
+        """What is shown of the response."""
+        return answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
+
+    def hides(self, sample: Sample, answer: str) -> bool:
+        """Whether the response has reasoning that the answer, as shown, does not have."""
+        return not self.show_thinking and answer is not sample.response and hides_reasoning(sample, answer)
 
     def __repr__(self) -> str:
         """As it would be written: what comes first, first, and nothing that is as by default."""
@@ -52,37 +74,45 @@ class PromptOptions:
         return f"{type(self).__name__}({', '.join(f'{name}={values[name]!r}' for name in changed)})"
 
 
-@dataclass(frozen=True, slots=True)
 class Prompt:
-    """Everything about a judge's requests that does not depend on the sample, worked out once."""
+    """Everything about a judge's requests that does not depend on the sample, worked out once.
 
-    version: str
-    system: Message
-    after: str
-    schema: Mapping[str, Any] | None
-    max_chars: int
-    max_tokens: int
-    show_thinking: bool
-    top_logprobs: int
-    sampling: Sampling
-    view: View
+    Not a dataclass: `dataclasses.asdict` of a judge would go round in circles.
+    """
+
+    __slots__ = ("after", "max_tokens", "options", "schema", "system", "top_logprobs", "version")
+
+    def __init__(
+        self,
+        options: PromptOptions,
+        *,
+        version: str,
+        system: Message,
+        after: str,
+        schema: Mapping[str, Any] | None,
+        max_tokens: int,
+        top_logprobs: int,
+    ) -> None:
+        self.options = options
+        self.version = version
+        self.system = system
+        self.after = after
+        self.schema = schema
+        self.max_tokens = max_tokens
+        self.top_logprobs = top_logprobs
 
     def ask(self, sample: Sample) -> ChatRequest | None:
         """The request about this sample; None where its response says nothing."""
-        answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
+        answer = self.options.answer(sample)
         if not has_content(answer):
             return None
-        is_changed = answer is not sample.response
-        is_hidden = is_changed and not self.show_thinking and hides_reasoning(sample, answer)
-        hidden = ("response",) if is_hidden else ()
+        hidden = ("response",) if self.options.hides(sample, answer) else ()
         return self.about(sample, {"response": answer}, hidden=hidden, images=self.images_of(sample))
 
     def images_of(self, sample: Sample) -> tuple[str, ...]:
         """The pictures of the part of a response that is shown."""
         response = sample.response
-        if isinstance(response, str):
-            return ()
-        return _images("response", response[-1:] if self.view == "last" else response)
+        return _images("response", response[-1:] if self.options.view == "last" else response)
 
     def about(
         self,
@@ -105,19 +135,18 @@ class Prompt:
         contents: dict[str, Content] = {"task": sample.prompt}
         if sample.reference is not None and sample.reference != "":
             contents["reference"] = sample.reference
-            images = (*_reference_images(sample), *images)
+            images = (*_images(REFERENCE_IMAGES, sample, reference_images), *images)
         if sample.tools:
             contents["tools"] = tool_list(sample.tools)
         contents.update(answers)
         notes = dict.fromkeys(hidden, "its reasoning is not shown")
-        fenced = fence(contents, salt=self.version.encode(), max_chars=self.max_chars, notes=notes)
+        fenced = fence(contents, salt=self.version.encode(), max_chars=self.options.max_chars, notes=notes)
         messages: tuple[Message, ...] = (self.system, {"role": "user", "content": fenced + self.after})
         request = ChatRequest(messages, verdicts * self.max_tokens, 0.0, self.schema, self.top_logprobs)
-        if not isinstance(sample.prompt, str):
-            images = (*_images("prompt", sample.prompt), *images)
-        if images:
+        if images := (*_images("prompt", sample.prompt), *images):
             request = replace(request, images=images)
-        return request if self.sampling is AS_IT_IS else self.sampling.applied(request)
+        sampling = self.options.sampling
+        return request if sampling is AS_IT_IS else sampling.applied(request)
 
 
 def build_prompt(
@@ -141,31 +170,32 @@ def build_prompt(
     try:
         digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
     except UnicodeEncodeError:
-        name = next((name for name, text in words.items() if _is_broken(text)), "a setting")
+        name = next((name for name, text in words.items() if _SURROGATE.search(text)), "a setting")
         raise ConfigError(
             "is not Unicode text (it contains a lone surrogate); decode it again, or, for the command line, "
             "run: export LC_ALL=C.UTF-8",
             setting=name,
         ) from None
     return Prompt(
+        judge,
         version=f"{kind}-{digest[:16]}",
         system={"role": "system", "content": system},
         after="\n\n" + after,
         schema=schema,
-        max_chars=judge.max_chars,
         max_tokens=max_tokens,
-        show_thinking=judge.show_thinking,
         top_logprobs=top_logprobs,
-        sampling=judge.sampling,
-        view=judge.view,
     )
+
+
+def set_fields(judge: object, **values: object) -> None:
+    """Set what follows from the options of a frozen judge, while it is made."""
+    for name, value in values.items():
+        object.__setattr__(judge, name, value)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PromptJudge(PromptOptions, Judge):
     """A judge that asks about each sample by one prompt."""
-
-    _prompt: Prompt = field(init=False, repr=False, compare=False)
 
     @property
     def version(self) -> str:
@@ -177,22 +207,12 @@ class PromptJudge(PromptOptions, Judge):
         return self._prompt.ask(sample) or nothing_to_judge(float(self.scale[0]))
 
 
-def _images(name: str, turns: Any) -> tuple[str, ...]:
+def _images(name: str, content: Any, read: Callable[[Any], tuple[str, ...]] = images_of) -> tuple[str, ...]:
+    """The pictures of a content; a ConfigError names the field that it stands in."""
     try:
-        return images_of(turns)
+        return read(content)
     except ConfigError as error:
         raise ConfigError(str(error), setting=name) from None
-
-
-def _reference_images(sample: Sample) -> tuple[str, ...]:
-    try:
-        return reference_images(sample)
-    except ConfigError as error:
-        raise ConfigError(str(error), setting=REFERENCE_IMAGES) from None
-
-
-def _is_broken(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def object_schema(properties: Mapping[str, Any]) -> Mapping[str, Any]:

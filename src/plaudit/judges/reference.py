@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from plaudit.errors import ConfigError
 from plaudit.judges import parse
-from plaudit.judges.content import check_turns_of, has_content
-from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, object_schema
+from plaudit.judges.content import has_content
+from plaudit.judges.prompt import PromptJudge, checked_text, object_schema
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Verdict
 from plaudit.value_check import check_fields
 
@@ -36,15 +36,13 @@ class Reference(PromptJudge):
     def __post_init__(self) -> None:
         check_fields(self)
         words = {"criteria": checked_text("criteria", self.criteria, "say what counts as equivalent")}
-        made = build_prompt(
+        self._set_prompt(
             "reference",
             words,
-            self,
             schema=object_schema({"reason": {"type": "string"}, "equivalent": {"type": "boolean"}}),
             reading=(parse.VERSION,),
             max_tokens=self.max_tokens,
         )
-        object.__setattr__(self, "_prompt", made)
 
     def check(self, sample: Sample) -> None:
         """Raises ConfigError where there is nothing to compare with, or nothing that can be shown."""
@@ -56,7 +54,7 @@ class Reference(PromptJudge):
                 setting="reference",
                 value=reference,
             )
-        check_turns_of(sample, self.view)
+        PromptJudge.check(self, sample)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that compares; 0, without a call, where the response says nothing."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from plaudit.errors import NO_VALUE, ConfigError
+from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel
 from plaudit.judges.cascade import Cascade
 from plaudit.judges.checklist import Checklist, SplitChecklist
@@ -20,22 +20,12 @@ from plaudit.judges.expected import Expected
 from plaudit.judges.group import Group
 from plaudit.judges.jury import Jury
 from plaudit.judges.likelihood import Likelihood
-from plaudit.judges.locator import Key
 from plaudit.judges.monitor import Monitor
 from plaudit.judges.pairwise import Pairwise
 from plaudit.judges.reference import Reference
 from plaudit.judges.rubric import Rubric
 from plaudit.judges.yes import Yes
 from plaudit.value_check import check_known, reworded
-
-
-class BadOption(ConfigError):
-    """An option that a judge cannot be made with; `key` is the way to it."""
-
-    def __init__(self, message: str, *, key: Key = (), value: object = NO_VALUE) -> None:
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
-        super().__init__(message, setting=path.removeprefix("."), value=value)
-        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +58,36 @@ def options_of(name: str) -> tuple[str, ...]:
     return tuple(_KINDS[name].options)
 
 
-def build(name: str, options: Mapping[str, Any], *, at: Key = ()) -> Judge | Panel:
-    """The judge that the options describe. Raises BadOption with the way to what is wrong."""
+def build(name: str, options: Mapping[str, Any], *, at: str = "") -> Judge | Panel:
+    """The judge that the options describe, at a place in those of another one.
+
+    Raises:
+        ConfigError: it cannot be made; the setting is the way to what is wrong, like `criteria[2].weight`.
+    """
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         near = difflib.get_close_matches(str(name), _KINDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         message = f"is not a kind of judge; there are {', '.join(_KINDS)}{hint}"
-        raise BadOption(message, key=(*at, "kind"), value=name)
+        raise ConfigError(message, setting=_within(at, "kind"), value=name)
     arguments: dict[str, Any] = {}
     for option, value in options.items():
-        _check_known(option, kind.options, f"the judge {name!r}", at)
-        arguments[option] = _value(option, value, kind.options[option], (*at, option))
+        check_known(option, kind.options, f"option of the judge {name!r}", place=at and f"{at}.")
+        arguments[option] = _value(option, value, kind.options[option], _within(at, option))
     for option in kind.required:
         if option not in arguments:
             example = _EXAMPLES.get(option, option + " = ...")
-            raise BadOption(f"is missing in the judge {name!r}; add {example}", key=(*at, option))
+            raise ConfigError(f"is missing in the judge {name!r}; add {example}", setting=_within(at, option))
     if "scale" in arguments and "integer" in kind.options:
         arguments.setdefault("integer", all(float(end).is_integer() for end in arguments["scale"]))
     try:
         return kind.build(**arguments)
-    except BadOption:
-        raise
     except ConfigError as error:
-        key = (*at, *_key_of(error.setting))
-        raise BadOption(error.message, key=key, value=error.value) from None
+        raise ConfigError(error.message, setting=_within(at, error.setting), value=error.value) from None
+
+
+def _within(at: str, setting: str) -> str:
+    return f"{at}.{setting}" if at and setting else at or setting
 
 
 def describe(judge: Judge | Panel) -> dict[str, Any]:
@@ -149,55 +144,43 @@ _SHAPES = {
 }
 
 
-def _value(option: str, value: Any, hint: Any, key: Key) -> Any:
+def _value(option: str, value: Any, hint: Any, path: str) -> Any:
     """The value as the judge takes it; what judges within a judge are described by is made into them."""
     if option == "judge":
-        return _inner(value, key)
+        return _inner(value, path)
     if option == "members" and isinstance(value, list):
-        return [_inner(item, (*key, index)) for index, item in enumerate(value)]
+        return [_inner(item, f"{path}[{index}]") for index, item in enumerate(value)]
     if option == "members" and isinstance(value, dict):
-        return {name: _inner(item, (*key, name)) for name, item in value.items()}
+        return {name: _inner(item, f"{path}.{name}") for name, item in value.items()}
     if option == "criteria" and isinstance(value, list):
         for index, item in enumerate(value):
             for name in item if isinstance(item, dict) else ():
-                _check_known(name, _CRITERION, "a criterion", (*key, index))
+                check_known(name, _CRITERION, "option of a criterion", place=f"{path}[{index}].")
     try:
         return msgspec.convert(value, hint, str_keys=True)
     except msgspec.ValidationError as error:
-        raise _wrong(option, value, error, key) from None
+        raise _wrong(option, value, error, path) from None
     except UnicodeEncodeError:
-        raise BadOption("is not Unicode text (it contains a lone surrogate)", key=key) from None
+        raise ConfigError("is not Unicode text (it contains a lone surrogate)", setting=path) from None
     except TypeError:  # a type that only Python code can give, like a function; the judge looks for itself
         return value
 
 
-def _inner(table: Any, key: Key) -> Judge | Panel:
+def _inner(table: Any, path: str) -> Judge | Panel:
     if not isinstance(table, dict):
-        raise BadOption("is not a judge; describe one in its own table, with its kind", key=key, value=table)
+        complaint = "is not a judge; describe one in its own table, with its kind"
+        raise ConfigError(complaint, setting=path, value=table)
     options = dict(table)
-    return build(options.pop("kind", "rubric"), options, at=key)
+    return build(options.pop("kind", "rubric"), options, at=path)
 
 
-def _wrong(option: str, value: object, error: msgspec.ValidationError, key: Key) -> BadOption:
+def _wrong(option: str, value: object, error: msgspec.ValidationError, path: str) -> ConfigError:
     message, place = reworded(error)
-    if found := re.match(r"\[(\d+)\](?:\.(\w+))?", place):
-        inside: Key = (int(found[1]), *([found[2]] if found[2] else []))
+    if found := re.match(r"\[\d+\](?:\.\w+)?", place):
         if isinstance(own := error.__cause__, ConfigError):
-            return BadOption(own.message, key=(*key, *inside, *_key_of(own.setting)), value=own.value)
-        return BadOption(f"does not do: {message}", key=(*key, *inside))
-    return BadOption(_SHAPES.get(option) or f"does not do: {message}", key=key, value=value)
-
-
-def _check_known(name: str, known: Mapping[str, Any], whose: str, at: Key) -> None:
-    try:
-        check_known(name, known, f"option of {whose}")
-    except ConfigError as error:
-        raise BadOption(error.message, key=(*at, name)) from None
-
-
-def _key_of(setting: str) -> Key:
-    """The way to a setting: `criteria[2]` is ("criteria", 2)."""
-    return tuple(int(part) if part.isdigit() else part for part in re.findall(r"\w+", setting))
+            return ConfigError(own.message, setting=_within(path + found[0], own.setting), value=own.value)
+        return ConfigError(f"does not do: {message}", setting=path + found[0])
+    return ConfigError(_SHAPES.get(option) or f"does not do: {message}", setting=path, value=value)
 
 
 # --- the kinds ----------------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 
 from plaudit.errors import UnreadableVerdict
 from plaudit.judges.numerals import narrow
@@ -37,12 +36,11 @@ class Author:
 
     def wrote(self, found: Found, raw: str) -> bool:
         """Whether the object is a copy; `raw` is what it was read from."""
-        if not self._speaks_of_it:
+        if self.key not in self.judged and not re.search(choice("score"), self.judged, re.I):
             return False
         if self._holds(raw):
             return True
-        value = found[self.key]
-        if not any(is_same(claim, value) for claim in set(_claims(self.key).findall(self._text))):
+        if not self._claims(self.key, found[self.key]):
             return False
         return all(_letters(text) in self._letters for text in found.values() if isinstance(text, str))
 
@@ -53,47 +51,27 @@ class Author:
         if not re.search(r"[^\W\d_]", line):
             return line in self._text
         names = f"{choice('score')}|{re.escape(label)}" if re.search(r"\w", label) else choice("score")
-        claims = set(_claims(names).findall(self._text))
-        return self._holds(line) or any(is_same(claim, value) for claim in claims)
+        return self._holds(line) or self._claims(names, value)
+
+    def _claims(self, names: str, value: object) -> bool:
+        """Whether the text gives this value to a name, in an object that may be broken, or in a line."""
+        claim = rf"(?:{names})(?:\W|_|\\boxed|value){{1,12}}(-?\w[\w.,]{{0,30}})"
+        return any(is_same(one, value) for one in set(re.findall(claim, self._text, re.I)))
 
     def _holds(self, words: str) -> bool:
         """Whether the text has these words and numbers, and no digit more."""
         return re.search(rf"{re.escape(_letters(words))}(?!\d|\.\d)", self._letters) is not None
 
-    @property
-    def _speaks_of_it(self) -> bool:
-        return self.key in self.judged or _named_score().search(self.judged) is not None
-
     @cached_property
     def _text(self) -> str:
         text = unwrapped(narrow(self.judged))
-        return _other_name().sub('"score"', text) if self.key == "score" else text
+        if self.key != "score":
+            return text
+        return re.sub(rf'"{choice("score")}"(?=\s*+:\s*+["\d])', '"score"', text, flags=re.I)
 
     @cached_property
     def _letters(self) -> str:
         return _letters(self._text)
-
-
-@cache
-def _named_score() -> re.Pattern[str]:
-    return re.compile(choice("score"), re.IGNORECASE)
-
-
-@cache
-def _other_name() -> re.Pattern[str]:
-    return re.compile(rf'"{choice("score")}"(?=\s*+:\s*+["\d])', re.IGNORECASE)
-
-
-@lru_cache(maxsize=256)
-def _claims(names: str) -> re.Pattern[str]:
-    """What a text says a value is, in an object that may be broken or escaped, or in a line."""
-    return re.compile(rf"(?:{names})(?:\W|_|\\boxed|value){{1,12}}(-?\w[\w.,]{{0,30}})", re.IGNORECASE)
-
-
-def check_origin(found: Found, key: str, judged: str) -> None:
-    """Raises CopiedVerdict where the verdict is a copy of a claim in the judged text."""
-    if Author(judged, key).wrote(found, json.dumps(found, ensure_ascii=False)):
-        raise CopiedVerdict
 
 
 def _letters(text: str) -> str:

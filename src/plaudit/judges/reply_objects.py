@@ -69,23 +69,6 @@ def whole_object(text: str, key: str) -> Found | None:
     return found
 
 
-_listed = msgspec.json.Decoder(dict[str, list[dict[str, str | int | float | bool | None]]])
-
-
-def whole_list(text: str, key: str) -> list[Found] | None:
-    """The text as one list of flat objects with the same keys, under `key`; None where it may be another."""
-    try:
-        found = _listed.decode(text)
-    except (ValueError, RecursionError):
-        return None
-    rows = found.get(key)
-    if not rows or len(found) > 1 or "\\u00" in text or text.count(f'"{key}"') != 1:
-        return None
-    names = rows[0].keys()
-    is_even = len(names) <= MANY_KEYS and all(row.keys() == names for row in rows)
-    return rows if is_even and all(text.count(f'"{name}"') == len(rows) for name in names) else None
-
-
 # --- any object ---------------------------------------------------------------------------------------------
 
 
@@ -178,27 +161,23 @@ class Reader:
             place = end
 
     def _value(self, at: int, depth: int, after: re.Pattern[str]) -> tuple[Any, int, bool]:
-        text = self.text
-        mark = text[at : at + 1]
-        if _KEYED.match(self.text, at):  # in square brackets, too
-            return self._object(at, depth)
-        if mark == "[":
-            return self._list(at, depth)
-        if mark in _QUOTES and mark:
-            return self._quoted(at, after)
-        return self._bare(at, after)
+        mark = self.text[at : at + 1]
+        is_object = _KEYED.match(self.text, at) is not None  # in square brackets, too
+        if is_object or mark == "[":
+            if not depth:
+                raise _NoObject(at + 1)
+            return self._object(at, depth) if is_object else self._list(at, depth)
+        return self._quoted(at, after) if mark in _QUOTES else self._bare(at, after)
 
     def _object(self, at: int, depth: int) -> tuple[Any, int, bool]:
         text = self.text
-        if not depth:
-            raise _NoObject(at + 1)
         pairs = Pairs()
         is_call = text[at] not in "{["
         place = text.index("(", at) + 1 if is_call else at + 1
-        after, ends = (_AFTER_ARGUMENT, ")") if is_call else (_AFTER, "}]")
+        after, ends = (_AFTER_ARGUMENT, (")",)) if is_call else (_AFTER, ("}", "]"))
         while True:
             place = self._gap(place)
-            if text[place : place + 1] and text[place] in ends:
+            if text.startswith(ends, place):
                 return pairs, place + 1, True
             if text.startswith("```", place) and pairs:  # the fence ends, and with it the object
                 return pairs, place, False
@@ -221,8 +200,6 @@ class Reader:
 
     def _list(self, at: int, depth: int) -> tuple[Any, int, bool]:
         text = self.text
-        if not depth:
-            raise _NoObject(at + 1)
         items: list[Any] = []
         place = at + 1
         while True:
@@ -266,9 +243,8 @@ class Reader:
             return _unescaped(raw), found, True
         place = at
         while (place := text.find(mark, place + 1)) >= 0:
-            if text[place - 1] == "\\" and after.match(
-                text, place + 1
-            ):  # a path's last backslash, and the end
+            # a path's last backslash, and the end
+            if text[place - 1] == "\\" and after.match(text, place + 1):
                 return text[at + 1 : place], place + 1, True
             if _UNENDED.match(text, place) and text[max(at, place - 9) : place].rstrip().endswith(","):
                 comma = text.rindex(",", at, place)  # the next key begins, and the quote is missing
@@ -419,9 +395,9 @@ def _is_other(value: object, score: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value != score
 
 
-_SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight|out)", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:overall|final|total)", re.IGNORECASE)
 """What the score of the whole is called beside those of its aspects."""
+_SECOND = re.compile(r"\s*score[\s_-](?!max|min|range|scale|weight|out)", re.IGNORECASE)
 
 
 def _is_of_parts(name: str, value: object, key: str) -> bool:

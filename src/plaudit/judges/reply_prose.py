@@ -208,11 +208,6 @@ _ALONE = re.compile(
 )
 
 
-def may_state(text: str) -> bool:
-    """Whether there is anything in a text that could be a value."""
-    return _VALUED.search(text) is not None
-
-
 def stated(sentence: Sentence, key: str, scale: Ends) -> Stated | None:
     """The value that a sentence states as the judge's own; None where it states none, or not firmly."""
     text = sentence.text
@@ -264,8 +259,14 @@ def _value_at(spot: re.Match[str], key: str, scale: Ends, *, is_label: bool) -> 
     return f"{number.value:g}" if is_clear else ""
 
 
-_MARK = r"true|false|yes|no|met|not met|unmet|pass(?:ed)?|fail(?:ed)?|satisfied|not satisfied|✅|❌|✓|✔|✗|✘"
-_YES = re.compile(r"true|yes|met|pass(?:ed)?|satisfied|✅|✓|✔", re.IGNORECASE)
+TRUTHS = {
+    **dict.fromkeys(("true", "yes", "met", "passed", "pass", "satisfied", "fulfilled", "✅", "✓", "✔"), True),
+    **dict.fromkeys(
+        ("false", "no", "not met", "unmet", "failed", "fail", "not satisfied", "❌", "✗", "✘"), False
+    ),
+}
+"""What stands for true and for false."""
+_MARK = "|".join(TRUTHS)
 _MARKS = re.compile(rf"\W*?({_MARK})(?![\w-])\W*(?:({_MARK})(?![\w-]))?", re.IGNORECASE)
 
 
@@ -277,17 +278,23 @@ def value_of(rest: str, *, is_sure: bool = True) -> str | None:
         is_firm = _END.match(rest, end) and not is_doubtful(rest[end:], "score", number.value, is_rest=True)
         return rest[:end] if is_firm or not is_sure else None
     marks = _MARKS.match(rest)
-    if marks is None or (marks[2] and bool(_YES.fullmatch(marks[1])) is not bool(_YES.fullmatch(marks[2]))):
+    if marks is None:
         return None
-    return marks[2] or marks[1]
+    one, other = (TRUTHS.get(mark.casefold()) for mark in marks.groups(marks[1]))  # None for FAİL
+    return (marks[2] or marks[1]) if one is other else None
+
+
+def bare(value: object) -> object:
+    """A value alone in a list or in an object of its own."""
+    match value:
+        case [one] | {"value": one}:
+            return one
+    return value
 
 
 def is_same(claim: str, value: object) -> bool:
     """Whether a claim and a value mean the same."""
-    match value:
-        case [one] | {"value": one}:
-            value = one
-    meant = str(value).strip()
+    meant = str(bare(value)).strip()
     one, two = said(claim.rstrip(".,")), said(meant)
     return one.value == two.value if one and two else claim.casefold() == meant.casefold()
 

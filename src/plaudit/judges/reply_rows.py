@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from plaudit.errors import CutOff, UnreadableVerdict
-from plaudit.judges.parse import TRUTHS, VerdictSearch, check_declined, is_remark, nothing_found
+from plaudit.judges.parse import VerdictSearch, around, check_declined, is_remark, nothing_found
 from plaudit.judges.reply_author import Author, CopiedVerdict
-from plaudit.judges.reply_objects import FoundAt, Reader, unique, whole_list, whole_object
+from plaudit.judges.reply_objects import FoundAt, Reader, unique, whole_object
 from plaudit.judges.reply_prose import (
+    TRUTHS,
     Ends,
     Sentence,
     is_others,
@@ -52,13 +53,9 @@ def named_rows(
     whole = whole_object(said, key) if len(said) <= MAX_REPLY and key not in judged else None
     if whole and all(name in whole for name in names):
         return whole
-    search = _RowSearch(said, reply, key, Author(judged, key), scale)
+    search = _RowSearch("" if whole else own_words(said), reply, key, Author(judged, key), scale)
     search.names, search.find = names, find
-    rows = search.whole() if len(said) <= MAX_REPLY else None
-    if rows is None:
-        search.text = own_words(said)
-        rows = search.rows()
-    return rows
+    return search.collected(whole) if whole else search.rows()
 
 
 _ID_KEY = re.compile(
@@ -74,24 +71,12 @@ class _RowSearch(VerdictSearch):
     names: tuple[str, ...]
     find: Callable[[object], str | None]
 
-    def whole(self) -> dict[str, Any] | None:
-        """The rows of a text that is one plain object; None where it may be anything else."""
-        whole = whole_object(self.text, self.key) or {self.key: whole_list(self.text, self.key)}
-        if whole[self.key] is None or (
-            self.key in self.author.judged and self.author.wrote(whole, self.text)
-        ):
-            return None
-        rows: dict[str, Any] = {}
-        self._collect(whole, rows)
-        return rows
-
     def rows(self) -> dict[str, Any]:
         """What is said of each name, and what else the objects hold."""
         rows: dict[str, Any] = {}
         places: list[FoundAt] = []
         for one in Reader(self.text).objects():
-            here: dict[str, Any] = {}
-            self._collect(unique(one.value), here)
+            here = self.collected(unique(one.value))
             if not here:
                 continue
             if self.key in here and self.author.wrote(here, self.text[one.start : one.end]):
@@ -107,7 +92,7 @@ class _RowSearch(VerdictSearch):
         if not places:
             places = self._row_lines(rows)
         else:
-            self._check_lines(rows, [(place.start, place.end) for place in places])
+            self._check_lines(rows, "\n".join(around(self.text, places)))
         if not places:
             raise nothing_found(self.text, self.reply, self.key)
         self.check_surroundings([FoundAt({self.key: rows}, place.start, place.end) for place in places])
@@ -125,8 +110,13 @@ class _RowSearch(VerdictSearch):
                 raise UnreadableVerdict(f"the reply speaks of {name[:20]} twice")
             rows[name] = row
 
-    def _collect(self, value: Any, rows: dict[str, Any]) -> None:
+    def collected(self, value: Any) -> dict[str, Any]:
         """The rows in an object: by name, or with their name under some key."""
+        rows: dict[str, Any] = {}
+        self._collect(value, rows)
+        return rows
+
+    def _collect(self, value: Any, rows: dict[str, Any]) -> None:
         if isinstance(value, list):
             for item in value:
                 self._collect(item, rows)
@@ -154,7 +144,7 @@ class _RowSearch(VerdictSearch):
         """Lines that begin with a name and state its value."""
         places = []
         self.text, self.is_line = with_rows_as_lines(self.text, self.key), True
-        for sentence, name, rest in self._named_lines():
+        for sentence, name, rest in self._named_lines(self.text):
             if (value := value_of(rest)) is not None:
                 self._merge(rows, {name: value})
                 places.append(FoundAt({}, sentence.start, sentence.end))
@@ -171,21 +161,17 @@ class _RowSearch(VerdictSearch):
                 places.append(FoundAt({}, start, sentence.end))
         return places
 
-    def _check_lines(self, rows: Mapping[str, Any], taken: list[tuple[int, int]]) -> None:
+    def _check_lines(self, rows: Mapping[str, Any], beside: str) -> None:
         """Raises UnreadableVerdict where a line beside the objects says something else."""
-        for sentence, name, rest in self._named_lines():
-            is_outside = not any(start <= sentence.start < end for start, end in taken)
+        for _, name, rest in self._named_lines(beside):
             value = value_of(rest, is_sure=False)
-            if is_outside and value and name in rows and not _is_same_row(rows[name], value):
+            if value and name in rows and not _is_same_row(rows[name], value):
                 raise UnreadableVerdict(f"the prose says {value[:12]} of {name[:20]}, the verdict another")
-        for sentence in sentences(self.text) if self.scale else ():
-            if stated(sentence, "score", self.scale) and not any(
-                one <= sentence.start < two for one, two in taken
-            ):
-                raise UnreadableVerdict("the prose around the verdicts states a score, too")
+        if self.scale and any(stated(sentence, "score", self.scale) for sentence in sentences(beside)):
+            raise UnreadableVerdict("the prose around the verdicts states a score, too")
 
-    def _named_lines(self) -> Iterator[tuple[Sentence, str, str]]:
-        for sentence in sentences(self.text):
+    def _named_lines(self, text: str) -> Iterator[tuple[Sentence, str, str]]:
+        for sentence in sentences(text):
             box = _BOX.match(sentence.text)
             label, *rest = _NAMED.split(_BULLET.sub("", sentence.text[box.end() if box else 0 :]), maxsplit=1)
             name = self.find(label) if (rest or box) and len(label.split()) <= MAX_LABEL else None
@@ -196,13 +182,13 @@ class _RowSearch(VerdictSearch):
 def _is_same_row(row: Any, value: str) -> bool:
     """Whether what an object and what a line say of a name is the same."""
     inner = [row] if not isinstance(row, dict) else [one for one in row.values() if not is_remark(one)]
-    truths = {True: "true", False: "false"}
-    meant = truths.get(TRUTHS.get(value.casefold()), value)  # type: ignore[arg-type]
-    return any(is_same(meant, truths[TRUTHS[one]] if one in TRUTHS else one) for one in map(_folded, inner))
+    return any(is_same(_meant(value), _meant(one)) for one in inner)
 
 
-def _folded(value: object) -> str:
-    return str(value).strip().casefold()
+def _meant(value: object) -> str:
+    """A value as text, and the same text for all that stands for true, or for false."""
+    folded = str(value).strip().casefold()
+    return str(TRUTHS.get(folded, folded))
 
 
 _SHOULD = re.compile(r"\b(?:should|must|ought)\b", re.IGNORECASE)

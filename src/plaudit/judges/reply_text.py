@@ -74,6 +74,8 @@ _CALLED = re.compile(
 _DELTA = re.compile(r'^data: ?\{.*"delta": ?\{.*"content": ?("(?:[^"\\]|\\.)*+")', re.MULTILINE)
 _PIECE = re.compile(r"^data:.*$", re.MULTILINE)
 _EVENT = re.compile(r"^data: ?(?:\[DONE\])?", re.MULTILINE)
+_END_TOKENS = re.compile(r"(?<![^\W\d_])(?:<\|[^<]{1,60}\|>\s*){1,4}\Z")
+"""Control tokens that end a reply."""
 _TURN = re.compile(
     r"(?<=[^\s>])\s{0,4}(?:<\|(?:im_end|eot_id|eom_id|end|endoftext)\|>\s{0,4})?"
     r"<\|(?:im_start|start_header_id|start)\|>\s{0,4}(?:user|human)"
@@ -81,22 +83,14 @@ _TURN = re.compile(
 """The next turn of a conversation, which the judge made up."""
 
 
-MOST_TOKENS = 4
-"""Control tokens that may end a reply."""
-
-
 def _unpacked(text: str) -> str:
-    """The text without what servers put around it: control tokens, made-up turns, events, tags."""
+    """The text without what servers put around it: made-up turns, events, another encoding, tags."""
     text = narrow(text)
     text = text.strip() + "\n" * text.endswith("\n")
     if "|>" in text and (turn := _TURN.search(text)):
         text = text[: turn.start()]
-    for _ in range(MOST_TOKENS if text.rstrip().endswith("|>") else 0):
-        text = text.rstrip()
-        place = text.rfind("<") if text.endswith("|>") else -1
-        if place < 0 or not text.startswith("<|", place) or text[place - 1 : place].isalpha():
-            break
-        text = text[:place].rstrip()
+    if tokens := _END_TOKENS.search(text):
+        text = text[: tokens.start()].rstrip()
     if text.startswith("data:"):
         joined = "".join(json.loads(part) for part in _DELTA.findall(text))
         text = joined + (_PIECE if joined else _EVENT).sub("", text).strip()

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from plaudit.errors import UnreadableVerdict
 from plaudit.judges import parse
-from plaudit.judges.anchors import anchor_lines, checked_anchors
 from plaudit.judges.attack import signs_of_attack
-from plaudit.judges.content import answer_of
-from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text, object_schema
+from plaudit.judges.prompt import PromptJudge, PromptOptions, checked_text, object_schema, set_fields
 from plaudit.judges.reply_author import CopiedVerdict
-from plaudit.judges.scale import Scale
+from plaudit.judges.scale import Scale, anchor_lines, checked_anchors
 from plaudit.types import ROOM, ChatRequest, Reply, Sample, Source, Status, Verdict
 from plaudit.value_check import check_fields
 
 ECHO = "the code first (the capital letters that end the tags of the response), then "
 SOLVE = "your own answer to the task, worked out without regard to the response, then "
+_TEXT = {"type": "string"}
 SOLVING_TOKENS = 1024
 """Room for an answer of the judge's own."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rubric(PromptJudge):
-    """Scores a response by criteria in words.
-
-    Rubric("Is it correct and brief?", scale=(0, 10), anchors={0: "wrong", 10: "correct, no word too many"})
-    """
+class Graded(PromptOptions):
+    """What judges have that score by criteria in words: the criteria and the scale."""
 
     criteria: str
     scale: tuple[float, float] = (0, 10)
@@ -37,6 +33,33 @@ class Rubric(PromptJudge):
     """Whether only whole numbers are scores."""
     anchors: Mapping[float, str] | None = field(default=None, hash=False, kw_only=True)
     """What some scores of the scale stand for; without any, every score is described in general words."""
+
+    _scale: Scale = field(init=False, repr=False, compare=False)
+
+    def _grading(self) -> dict[str, str]:
+        """Check the options, set what follows from them, and return the words that a prompt has for them."""
+        check_fields(self)
+        criteria = checked_text(
+            "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
+        )
+        scale = Scale.of(self.scale, integer=self.integer)
+        anchors = checked_anchors(self.anchors or {}, scale)
+        set_fields(self, scale=(scale.low, scale.high), anchors=anchors or None, _scale=scale)
+        return {
+            "criteria": criteria,
+            "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
+            "number": f"<{'whole number' if self.integer else 'number'}>",
+            "anchors": anchor_lines(anchors, scale),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rubric(PromptJudge, Graded):
+    """Scores a response by criteria in words.
+
+    Rubric("Is it correct and brief?", scale=(0, 10), anchors={0: "wrong", 10: "correct, no word too many"})
+    """
+
     solve_first: bool = field(default=False, kw_only=True)
     """Whether the judge works out an answer of its own before it scores: for tasks with one right answer.
 
@@ -56,49 +79,25 @@ class Rubric(PromptJudge):
     `flag`: its status is `flagged`, without a score and, where the text gives it away, without a call.
     """
 
-    _scale: Scale = field(init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
-        check_fields(self)
-        criteria = checked_text(
-            "criteria", self.criteria, 'write what makes a response good, like "Is it correct and brief?"'
-        )
-        scale = Scale.of(self.scale, integer=self.integer)
-        anchors = checked_anchors(self.anchors or {}, scale)
+        words = self._grading()
         first = {"code": ECHO} if self.echo else {}
         first |= {"own_answer": SOLVE} if self.solve_first else {}
-        form = "".join(f'"{key}": "...", ' for key in first)
-        words = {
-            "criteria": criteria,
-            "scale": f"{'whole numbers ' if self.integer else ''}from {scale.low:g} to {scale.high:g}",
-            "form": f'{{{form}"reason": "...", "score": <{"whole number" if self.integer else "number"}>}}',
-            "anchors": anchor_lines(anchors, scale),
-            "first": "".join(first.values()),
-        }
-        text = {"type": "string"}
-        properties: dict[str, Any] = {**dict.fromkeys([*first, "reason"], text), "score": scale.schema()}
-        made = build_prompt(
+        texts = dict.fromkeys([*first, "reason"], _TEXT)
+        form = "".join(f'"{key}": "...", ' for key in texts)
+        words |= {"form": f'{{{form}"score": {words["number"]}}}', "first": "".join(first.values())}
+        self._set_prompt(
             "rubric",
             words,
-            self,
-            schema=object_schema(properties),
+            schema=object_schema({**texts, "score": self._scale.schema()}),
             reading=(parse.VERSION, self.on_attack),
             max_tokens=self.max_tokens + SOLVING_TOKENS * self.solve_first,
         )
-        for name, value in {
-            "scale": (scale.low, scale.high),
-            "anchors": anchors or None,
-            "_scale": scale,
-            "_prompt": made,
-        }.items():
-            object.__setattr__(self, name, value)
 
     def render(self, sample: Sample) -> ChatRequest | Verdict:
         """The request that judges this sample; the worst score, without a call, where it says nothing."""
-        if self.on_attack == "flag":
-            answer = answer_of(sample, with_reasoning=self.show_thinking, view=self.view)
-            if signs := signs_of_attack(answer):
-                return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
+        if self.on_attack == "flag" and (signs := signs_of_attack(self.answer(sample))):
+            return Verdict(None, Status.FLAGGED, error=signs, source=Source.RULE)
         return PromptJudge.render(self, sample)
 
     def could_give(self, verdict: Verdict, sample: Sample) -> bool:  # noqa: ARG002

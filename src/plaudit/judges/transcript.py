@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 from plaudit.errors import ConfigError
 from plaudit.judges.clean import CUT, TURN
+from plaudit.judges.content import has_content
 from plaudit.reasoning import without_reasoning
 from plaudit.rows import role_of, text_of
 from plaudit.turns import turns_of
+from plaudit.types import Sample
+
+View = Literal["full", "last"]
+"""What is shown of a trajectory: all of it, or what the assistant says in its last turn."""
 
 _ROLE = re.compile(r"[a-z]{1,16}")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -58,38 +63,32 @@ def transcript(
     return Transcript("\n".join(f"{TURN}{piece}" for piece in pieces))
 
 
-def check_turns(label: str, messages: object, *, before: object = ()) -> None:
-    """Raises ConfigError where `transcript` would, without the work of writing one."""
-    calls = _Calls(label, before)
-    for number, message in enumerate(_checked(label, messages), start=1):
-        _content(label, number, message)
-        if message["role"] == "tool":
-            calls.answered_by(number, message)
+def answer_of(sample: Sample, *, with_reasoning: bool = False, view: View = "full") -> str:
+    """What a judge is to see of the response: text, or the Transcript of a trajectory.
+
+    Raises:
+        ConfigError: It is neither text nor a conversation, or a tool's result that no call asked for.
+    """
+    response: object = sample.response
+    if not isinstance(response, str):
+        turns = _checked("response", response)
+        spoken = _assistant_turns(turns)
+        if view == "last" or (len(turns) == len(spoken) == 1 and not turns[0].get("tool_calls")):
+            response = _content("response", *spoken[-1]) if spoken else ""
+        elif any(turn.get("tool_calls") or has_content(_content("response", n, turn)) for n, turn in spoken):
+            return transcript("response", response, before=sample.prompt, show_thinking=with_reasoning)
         else:
-            list(calls.made_in(message))
+            return ""
+    return response if with_reasoning or isinstance(response, Transcript) else without_reasoning(response)
 
 
-def last_answer(messages: object) -> str:
-    """What the assistant says in its last turn."""
-    spoken = assistant_turns(messages)
-    return _content("response", *spoken[-1]) if spoken else ""
-
-
-def only_answer(messages: object) -> str | None:
-    """The text of a conversation that is a single answer, without a call; None of any other."""
-    match _checked("response", messages):
-        case [{"role": "assistant"} as message] if not message.get("tool_calls"):
-            return _content("response", 1, message)
-        case _:
-            return None
-
-
-def says_something(messages: object, has_content: Callable[[str], bool]) -> bool:
-    """Whether the assistant says or calls anything."""
-    return any(
-        turn.get("tool_calls") or has_content(_content("response", number, turn))
-        for number, turn in assistant_turns(messages)
-    )
+def hides_reasoning(sample: Sample, answer: str) -> bool:
+    """Whether the response has reasoning that the answer, as `answer_of` gave it, does not show."""
+    if isinstance(sample.response, str):
+        return answer != sample.response
+    spoken = _assistant_turns(_checked("response", sample.response))
+    texts = [text_of(turn.get("content")) for _, turn in spoken]
+    return any(without_reasoning(text) != text and text not in answer for text in texts)
 
 
 def cut_turns(text: str, max_chars: int) -> tuple[str, str]:
@@ -103,15 +102,13 @@ def cut_turns(text: str, max_chars: int) -> tuple[str, str]:
     if missing:
         pieces = [_shortened(piece, room) for piece in pieces]
         notes.append(f"{missing:,} characters left out of long turns")
-    kept = _ends(pieces, max_chars)
-    left_out = len(pieces) - sum(kept)
-    if left_out:
-        first = pieces[: kept[0]]
+    front, back = _ends(pieces, max_chars)
+    cut = ""
+    if left_out := len(pieces) - front - back:
         cut = f"{CUT}{left_out:,} turns left out>\n"
-        last = pieces[len(pieces) - kept[1] :]
         notes.append(f"{left_out:,} of {len(pieces):,} turns left out of the middle")
-        return TURN + TURN.join(first) + cut + TURN + TURN.join(last), "; ".join(notes)
-    return TURN + TURN.join(pieces), "; ".join(notes)
+    marked = [TURN + piece for piece in pieces]
+    return "".join((*marked[:front], cut, *marked[len(marked) - back :])), "; ".join(notes)
 
 
 def _ends(pieces: list[str], max_chars: int) -> tuple[int, int]:
@@ -224,13 +221,11 @@ def _checked(label: str, messages: object) -> list[Mapping[str, Any]]:
     return turns
 
 
-def assistant_turns(messages: object) -> list[tuple[int, Mapping[str, Any]]]:
+def _assistant_turns(turns: list[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
     """What the assistant says or calls in a response, turn by turn, with their numbers.
 
-    Raises:
-        ConfigError: It has no turn of the assistant, but one of a speaker of another name, who may be it.
+    ConfigError where it has no turn, but one of a speaker of another name has, who may be it.
     """
-    turns = _checked("response", messages)
     spoken = [(number, turn) for number, turn in enumerate(turns, start=1) if turn["role"] == "assistant"]
     others = {turn["role"] for turn in turns} - {"user", "system", "developer", "tool"}
     if others and not spoken:

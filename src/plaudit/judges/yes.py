@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plaudit.judges import odds
-from plaudit.judges.prompt import PromptJudge, build_prompt, checked_text
+from plaudit.judges.prompt import PromptJudge, checked_text, set_fields
 from plaudit.judges.scale import Scale
 from plaudit.types import Reply, Sample, Verdict
 from plaudit.value_check import check_fields
@@ -35,16 +35,14 @@ class Yes(PromptJudge):
         question = checked_text("criteria", self.criteria, 'ask a question, like "Is it right?"')
         ends = Scale.of(self.scale, integer=False)
         scale = (float(ends.low), float(ends.high))
-        made = build_prompt(
+        self._set_prompt(
             "yes",
             {"criteria": question},
-            self,
             reading=(odds.VERSION, scale, self.min_mass),
             max_tokens=odds.MAX_TOKENS,
             top_logprobs=odds.TOP_LOGPROBS,
         )
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "_prompt", made)
+        set_fields(self, scale=scale)
 
     def parse(self, reply: Reply, sample: Sample) -> Verdict:  # noqa: ARG002 - the protocol's signature
         """P(yes) on the scale. Raises UnreadableVerdict where yes and no were hardly considered."""

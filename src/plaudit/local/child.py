@@ -20,7 +20,8 @@ IMPORT_FAILED = 3
 def main(arguments: list[str]) -> int:
     """Serve until the parent is gone."""
     parent = os.getppid()
-    report = _keep_stdout_to_ourselves()
+    report = os.dup(1)
+    os.dup2(2, 1)  # what llama.cpp prints goes to stderr; the port is the only word on stdout
     api_key = sys.stdin.readline().strip()
     _die_with_stdin()
     path, name, slots, context, threads = arguments
@@ -35,13 +36,6 @@ def main(arguments: list[str]) -> int:
     os.write(report, f"{port}\n".encode())
     _wait_for_the_end(parent)
     os._exit(0)  # its threads may be in the middle of a reply that will not be read
-
-
-def _keep_stdout_to_ourselves() -> int:
-    """Send what llama.cpp prints to stderr; the port is the only word on stdout."""
-    report = os.dup(1)
-    os.dup2(2, 1)
-    return report
 
 
 def _die_with_stdin() -> None:

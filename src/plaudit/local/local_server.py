@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO
 
 from plaudit.child_env import child_environment
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, expanded
 from plaudit.errors import ConfigError
 from plaudit.local.child import IMPORT_FAILED
 from plaudit.local.model import check_installed, check_model, model_name, notice
@@ -48,7 +48,7 @@ class LocalServer:
         for name, value in (("slots", slots), ("context", context), ("threads", threads)):
             if value is not None:
                 check_number(name, value, low=1)
-        self.path = Path(model).expanduser()
+        self.path = expanded(model)
         self._slots = slots
         self._context = context
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -47,19 +47,16 @@ class AsyncEnv:
         self.random = random
         self.episode: Episode | None = None
         self._looks_ahead = looks_ahead
-        self._next: Item | None = None
-        self._ahead: asyncio.Task[StepResult] | None = None
+        self._ahead: tuple[Item, asyncio.Task[StepResult]] | None = None
 
     def reseed(self, random: np.random.Generator) -> None:
         self.random = random
-        self._forget()
+        self._ahead = None  # it runs to its end, and its result is remembered by the task
 
     async def reset(self) -> tuple[Vector, Info]:
         """A new question, answered and judged as it stands: the observation and the facts."""
-        item = self._next or self._draw()
-        ahead = self._ahead or asyncio.ensure_future(self.task.chain.start(item))
-        self._next = self._ahead = None
-        attempt = await ahead
+        (item, attempted), self._ahead = self._ahead or self._begun(), None
+        attempt = await attempted
         start = attempt.after or ScoredQuery(item.question, np.zeros(self.task.dim, np.float32), None)
         self.episode = Episode(item, start, start, has_failed=attempt.after is None)
         info = facts(self.episode) | {"error": attempt.error, "failed_at": attempt.failed_at}
@@ -70,15 +67,14 @@ class AsyncEnv:
         episode, rules = self._current(), self.task.rules
         operator = self.task.operators[self.checked(action)]
         if self._looks_ahead and episode.step + 1 >= rules.max_steps:
-            self._next = self._draw()
-            self._ahead = asyncio.ensure_future(self.task.chain.start(self._next))
+            self._ahead = self._begun()
         if episode.now.quality is None:  # the calls failed when it began: nothing to compare with yet
-            again = await self.task.chain.start(episode.item)
+            again = await self.task.start(episode.item)
             if again.after is not None:
                 episode = replace(episode, start=again.after, now=again.after)
             attempt = again
         if episode.now.quality is not None:
-            attempt = await self.task.chain.follow(episode.item, episode.now, operator)
+            attempt = await self.task.follow(episode.item, episode.now, operator)
         moved = advance(episode, operator.name, attempt, rules, is_last=operator.is_keep)
         self.episode = moved.episode
         return moved
@@ -106,7 +102,7 @@ class AsyncEnv:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        self._forget()
+        self._ahead = None
         self.random.bit_generator.state = saved["random"]
         self.episode = Episode(
             self.task.questions[saved["item"]],
@@ -122,13 +118,10 @@ class AsyncEnv:
             raise ConfigError("the environment has no episode yet; call reset() first")
         return self.episode
 
-    def _draw(self) -> Item:
-        return self.task.questions[int(self.random.integers(len(self.task.questions)))]
-
-    def _forget(self) -> None:
-        self._next = None
-        if self._ahead is not None:
-            self._ahead = None  # it runs to its end, and its result is remembered by the chain
+    def _begun(self) -> tuple[Item, asyncio.Task[StepResult]]:
+        """The next question, on its way to its answer and verdict."""
+        item = self.task.questions[int(self.random.integers(len(self.task.questions)))]
+        return item, asyncio.create_task(self.task.start(item))
 
 
 def generator(seed: int | None) -> np.random.Generator:
@@ -151,19 +144,15 @@ class ChainRunner(Protocol):
 
     def start(self, number: int, work: Work) -> None:
         """Begin a chain; returns at once."""
-        ...
 
     def finished(self) -> tuple[int, Outcome]:
         """Wait for the next chain to finish: its number, and the future that holds its result or error."""
-        ...
 
     def interrupt(self, error: Exception) -> None:
         """Make `finished` raise this error. For any thread."""
-        ...
 
     def close(self) -> None:
         """Call off what is under way. Safe to call twice."""
-        ...
 
 
 class ThreadRunner:

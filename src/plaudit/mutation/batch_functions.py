@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,9 @@ from plaudit.local.fetch import Ask, ensure_packaged_model
 from plaudit.local.local_server import LocalServer
 from plaudit.mutation.completion import TRUNCATED, Completion, Text, blocking, complete, report
 from plaudit.mutation.encoders import Encoded, Encoder, default_encoder
-from plaudit.mutation.operators import Operator
+from plaudit.mutation.operators import Operator, check_kinds
 from plaudit.mutation.rewrite_check import tidy
+from plaudit.rows import kind_of
 from plaudit.types import Message, Sample, Source, Usage, Verdict
 from plaudit.value_check import check_length
 
@@ -120,8 +122,23 @@ async def abatch_mutate_queries(
         ConfigError: There is not one operator or reference for each query, or a query is no text.
     """
     _check_unneeded(max_workers)
-    work = _Rewriting.of(queries, operators, references)
-    return work.finish(await _asked(work.samples, engine, Text(max_tokens, temperature), deadline))
+    _check_texts("query", queries)
+    operators = [operators] * len(queries) if isinstance(operators, Operator | str) else operators
+    references = [None] * len(queries) if references is None else references
+    check_length("operators", operators, len(queries), "queries")
+    check_kinds(operators)
+    check_length("references", references, len(queries), "queries")
+    rows = list(zip(queries, operators, references, strict=True))
+    samples = [rewriting(query, operator) for query, operator, _ in rows if not operator.is_keep]
+    came = iter(await _asked(samples, engine, Text(max_tokens, temperature), deadline))
+    results = [
+        Mutated(query, operator.name)
+        if operator.is_keep
+        else mutated(query, operator, *next(came), reference=reference)
+        for query, operator, reference in rows
+    ]
+    report("rewriting", [result.error for result in results], "the original query is kept")
+    return results
 
 
 async def abatch_query_target_model(
@@ -154,8 +171,23 @@ async def abatch_query_target_model(
         ConfigError: A prompt is no text.
     """
     _check_unneeded(max_workers)
-    samples, judge = _answering(prompts, system), Text(max_tokens, temperature)
-    return _answers(await _asked(samples, engine, judge, deadline), default_reply)
+    _check_texts("prompt", prompts)
+    system = prompt_file("answer_system", PACKAGE) if system is None else system
+    first: list[Message] = [{"role": "system", "content": system}] if system else []
+    samples = [Sample([*first, {"role": "user", "content": prompt}], "") for prompt in prompts]
+    results = [
+        TargetAnswer(
+            text=verdict.reason if error is None else default_reply,
+            is_fallback=error is not None,
+            error=error,
+            is_truncated=TRUNCATED in verdict.parts,
+            usage=verdict.usage,
+            source=verdict.source,
+        )
+        for verdict, error in await _asked(samples, engine, Text(max_tokens, temperature), deadline)
+    ]
+    report("answering", [result.error for result in results], "the default reply is used instead")
+    return results
 
 
 batch_encode_queries = blocking(abatch_encode_queries)
@@ -170,12 +202,23 @@ async def _asked(
         return []
     if engine is None:
         engine = await asyncio.to_thread(offline_engine)
+    if not hasattr(engine, "ascore"):
+        raise ConfigError("is not an engine; give Engine(url, model=...)", setting="engine", value=engine)
     return await complete(engine, samples, judge, deadline)
 
 
 def _check_unneeded(max_workers: int | None) -> None:
     if max_workers is not None:
         warn_unneeded("max_workers", CEILING)
+
+
+def _check_texts(what: str, texts: Sequence[str]) -> None:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        got = f"one {what}" if isinstance(texts, str) else kind_of(texts)
+        raise ConfigError(f"expected a list, but got {got}; write [{what}]")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ConfigError(f"{what} {number} is {type(text).__name__}, not text; decode it first")
 
 
 # -- rewriting: what goes out, and what becomes of the reply ---------------------------------------------
@@ -196,8 +239,12 @@ def mutated(
     query: str, operator: Operator, verdict: Verdict, error: str | None, *, reference: str | None = None
 ) -> Mutated:
     """The rewrite in a verdict, if it is one; else the original query, and why. `error`: the call's own."""
-    rewrite = tidy(verdict.reason)
-    fault = None if error else _fault(query, rewrite, operator, verdict, reference)
+    rewrite, fault = tidy(verdict.reason), None
+    if error is None and TRUNCATED in verdict.parts:
+        fault = "the rewrite was cut off at its token limit; raise max_tokens"
+    elif error is None:
+        instruction = f"{operator.instruction}\n{prompt_file('rewrite_after', PACKAGE)}"
+        fault = operator.check.fault(query, rewrite, instruction=instruction, reference=reference)
     error = error or fault
     return Mutated(
         query if error else rewrite,
@@ -208,87 +255,6 @@ def mutated(
         source=verdict.source,
         is_rejected=fault is not None,
     )
-
-
-def _fault(
-    query: str, rewrite: str, operator: Operator, verdict: Verdict, reference: str | None
-) -> str | None:
-    if TRUNCATED in verdict.parts:
-        return "the rewrite was cut off at its token limit; raise max_tokens"
-    instruction = f"{operator.instruction}\n{prompt_file('rewrite_after', PACKAGE)}"
-    return operator.check.fault(query, rewrite, instruction=instruction, reference=reference)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rewriting:
-    """Queries with their operators; those that need a call have a sample."""
-
-    queries: Sequence[str]
-    operators: Sequence[Operator]
-    references: Sequence[str | None]
-    samples: Sequence[Sample]
-
-    @staticmethod
-    def of(
-        queries: Sequence[str],
-        operators: Operator | Sequence[Operator],
-        references: Sequence[str | None] | None,
-    ) -> _Rewriting:
-        _check_texts("query", queries)
-        if isinstance(operators, Operator):
-            operators = [operators] * len(queries)
-        references = [None] * len(queries) if references is None else references
-        check_length("operators", operators, len(queries), "queries")
-        check_length("references", references, len(queries), "queries")
-        samples = [rewriting(*pair) for pair in zip(queries, operators, strict=True) if not pair[1].is_keep]
-        return _Rewriting(queries, operators, references, samples)
-
-    def finish(self, asked: Sequence[Completion]) -> list[Mutated]:
-        """The outcome for every query, from what came of those that were asked about."""
-        came = iter(asked)
-        results = [
-            Mutated(query, operator.name)
-            if operator.is_keep
-            else mutated(query, operator, *next(came), reference=reference)
-            for query, operator, reference in zip(self.queries, self.operators, self.references, strict=True)
-        ]
-        report("rewriting", [result.error for result in results], "the original query is kept")
-        return results
-
-
-# -- answering and encoding -------------------------------------------------------------------------------
-
-
-def _answering(prompts: Sequence[str], system: str | None) -> list[Sample]:
-    _check_texts("prompt", prompts)
-    if system is None:
-        system = prompt_file("answer_system", PACKAGE)
-    first: list[Message] = [{"role": "system", "content": system}] if system else []
-    return [Sample([*first, {"role": "user", "content": prompt}], "") for prompt in prompts]
-
-
-def _check_texts(what: str, texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise ConfigError(f"expected a list, but got one {what}; write [{what}]")
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ConfigError(f"{what} {number} is {type(text).__name__}, not text; decode it first")
-
-
-def _answers(asked: Sequence[Completion], default_reply: str) -> list[TargetAnswer]:
-    results = [
-        TargetAnswer(
-            text=verdict.reason if error is None else default_reply,
-            is_fallback=error is not None,
-            error=error,
-            is_truncated=TRUNCATED in verdict.parts,
-            usage=verdict.usage,
-            source=verdict.source,
-        )
-        for verdict, error in asked
-    ]
-    report("answering", [result.error for result in results], "the default reply is used instead")
-    return results
 
 
 # -- without a server: the embedded model on this machine rewrites and answers ----------------------------
@@ -318,14 +284,15 @@ def embedded_engine(
 def offline_engine() -> Engine:
     """The embedded model's engine for this process: started by the first call, stopped at exit."""
     with _gate:
-        owner, engine = _running.get("engine", (0, None))
-        if engine is None or owner != os.getpid():  # a forked child needs a server of its own
-            block = embedded_engine()
-            engine = block.__enter__()
-            atexit.register(block.__exit__, None, None, None)
-            _running["engine"] = (os.getpid(), engine)
-        return engine
+        return _offline_engine(os.getpid())  # a forked child needs a server of its own
+
+
+@functools.cache
+def _offline_engine(_process: int) -> Engine:
+    block = embedded_engine()
+    engine = block.__enter__()
+    atexit.register(block.__exit__, None, None, None)
+    return engine
 
 
 _gate = threading.Lock()
-_running: dict[str, tuple[int, Engine | None]] = {}

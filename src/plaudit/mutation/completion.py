@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from plaudit._loop_thread import LoopThread
 from plaudit.engine import Engine
@@ -81,11 +81,8 @@ class Text(Judge):
         return Verdict.of(reply, 1.0, text, {TRUNCATED: 1.0} if is_truncated else {})
 
 
-class Completion(NamedTuple):
-    """What came of a question: the verdict that carries the reply, or the error, with what to do about it."""
-
-    verdict: Verdict
-    error: str | None
+Completion = tuple[Verdict, str | None]
+"""What came of a question: the verdict that carries the reply; or the error, with what to do about it."""
 
 
 async def complete(
@@ -93,7 +90,7 @@ async def complete(
 ) -> list[Completion]:
     """Put questions to a model, and wait for every outcome, in order."""
     verdicts = await engine.ascore(samples, judge, deadline=deadline)
-    return [Completion(verdict, explain(verdict, deadline)) for verdict in verdicts]
+    return [(verdict, explain(verdict, deadline)) for verdict in verdicts]
 
 
 def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

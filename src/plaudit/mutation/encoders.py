@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
+import functools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,21 +46,20 @@ class Encoder(Protocol):
     @property
     def dim(self) -> int:
         """Numbers in a vector. May cost a call; raises ConfigError where the encoder cannot work at all."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """One row for each text. What fails is flagged; nothing raises."""
-        ...
 
     async def aencode(self, texts: Sequence[str]) -> Encoded:
         """The same for callers with an event loop."""
-        ...
 
 
 def gathered(
-    texts: Sequence[str], vectors: Mapping[str, Vectors], errors: Mapping[str, str], *, dim: int
+    texts: Sequence[str], found: Mapping[str, Vectors], errors: Mapping[str, str], *, dim: int
 ) -> Encoded:
-    """The rows of some texts, in order, from what was found for each different one."""
+    """The rows of some texts, in order, from the vector of each different one, or the error."""
+    vectors = {text: vector for text, raw in found.items() if (vector := unit(raw)) is not None}
+    errors = {**dict.fromkeys(found, "the vector is zero"), **errors}
     zero = np.zeros(dim, dtype=np.float32)
     rows = [vectors.get(text, zero) for text in texts]
     stacked = np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)  # (texts, dim)
@@ -154,15 +153,23 @@ class EndpointEncoder:
         while chunks:
             failed: list[tuple[Chunk, str]] = []
             for chunk, (verdict, error) in zip(chunks, await self._ask(chunks), strict=True):
-                if error is None:
-                    self._learn(chunk, vectors_in(verdict), vectors, errors)
-                else:
+                if error is not None:
                     failed.append((chunk, error))
+                    continue
+                for text, vector in zip(chunk, vectors_in(verdict), strict=True):
+                    self._dim = self._dim or len(vector)
+                    if len(vector) == self._dim:
+                        vectors[text] = vector
+                    else:
+                        errors[text] = (
+                            f"the vector has {len(vector)} numbers, not {self._dim} as others before it; "
+                            "have all servers serve the same embedding model"
+                        )
             errors |= {chunk[0]: error for chunk, error in failed if len(chunk) == 1}
             failed = [(chunk, error) for chunk, error in failed if len(chunk) > 1]
             if failed and len(failed) == len(chunks):
-                (probed,) = await self._ask([_probe(failed)])
-                if probed.error is not None:  # it refuses every text, and would refuse every half as well
+                ((_, refused),) = await self._ask([_probe(failed)])
+                if refused is not None:  # it refuses every text, and would refuse every half as well
                     errors |= {text: error for chunk, error in failed for text in chunk}
                     break
             middles = [(chunk, len(chunk) // 2) for chunk, _ in failed]
@@ -175,23 +182,6 @@ class EndpointEncoder:
     async def _ask(self, chunks: Sequence[Chunk]) -> list[Completion]:
         samples = [EmbeddingJudge.of(chunk) for chunk in chunks]
         return await complete(self._engine, samples, EmbeddingJudge(), self._deadline)
-
-    def _learn(
-        self, chunk: Chunk, found: Vectors, vectors: dict[str, Vectors], errors: dict[str, str]
-    ) -> None:
-        """Enter a chunk's vectors, (texts, dim), among those that are known."""
-        self._dim = self._dim or found.shape[1]
-        for text, raw in zip(chunk, found, strict=True):
-            vector = unit(raw)
-            if len(raw) != self._dim:
-                errors[text] = (
-                    f"the vector has {len(raw)} numbers, not {self._dim} as others before it; "
-                    "have all servers serve the same embedding model"
-                )
-            elif vector is None:
-                errors[text] = "the vector is zero"
-            else:
-                vectors[text] = vector
 
 
 def _probe(failed: list[tuple[Chunk, str]]) -> Chunk:
@@ -230,70 +220,48 @@ class StaticEncoder:
             raise ConfigError(
                 "needs torch imported and a GPU it can see; use device='auto'", setting="device", value="cuda"
             )
-        self._tokenizer, matrix = _load(folder or _installed())
-        self._dim = int(matrix.shape[1])
-        self._sums: _CpuSums | _GpuSums = _CpuSums(matrix)
+        if folder is None:
+            spec = find_spec("wordllama")  # does not import it
+            if spec is None or not spec.submodule_search_locations:
+                raise ConfigError(
+                    "static embeddings need the package wordllama; run: "
+                    f"{install_command('plaudit[mutation]')}, or use an EndpointEncoder"
+                )
+            folder = Path(spec.submodule_search_locations[0])
+        self._tokenizer, matrix = _load(folder)
+        self.dim = int(matrix.shape[1])
+        self._means = functools.partial(_means, matrix)
         if torch and device != "cpu" and torch.cuda.is_available():
-            self._sums = _GpuSums(matrix, torch)
-
-    @property
-    def dim(self) -> int:
-        return self._dim
+            self._means = functools.partial(_means_by_gpu, torch.from_numpy(matrix).cuda())
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         errors = {text: "the text is empty" for text in texts if not has_content(text)}
         wanted = [text for text in dict.fromkeys(texts) if text not in errors]
         sendable = [text.encode("utf-8", "replace").decode() for text in wanted]  # no lone surrogates
         tokens = [found.ids for found in self._tokenizer.encode_batch(sendable, add_special_tokens=False)]
-        vectors: dict[str, Vectors] = {}
-        for text, raw in zip(wanted, self._sums.means(tokens), strict=True):
-            if (vector := unit(raw)) is None:
-                errors[text] = "the vector is zero"
-            else:
-                vectors[text] = vector
-        return gathered(texts, vectors, errors, dim=self._dim)
+        vectors = dict(zip(wanted, self._means(tokens), strict=True))
+        return gathered(texts, vectors, errors, dim=self.dim)
 
     async def aencode(self, texts: Sequence[str]) -> Encoded:
         return self.encode(texts)
 
 
-class _CpuSums:
+def _means(matrix: Any, tokens: list[list[int]]) -> list[Vectors]:
     """Means of token vectors by numpy: each text by itself, so that its neighbours change no bit of it."""
-
-    def __init__(self, matrix: Vectors) -> None:
-        self._matrix = matrix
-
-    def means(self, tokens: list[list[int]]) -> list[Vectors]:
-        return [self._matrix[ids].mean(axis=0) if ids else self._matrix[0] * 0 for ids in tokens]
+    return [matrix[ids].mean(axis=0) if ids else matrix[0] * 0 for ids in tokens]
 
 
-class _GpuSums:
+def _means_by_gpu(matrix: Any, tokens: list[list[int]]) -> list[Vectors]:
     """The same by torch on a GPU, all texts in one go."""
+    import torch
 
-    def __init__(self, matrix: Vectors, torch: Any) -> None:
-        self._torch = torch
-        self._matrix = torch.from_numpy(matrix).cuda()  # (tokens, dim)
-
-    def means(self, tokens: list[list[int]]) -> list[Vectors]:
-        if not tokens:
-            return []
-        lengths = np.array([0, *map(len, tokens)])
-        flat = self._torch.tensor([number for ids in tokens for number in ids], dtype=self._torch.int64)
-        offsets = self._torch.from_numpy(lengths.cumsum()[:-1])  # where each text begins
-        found = self._torch.nn.functional.embedding_bag(
-            flat.cuda(), self._matrix, offsets.cuda(), mode="mean"
-        )
-        return list(found.cpu().numpy())  # (texts, dim)
-
-
-def _installed() -> Path:
-    spec = find_spec("wordllama")  # does not import it
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError(
-            f"static embeddings need the package wordllama; run: {install_command('plaudit[mutation]')}, "
-            "or use an EndpointEncoder"
-        )
-    return Path(spec.submodule_search_locations[0])
+    if not tokens:
+        return []
+    lengths = np.array([0, *map(len, tokens)])
+    flat = torch.tensor([number for ids in tokens for number in ids], dtype=torch.int64)
+    offsets = torch.from_numpy(lengths.cumsum()[:-1])  # where each text begins
+    found = torch.nn.functional.embedding_bag(flat.cuda(), matrix, offsets.cuda(), mode="mean")
+    return list(found.cpu().numpy())  # (texts, dim)
 
 
 def _load(folder: Path) -> tuple[Any, Vectors]:
@@ -314,7 +282,7 @@ def _load(folder: Path) -> tuple[Any, Vectors]:
     return tokenizer, matrix
 
 
-@cache
+@functools.cache
 def default_encoder() -> Encoder:
     """The encoder where none is named: static embeddings, loaded once."""
     return StaticEncoder()

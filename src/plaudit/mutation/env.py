@@ -144,8 +144,8 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
                 self._envs[number].reseed(generator(seeds[number]))
             self._begin(number, self._open(self._envs[number]))
             if self._one_by_one:
-                turns |= self._collect(1)
-        turns |= self._collect(len(self._in_flight))
+                turns |= self.collect(1)
+        turns |= self.collect(len(self._in_flight))
         infos = self._infos(turns)
         return np.stack([env.observe() for env in self._envs]), infos  # (envs, size)
 
@@ -187,7 +187,7 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
             raise ConfigError(
                 f"recv({at_least}) would wait forever: {len(self._in_flight)} environments are in flight"
             )
-        turns = self._collect(at_least)
+        turns = self.collect(at_least)
         ids = np.array(sorted(turns), dtype=np.int64)
         rows = [turns[number] for number in ids]
         over = np.array([turn.is_over for turn in rows], dtype=np.bool_)
@@ -199,6 +199,14 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
             np.zeros_like(over),
             infos,
         )
+
+    def collect(self, count: int) -> dict[int, Turn]:
+        """The same as they come. Raises what the first of them raised; the others stay under way."""
+        turns: dict[int, Turn] = {}
+        while len(turns) < count:
+            number, outcome = self._next_finished()
+            turns[number] = outcome.result()
+        return turns
 
     # -- what a checkpoint needs ----------------------------------------------------------------------------
 
@@ -234,14 +242,6 @@ class BatchedQueryMutationEnv(VectorEnv[Array, Array, Array]):  # type: ignore[m
     def _begin(self, number: int, work: Any) -> None:
         self._in_flight.add(number)
         self._runner.start(number, work)
-
-    def _collect(self, count: int) -> dict[int, Turn]:
-        """Wait for so many environments. Raises what the first of them raised; the others stay under way."""
-        turns: dict[int, Turn] = {}
-        while len(turns) < count:
-            number, outcome = self._next_finished()
-            turns[number] = outcome.result()
-        return turns
 
     def _next_finished(self) -> tuple[int, Outcome]:
         number, outcome = self._runner.finished()

@@ -158,7 +158,10 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         """When the outage that is going on began."""
 
     def save(self) -> None:
-        """Write a checkpoint: between two rollouts, when no call is under way."""
+        """Write a checkpoint: between two rollouts, when no call is under way.
+
+        A process that is killed leaves the old one or the new one, and never half.
+        """
         model: PacedPPO = self.model
         state = Checkpoint(
             settings=self._settings,
@@ -168,7 +171,12 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
             environments=self._vector.snapshot(),
             history=self.recorder.history,
         )
-        save_checkpoint(self._folder, state, model.get_parameters())
+        tensors, whole = io.BytesIO(), io.BytesIO()
+        torch.save(model.get_parameters(), tensors)
+        with zipfile.ZipFile(whole, "w") as archive:
+            archive.writestr("state.json", msgspec.json.encode(state))
+            archive.writestr("parameters.pt", tensors.getvalue())
+        write_whole(self._folder / CHECKPOINT, whole.getvalue())
 
     def _on_rollout_start(self) -> None:
         # Else this rollout may belong to an outage, and the checkpoint stays the one from before.
@@ -181,11 +189,10 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
 
     def _on_rollout_end(self) -> None:
         point = self.recorder.close_rollout()
-        self.logger.record("rollout/failed", point.failed)
-        if point.reward is not None:
-            self.logger.record("rollout/ep_rew_mean", point.reward)
-        if point.gain is not None:
-            self.logger.record("rollout/quality_gain", point.gain)
+        shown = {"failed": point.failed, "ep_rew_mean": point.reward, "quality_gain": point.gain}
+        for name, value in shown.items():
+            if value is not None:
+                self.logger.record(f"rollout/{name}", value)
         self._on_progress(point.steps, point)
         if self.model.is_outage:
             self._bear_outage()
@@ -197,24 +204,22 @@ class _TrainingCallback(BaseCallback):  # type: ignore[misc]
         now = time.monotonic()
         self._lost_at = now if self._lost_at is None else self._lost_at
         if now - self._lost_at >= self._outage.patience:
-            raise self.lost(self._cause())
+            raise self.lost()
         self._outage.pause(min(LONGEST_PAUSE, self._outage.patience / 10))
 
     def finish(self) -> None:
         """Write the last checkpoint. Raises BatchFailed where the last rollout was spent on an outage."""
         if self._lost_at is not None:
-            raise self.lost(self._cause())
+            raise self.lost()
         self.save()
 
-    def lost(self, cause: str) -> BatchFailed:
+    def lost(self, cause: str = "") -> BatchFailed:
         """What to raise once the servers count as gone."""
+        causes = (one for one in self.recorder.history.errors if not one.startswith(REJECTED))
+        cause = cause or self._outage.error or next(causes)
         file = self._folder / CHECKPOINT
         then = f"continue with --resume: {file} is from before the outage" if file.exists() else "start again"
         return BatchFailed(f"the servers are down ({cause}); start them again and {then}")
-
-    def _cause(self) -> str:
-        causes = [cause for cause in self.recorder.history.errors if not cause.startswith(REJECTED)]
-        return self._outage.error or causes[0]
 
 
 def new_model(training: Training, env: VectorAdapter) -> PacedPPO:
@@ -280,17 +285,6 @@ class Checkpoint(msgspec.Struct):
     environments: list[dict[str, Any]]
     history: History
     version: int = VERSION
-
-
-def save_checkpoint(folder: Path, state: Checkpoint, parameters: dict[str, Any]) -> None:
-    """Write the checkpoint; a process that is killed leaves the old one or the new one, and never half."""
-    tensors = io.BytesIO()
-    torch.save(parameters, tensors)
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        archive.writestr("state.json", msgspec.json.encode(state))
-        archive.writestr("parameters.pt", tensors.getvalue())
-    write_whole(folder / CHECKPOINT, whole.getvalue())
 
 
 def load_checkpoint(folder: Path) -> tuple[Checkpoint, dict[str, Any]]:

@@ -1,20 +1,15 @@
 """Operators: the ways a query may be rewritten, as data. The built-in ones, and users' own from a file.
 
-    [[operators]]
-    name = "formal"
-    instruction = "Put it into formal language, as a textbook would."
-    max_growth = 2.0
-
 A file adds its operators to the built-in ones, or to those that its key `builtin` names.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
 import msgspec
@@ -22,14 +17,12 @@ import msgspec
 from plaudit.errors import ConfigError
 from plaudit.files import decoded, read_text
 from plaudit.judges.content import has_words
-from plaudit.judges.locator import line_of, toml_lines
+from plaudit.judges.locator import line_at, toml_lines
 from plaudit.mutation.rewrite_check import USUAL, RewriteCheck
 from plaudit.value_check import reworded
 
 REMEDY = "each [[operators]] table has name, instruction and, if wanted, max_growth, slack, may_state"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_STEP = re.compile(r"\.\w+|\[\d+\]")
-"""On the way to a value, as msgspec writes it: `.operators[0].name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +57,66 @@ class Operator:
 KEEP = Operator("keep", None)
 
 
-@cache
+@functools.cache
 def builtin_operators() -> tuple[Operator, ...]:
     """keep, clarify, simplify, add_context, decompose and ask_for_format, in this order."""
     place = files("plaudit.mutation") / "prompts" / "operators.toml"
-    return (KEEP, *_OperatorFile("operators.toml", place.read_text(encoding="utf-8")).made)
+    table = msgspec.toml.decode(place.read_text(encoding="utf-8"), type=_Table)
+    return (KEEP, *(entry.operator() for entry in table.operators))
 
 
 def load_operators(path: str | os.PathLike[str]) -> tuple[Operator, ...]:
     """The built-in operators and those of a TOML or JSON file. ConfigError names the line or the field."""
-    return _OperatorFile(str(path), read_text(path, setting="operators")).with_builtin()
+    path, text = str(path), read_text(path, setting="operators")
+    complaint = functools.partial(_complaint, path, text)
+    try:
+        table = msgspec.convert(decoded(text, path, setting="operators"), _Table)
+    except msgspec.ValidationError as error:
+        said, where = reworded(error)
+        raise complaint(where.removeprefix("."), f"{said}; {REMEDY}") from None
+    if not table.operators and not table.builtin:
+        raise complaint("", "it contains no operator; add an [[operators]] table")
+    known = {operator.name: operator for operator in builtin_operators()}
+    for number, name in enumerate(table.builtin or ()):
+        if name not in known:
+            trouble = f"there is no built-in operator {name!r}; there are {', '.join(known)}"
+            raise complaint(f"builtin[{number}]", trouble)
+    found = [known[name] for name in (known if table.builtin is None else table.builtin)]
+    for number, entry in enumerate(table.operators):
+        try:
+            found.append(entry.operator())
+        except ConfigError as error:
+            raise complaint(f"operators[{number}]", str(error)) from None
+    try:
+        return check_operators(found)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{path}: {error} (`builtin` in the file lists the built-in ones to include)"
+        ) from None
 
 
 def check_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """The operators as a tuple; ConfigError where there are none, or two of one name."""
     if not operators:
         raise ConfigError("are empty; use builtin_operators(), or your own file", setting="operators")
+    check_kinds(operators)
     seen: set[str] = set()
     for operator in operators:
         if operator.name in seen:
             raise ConfigError(f"has two named {operator.name!r}; rename one of them", setting="operators")
         seen.add(operator.name)
     return tuple(operators)
+
+
+def check_kinds(operators: Sequence[Operator]) -> None:
+    """Raise ConfigError where one is no operator, but its name perhaps."""
+    for number, one in enumerate(operators):
+        if not isinstance(one, Operator):
+            raise ConfigError(
+                "is not an Operator; take one of builtin_operators(), or make your own",
+                setting=f"operators[{number}]",
+                value=one,
+            )
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,48 +135,12 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
-    operators: list[_Entry]
+    operators: list[_Entry] = []
     builtin: list[str] | None = None
 
 
-class _OperatorFile:
-    """What a file says, and where it says it."""
-
-    def __init__(self, path: str, text: str) -> None:
-        self._path = path
-        self._lines = {} if path.lower().endswith(".json") else toml_lines(text)
-        try:
-            table = msgspec.convert(decoded(text, path, setting="operators"), _Table)
-        except msgspec.ValidationError as error:
-            said, where = reworded(error)
-            key = [int(part[1:-1]) if "[" in part else part[1:] for part in _STEP.findall(where)]
-            raise self._complaint(key, f"{said}; {REMEDY}") from None
-        if not table.operators and not table.builtin:
-            raise self._complaint((), "it contains no operator; add an [[operators]] table")
-        self._builtin = table.builtin
-        self.made: list[Operator] = []
-        for number, entry in enumerate(table.operators):
-            try:
-                self.made.append(entry.operator())
-            except ConfigError as error:
-                raise self._complaint(("operators", number), str(error)) from None
-
-    def with_builtin(self) -> tuple[Operator, ...]:
-        known = {operator.name: operator for operator in builtin_operators()}
-        names = known if self._builtin is None else self._builtin
-        for number, name in enumerate(names):
-            if name not in known:
-                trouble = f"there is no built-in operator {name!r}; there are {', '.join(known)}"
-                raise self._complaint(("builtin", number), trouble)
-        try:
-            return check_operators((*(known[name] for name in names), *self.made))
-        except ConfigError as error:
-            raise ConfigError(
-                f"{self._path}: {error} (`builtin` in the file lists the built-in ones to include)"
-            ) from None
-
-    def _complaint(self, key: Sequence[str | int], trouble: str) -> ConfigError:
-        if self._lines:
-            return ConfigError(f"{self._path}:{line_of(self._lines, tuple(key))}: {trouble}")
-        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
-        return ConfigError(f"{self._path}: {field + ': ' if field else ''}{trouble}")
+def _complaint(path: str, text: str, place: str, trouble: str) -> ConfigError:
+    """What is wrong with a file, and where: on which line of TOML, in which field of JSON."""
+    if lines := {} if path.lower().endswith(".json") else toml_lines(text):
+        return ConfigError(f"{path}:{line_at(lines, place)}: {trouble}")
+    return ConfigError(f"{path}: {place + ': ' if place else ''}{trouble}")

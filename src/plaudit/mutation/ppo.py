@@ -28,6 +28,7 @@ from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv
 
 from plaudit.errors import ConfigError
+from plaudit.mutation.env import Turn
 from plaudit.mutation.episode import REJECTED, Info
 from plaudit.mutation.training import Pace
 
@@ -70,9 +71,12 @@ class VectorAdapter(VecEnv):  # type: ignore[misc]  # has no types where stable-
         """One step of every environment. The last info of an episode carries its last observation."""
         observations, rewards, ended, cut, infos = self.vector.step(self._actions)
         rows = rows_of(infos, self.num_envs)
-        for number, is_over in enumerate(ended | cut):
-            if is_over:
-                rows[number] = last_row(rows[number], is_cut=bool(cut[number] and not ended[number]))
+        for number in np.flatnonzero(ended | cut):
+            rows[number] = {
+                **rows[number].get("final_info", {}),
+                "terminal_observation": rows[number]["final_obs"],
+                "TimeLimit.truncated": bool(cut[number] and not ended[number]),
+            }
         return observations, rewards.astype(np.float32), ended | cut, rows
 
     def close(self) -> None:
@@ -104,15 +108,6 @@ def rows_of(infos: Info, count: int) -> list[Info]:
             if mask[number]:
                 rows[number][key] = parts[number]
     return rows
-
-
-def last_row(row: Info, *, is_cut: bool) -> Info:
-    """The info of an episode's last step, out of that of the step and of the reset after it."""
-    return {
-        **row.get("final_info", {}),
-        "terminal_observation": row["final_obs"],
-        "TimeLimit.truncated": is_cut,
-    }
 
 
 class PacedPPO(PPO):  # type: ignore[misc]
@@ -220,20 +215,17 @@ class _Rollout:
 
     def settle(self, at_least: int) -> list[int]:
         """Wait for so many environments, note what their steps brought, and tell which they were."""
-        observations, rewards, ended, cut, infos = self._vector.recv(at_least)
-        numbers = [int(number) for number in infos["env_id"]]
-        rows = rows_of(infos, len(numbers))
-        for row, number in enumerate(numbers):
-            is_over = bool(ended[row] or cut[row])
-            info = last_row(rows[row], is_cut=bool(cut[row])) if is_over else rows[row]
-            self.outages += bool(info["failed"]) and info["failed_at"] != REJECTED
-            self._buffer.rewards[self.taken[number], number] = rewards[row]
-            self.observations[number] = observations[row]
-            self.starts[number] = is_over
+        turns: dict[int, Turn] = self._vector.collect(at_least)
+        for number, turn in sorted(turns.items()):
+            info = turn.final_info or turn.info
+            self.outages += info["failed"] and info["failed_at"] != REJECTED
+            self._buffer.rewards[self.taken[number], number] = turn.reward
+            self.observations[number] = turn.observation
+            self.starts[number] = turn.is_over
             self.taken[number] += 1
             if self._model.on_turn is not None:
-                self._model.on_turn(info, is_over)
-        return numbers
+                self._model.on_turn(info, turn.is_over)
+        return sorted(turns)
 
     def finish(self) -> None:
         """Complete the buffer: what is still to come, and the advantages."""

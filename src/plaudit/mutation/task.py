@@ -51,13 +51,43 @@ class Models:
     """Seconds for one stage of one chain, after which it counts as failed."""
 
 
-class Chain:
-    """The calls behind a step. Any number of environments may await it at once."""
+@dataclass(frozen=True, slots=True)
+class MutationTask:
+    """What is to be rewritten, by which operators and rules, with which models. Environments share one.
 
-    def __init__(self, models: Models) -> None:
-        check_judge(models.judge, for_rewards=True)
-        self._models = models
-        self._starts: dict[Item, ScoredQuery] = {}
+    MutationTask(Models(engine, engine, engine, judge=Reference(), encoder=StaticEncoder()))
+    """
+
+    models: Models
+    questions: Sequence[Item] = field(default_factory=builtin_questions)
+    operators: Sequence[Operator] = field(default_factory=builtin_operators)
+    rules: Rules = DEFAULT_RULES
+    dim: int = field(init=False)
+    """Numbers in an embedding."""
+    _starts: dict[Item, ScoredQuery] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise ConfigError("are empty; use builtin_questions(), or your own file", setting="questions")
+        check_operators(self.operators)
+        check_judge(self.models.judge, for_rewards=True)
+        object.__setattr__(self, "dim", self.models.encoder.dim)
+
+    def __deepcopy__(self, memo: object) -> MutationTask:
+        """Itself: Gymnasium copies the arguments of environments, and engines cannot be copied."""
+        return self
+
+    @property
+    def size(self) -> int:
+        """Numbers in an observation."""
+        return self.dim + FACTS
+
+    @property
+    def bound(self) -> float:
+        """The largest of them."""
+        return bound(self.dim)
+
+    # -- the calls behind a step, which any number of environments may await at once ----------------------
 
     async def start(self, item: Item) -> StepResult:
         """How well the question is answered as it stands: asked once, then remembered."""
@@ -73,7 +103,7 @@ class Chain:
         """Rewrite the present query, and see how well the target answers it then."""
         if operator.is_keep:
             return StepResult(now)
-        models = self._models
+        models = self.models
         [mutated] = await abatch_mutate_queries(
             [now.query],
             operator,
@@ -92,13 +122,13 @@ class Chain:
 
     async def _scored(self, item: Item, query: str, *, written: int = 0) -> StepResult:
         """Answer, then judge; the embedding is made meanwhile."""
-        encoding = asyncio.ensure_future(abatch_encode_queries([query], self._models.encoder))
+        encoding = asyncio.ensure_future(abatch_encode_queries([query], self.models.encoder))
         try:
             [answer] = await abatch_query_target_model(
                 [query],
-                self._models.target,
-                max_tokens=self._models.answer_tokens,
-                deadline=self._models.deadline,
+                self.models.target,
+                max_tokens=self.models.answer_tokens,
+                deadline=self.models.deadline,
             )
             if answer.is_fallback:
                 return StepResult(None, failed_at="answer", error=answer.error or "")
@@ -118,48 +148,11 @@ class Chain:
     async def _judged(self, item: Item, answer: TargetAnswer) -> tuple[float, str | None]:
         """The quality of an answer to the original question, however it was rewritten."""
         sample = Sample(item.question, answer.text, reference=item.reference)
-        deadline = self._models.deadline
-        (verdict,) = await self._models.grader.ascore([sample], self._models.judge, deadline=deadline)
-        score = unit_score(verdict, self._models.judge)
+        deadline = self.models.deadline
+        (verdict,) = await self.models.grader.ascore([sample], self.models.judge, deadline=deadline)
+        score = unit_score(verdict, self.models.judge)
         if score is None:
             error = explain(verdict, deadline) or f"no verdict ({verdict.status})"
             report("judging", [error], "the step earns nothing")
             return 0.0, error
         return score, None
-
-
-@dataclass(frozen=True, slots=True)
-class MutationTask:
-    """What is to be rewritten, by which operators and rules, with which models. Environments share one.
-
-    MutationTask(Models(engine, engine, engine, judge=Reference(), encoder=StaticEncoder()))
-    """
-
-    models: Models
-    questions: Sequence[Item] = field(default_factory=builtin_questions)
-    operators: Sequence[Operator] = field(default_factory=builtin_operators)
-    rules: Rules = DEFAULT_RULES
-    chain: Chain = field(init=False, repr=False, compare=False)
-    dim: int = field(init=False)
-    """Numbers in an embedding."""
-
-    def __post_init__(self) -> None:
-        if not self.questions:
-            raise ConfigError("are empty; use builtin_questions(), or your own file", setting="questions")
-        check_operators(self.operators)
-        object.__setattr__(self, "chain", Chain(self.models))
-        object.__setattr__(self, "dim", self.models.encoder.dim)
-
-    def __deepcopy__(self, memo: object) -> MutationTask:
-        """Itself: Gymnasium copies the arguments of environments, and engines cannot be copied."""
-        return self
-
-    @property
-    def size(self) -> int:
-        """Numbers in an observation."""
-        return self.dim + FACTS
-
-    @property
-    def bound(self) -> float:
-        """The largest of them."""
-        return bound(self.dim)

@@ -69,14 +69,14 @@ def apply_policy(task: MutationTask, policy: Policy) -> list[Rewritten]:
 
 
 async def _rewritten(task: MutationTask, policy: Policy, item: Item) -> Rewritten:
-    start = await task.chain.start(item)
+    start = await task.start(item)
     if start.after is None:
         return Rewritten(item.question, item.question, None, None, error=start.error)
     episode = Episode(item, start.after, start.after)
     best, applied, error, is_over = start.after, list[str](), "", False
     while not is_over:
         operator = task.operators[policy(observation(episode, task.rules))]
-        attempt = await task.chain.follow(item, episode.now, operator)
+        attempt = await task.follow(item, episode.now, operator)
         moved = advance(episode, operator.name, attempt, task.rules, is_last=operator.is_keep)
         episode, is_over = moved.episode, moved.is_over
         error = attempt.error or error

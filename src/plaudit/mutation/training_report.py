@@ -21,6 +21,7 @@ def write_report(path: Path, history: History, facts: Sequence[tuple[str, str]])
 
 
 def report(history: History, facts: Sequence[tuple[str, str]]) -> Report:
+    failures = tuple((error, f"{count:,}") for error, count in history.errors.items())
     return Report(
         title="Query mutation",
         finding=finding(history.points),
@@ -34,7 +35,7 @@ def report(history: History, facts: Sequence[tuple[str, str]]) -> Report:
             _operators(history.points),
             _failed(history.points),
             _rewrites(history),
-            *_failures(history),
+            *([Table("Failures", ("what failed", "steps"), failures)] if failures else ()),
         ),
         footer="Written by plaudit train-mutator.",
     )
@@ -45,9 +46,7 @@ def finding(points: Sequence[Point]) -> str:
     rewards = [point.reward for point in points if point.reward is not None]
     if not rewards:
         return "No episode ended, so there is nothing to report."
-    window = max(1, min(WINDOW, len(rewards) // 2))
-    first, last = sum(rewards[:window]) / window, sum(rewards[-window:]) / window
-    return f"Reward per episode: {first:+.3f} at the beginning, {last:+.3f} at the end."
+    return "Reward per episode: {:+.3f} at the beginning, {:+.3f} at the end.".format(*_ends(rewards))
 
 
 def nothing(history: History) -> str:
@@ -96,9 +95,13 @@ def _shares(points: Sequence[Point], name: str) -> list[tuple[float, float]]:
 def _change(points: Sequence[Point], name: str) -> str:
     """The share of an operator over the first rollouts and over the last ones."""
     shares = [share for _, share in _shares(points, name)]
-    window = max(1, min(WINDOW, len(shares) // 2))
-    first, last = sum(shares[:window]) / window, sum(shares[-window:]) / window
-    return f"{first:.0%} at the beginning, {last:.0%} at the end"
+    return "{:.0%} at the beginning, {:.0%} at the end".format(*_ends(shares))
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of the first values, and of the last."""
+    window = max(1, min(WINDOW, len(values) // 2))
+    return sum(values[:window]) / window, sum(values[-window:]) / window
 
 
 def _failed(points: Sequence[Point]) -> Curves:
@@ -122,10 +125,3 @@ def _rewrites(history: History) -> Table:
     )
     note = "" if rows else "No rewrite was answered better than the question it came from."
     return Table("The best rewrites", ("before", "after", "score before", "score after"), rows, note)
-
-
-def _failures(history: History) -> tuple[Table, ...]:
-    if not history.errors:
-        return ()
-    rows = tuple((error, f"{count:,}") for error, count in history.errors.items())
-    return (Table("Failures", ("what failed", "steps"), rows),)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import StatisticsError, correlation, fmean
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from plaudit.types import Status, Verdict
 from plaudit.value_check import check_length
 
 if TYPE_CHECKING:
-    from plaudit.rewards import RewardRow, Rewards
+    from plaudit.rewards import Rewards
 
 FAILURES = tuple(status.value for status in Status if status not in (Status.OK, Status.EMPTY))
 DISAGREEMENT = "disagreement"
@@ -62,10 +62,8 @@ def _scores(verdicts: Sequence[Verdict], summary: Summary | None) -> dict[str, f
 
 def _outcomes(verdicts: Sequence[Verdict], summary: Summary | None) -> dict[str, float | None]:
     """How many samples came to what, every class named even where it is 0, as plots like it."""
-    if verdicts:
-        by_status = Counter(verdict.status.value for verdict in verdicts)
-    else:
-        by_status = Counter(summary.by_status if summary is not None else {})
+    counted = (verdict.status.value for verdict in verdicts)
+    by_status = Counter(summary.by_status if summary is not None and not verdicts else counted)
     total = by_status.total()
     if not total:
         return {}
@@ -104,19 +102,12 @@ def _rewards(rewards: Rewards) -> dict[str, float | None]:
         "reward/screened_rate": _mean([float(row.status == "screened") for row in rows]),
     }
     for name in rows[0].raw if rows else ():
-        values = list(_values(rows, name))
+        values = [value for row in rows if (value := row.raw[name]) is not None]
         found[f"reward/{name}/mean"] = _mean(values)
         found[f"reward/{name}/std"] = _std(values)
         found[f"reward/{name}/weighted_mean"] = _mean([rows[0].weights[name] * value for value in values])
         found[f"reward/{name}/valid_rate"] = len(values) / len(rows)
     return found
-
-
-def _values(rows: Sequence[RewardRow], name: str) -> Iterator[float]:
-    for row in rows:
-        value = row.raw[name]
-        if value is not None:
-            yield value
 
 
 def _correlation(verdicts: Sequence[Verdict], lengths: Sequence[float]) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
+from typing import cast
 
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
@@ -21,22 +22,18 @@ def load_observers(paths: Sequence[str]) -> list[Observer]:
 def _load(path: str) -> Observer:
     module, _, name = path.partition(":")
     if not module or not name:
-        raise ConfigError("is not an observer; write package.module:name", setting="observers", value=path)
+        raise _bad(path, "is not an observer; write package.module:name")
     try:
         found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"cannot be imported ({error}); write package.module:name, with the module's folder in "
-            "PYTHONPATH where the engine runs",
-            setting="observers",
-            value=path,
-        ) from error
+        how = "write package.module:name, with the module's folder in PYTHONPATH where the engine runs"
+        raise _bad(path, f"cannot be imported ({error}); {how}") from error
     made = found() if isinstance(found, type) else found
     if not callable(made):
-        raise ConfigError(
-            "cannot be called; an observer is a function that takes an event, or a class that makes one",
-            setting="observers",
-            value=path,
-        )
-    observer: Observer = made
-    return observer
+        takes = "an observer is a function that takes an event, or a class that makes one"
+        raise _bad(path, f"cannot be called; {takes}")
+    return cast(Observer, made)
+
+
+def _bad(path: str, why: str) -> ConfigError:
+    return ConfigError(why, setting="observers", value=path)

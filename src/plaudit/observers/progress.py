@@ -153,32 +153,25 @@ class StatusLine:
             self._thread.join()
 
     def _draw(self) -> None:
-        if self._is_notebook:
-            self._draw_in_notebook()
-        elif self._is_terminal:
-            self._draw_on_terminal()
-        else:
-            while not self._closed.wait(self._log_every):
-                self._stream.write(f"plaudit: {self.line()}\n")
-                self._stream.flush()
-
-    def _draw_on_terminal(self) -> None:
-        wait = self._delay
-        while not self._closed.wait(wait):
-            self._stream.show_status(self.line()[: self._stream.columns() - 1])
-            wait = REDRAW
-        self._stream.show_status("")
-
-    def _draw_in_notebook(self) -> None:
-        """Notebooks know the carriage return, and no other command of a terminal."""
-        wait, width = self._delay, 0
+        is_live = self._is_notebook or self._is_terminal
+        wait, width = self._delay if is_live else self._log_every, 0
         while not self._closed.wait(wait):
             line = self.line()
-            self._stream.write("\r" + line.ljust(width))
-            self._stream.flush()
-            wait, width = REDRAW, len(line)
-        if width:
-            self._stream.write("\r" + self.line().ljust(width) + "\n")
+            if self._is_notebook:  # knows the carriage return, and no other command of a terminal
+                self._write("\r" + line.ljust(width))
+            elif self._is_terminal:
+                self._stream.show_status(line[: self._stream.columns() - 1])
+            else:
+                self._write(f"plaudit: {line}\n")
+            wait, width = REDRAW if is_live else self._log_every, len(line)
+        if self._is_notebook and width:
+            self._write("\r" + self.line().ljust(width) + "\n")
+        elif self._is_terminal:
+            self._stream.show_status("")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
 class Progress(StatusLine):

@@ -21,8 +21,9 @@ from plaudit.events import (
     Summary,
     VerdictsReady,
 )
+from plaudit.policy.breaker import LATE_LOOK
 from plaudit.policy.histogram import LatencyHistogram
-from plaudit.types import Source, Status, Verdict
+from plaudit.types import Source, Status, Usage, Verdict
 
 AWAY_AFTER = 0.5
 """Seconds without a single answer, while calls fail, from which an endpoint counts as away."""
@@ -48,8 +49,7 @@ class Tally:
         self._causes = CauseCounter()
         self._latencies = LatencyHistogram()
         self._calls = self._retries = self._hedges = self._rate_limited = self._rereads = 0
-        self._prompt_tokens = self._completion_tokens = self._cached_tokens = self._reasoning_tokens = 0
-        self._cost: float | None = None
+        self._usage = Usage()
         self._endpoints: dict[str, EndpointTally] = {}
         self._scores = 0
         self._mean = self._squares = 0.0  # Welford's running mean and sum of squared differences
@@ -62,7 +62,10 @@ class Tally:
                     self._hedges += event.is_hedge
                 case CallFinished():
                     self._endpoint(event.endpoint)(event)
-                    self._add_call(event)
+                    self._rate_limited += event.outcome == "rate_limited"
+                    if event.outcome == "ok":
+                        self._latencies.add(event.latency_s)
+                    self._usage += event.usage
                 case VerdictsReady():
                     for _, same in itertools.groupby(event.verdicts, key=id):
                         self._add_verdicts(list(same))
@@ -91,21 +94,20 @@ class Tally:
                 rereads=self._rereads,
                 latency_p50_s=self._latencies.quantile(0.5),
                 latency_p95_s=self._latencies.quantile(0.95),
-                prompt_tokens=self._prompt_tokens,
-                completion_tokens=self._completion_tokens,
-                cached_tokens=self._cached_tokens,
-                reasoning_tokens=self._reasoning_tokens,
-                cost=self._cost,
+                prompt_tokens=self._usage.prompt_tokens,
+                completion_tokens=self._usage.completion_tokens,
+                cached_tokens=self._usage.cached_tokens,
+                reasoning_tokens=self._usage.reasoning_tokens,
+                cost=self._usage.cost,
                 score_mean=self._mean if self._scores else None,
                 score_std=math.sqrt(self._squares / self._scores) if self._scores else None,
                 endpoints=tuple(endpoint.summary() for endpoint in self._endpoints.values()),
             )
 
     def _endpoint(self, name: str) -> EndpointTally:
-        found = self._endpoints.get(name)
-        if found is None:
-            found = self._endpoints[name] = EndpointTally(name)
-        return found
+        if name not in self._endpoints:
+            self._endpoints[name] = EndpointTally(name)
+        return self._endpoints[name]
 
     def _add_verdicts(self, same: list[Verdict]) -> None:
         """Count one verdict that so many samples have: past a deadline, thousands."""
@@ -114,24 +116,11 @@ class Tally:
         self._by_source[verdict.source] += count
         if verdict.failure is not None:
             self._causes.add(verdict, count)
-        for _ in range(count if verdict.score is not None else 0):
-            assert verdict.score is not None
-            self._scores += 1
+        if verdict.score is not None:
+            self._scores += count
             difference = verdict.score - self._mean
-            self._mean += difference / self._scores
-            self._squares += difference * (verdict.score - self._mean)
-
-    def _add_call(self, event: CallFinished) -> None:
-        self._rate_limited += event.outcome == "rate_limited"
-        if event.outcome == "ok":
-            self._latencies.add(event.latency_s)
-        usage = event.usage
-        self._prompt_tokens += usage.prompt_tokens
-        self._completion_tokens += usage.completion_tokens
-        self._cached_tokens += usage.cached_tokens
-        self._reasoning_tokens += usage.reasoning_tokens
-        if usage.cost is not None:
-            self._cost = (self._cost or 0.0) + usage.cost
+            self._mean += count * difference / self._scores
+            self._squares += count * difference * (verdict.score - self._mean)
 
 
 class EndpointTally:
@@ -145,6 +134,9 @@ class EndpointTally:
         self._bad_since: float | None = None
         self._bad_calls = 0
         self._is_open = False
+        self._due = 0.0
+        self._quiet_from: float | None = None
+        """Since when no call is under way."""
         self._last_at = 0.0
         self._cause = ""
         self._capacity = 0
@@ -152,14 +144,16 @@ class EndpointTally:
 
     def __call__(self, event: Event) -> None:
         self._last_at = event.at
+        if isinstance(event, CallFinished):
+            self._look_for_silence(event)
         match event:
             case CallFinished(outcome="ok"):
                 self._calls += 1
                 if self._bad_since is not None and not self._is_open:  # else let in before the door was shut
                     self._come_back(event.at)
-            case CallFinished(outcome="rate_limited"):
+            case CallFinished(outcome="rate_limited" | "sent_again" as outcome):
                 self._calls += 1
-                self._rate_limited += 1
+                self._rate_limited += outcome == "rate_limited"
             case CallFinished(outcome="failed"):
                 self._calls += 1
                 self._failed += 1
@@ -168,9 +162,11 @@ class EndpointTally:
                 self._leave(event.at)
             case BreakerChanged(state="open") | EndpointLost():
                 self._is_open = True
+                self._due = event.due if isinstance(event, BreakerChanged) else 0.0
                 if self._capacity:
                     self._capacity, self._cause = 0, ""  # those refusals said nothing of the room
-                self._error = event.error or self._error
+                if not self._failed or isinstance(event, EndpointLost):  # a refusal is no failure
+                    self._error = event.error or self._error
                 self._leave(event.at)
             case BreakerChanged(state="closed"):
                 self._come_back(event.at)
@@ -202,6 +198,13 @@ class EndpointTally:
             self._capacity, self._cause = 0, EXPLAINED[event.cause]
         elif self._capacity and event.limit > FAR_ABOVE * self._capacity:
             self._capacity, self._cause = 0, ""  # that was not why
+
+    def _look_for_silence(self, event: CallFinished) -> None:
+        """Count no time in which it was not asked: there were no calls, or their rate is limited."""
+        if self._bad_since is not None and self._quiet_from is not None:
+            asked_at = event.at - event.latency_s
+            self._bad_since += max(0.0, asked_at - max(self._quiet_from, self._due) - LATE_LOOK)
+        self._quiet_from = None if event.in_flight else event.at
 
     def _leave(self, at: float) -> None:
         if self._bad_since is None:

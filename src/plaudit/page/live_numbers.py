@@ -25,6 +25,7 @@ def news(index: JournalIndex, *, now: float) -> dict[str, Any]:
     is_live = index.quiet_s < LIVE_WITHIN or any(abs(now - one.at) < LIVE_WITHIN for one in last.values())
     since = moments[-1].at - RECENT if is_live else 0.0
     columns = _columns(moments, since=since)
+    names = dict.fromkeys(name for column in columns[-1:] for one in column.ever for name in one.endpoints)
     return {
         "records": len(index),
         "damage": index.damage,
@@ -37,7 +38,7 @@ def news(index: JournalIndex, *, now: float) -> dict[str, Any]:
                 "waiting": [sum(one.waiting for one in column.running) for column in columns],
             },
         },
-        "endpoints": _endpoints(columns),
+        "endpoints": [_endpoint(name, columns) for name in names],
         "budget": _budget(moments),
         "sessions": [
             {"run": one.run, "started": one.started, "settings": one.settings}
@@ -104,11 +105,6 @@ def _rate(moments: Sequence[Activity], last: Activity) -> float:
             first = one
     seconds = last.at - first.at
     return (last.verdicts - first.verdicts) / seconds if seconds else 0.0
-
-
-def _endpoints(columns: Sequence[_Column]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(name for column in columns[-1:] for one in column.ever for name in one.endpoints)
-    return [_endpoint(name, columns) for name in names]
 
 
 def _endpoint(name: str, columns: Sequence[_Column]) -> dict[str, Any]:

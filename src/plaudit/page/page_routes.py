@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections import OrderedDict
+from collections.abc import Callable
 from importlib import resources
 from itertools import islice
 from typing import Any
@@ -53,7 +53,7 @@ MOST_ROWS = 500
 MOST_BESIDE = 64
 """Records that are shown beside one: of its group, of its sample."""
 SNIPPET = 200
-KEPT_QUERIES = 8
+KEPT_ANSWERS = 16
 
 
 class Page:
@@ -68,8 +68,8 @@ class Page:
     def __init__(self, index: JournalIndex, *, takes_patterns: bool = True) -> None:
         self._index = index
         self._takes_patterns = takes_patterns
-        self._rows: OrderedDict[tuple[Query, int], Array] = OrderedDict()
-        self._overviews: OrderedDict[tuple[Query, int], bytes] = OrderedDict()
+        self._kept: dict[tuple[Any, Query, int], Any] = {}
+        """Answers, as long as nothing is new: scrolling asks for the same rows again and again."""
         self._files = {
             name: (resources.files("plaudit.page").joinpath("static", file).read_bytes(), kind)
             for name, (file, kind) in FILES.items()
@@ -108,14 +108,17 @@ class Page:
     async def _overview(self, request: web.Request) -> web.Response:
         query = self._query_of(request)
         await self._refresh()  # the first who looks should see what was written before
-        key = query, self._index.version
-        if key not in self._overviews:
-            self._overviews[key] = await asyncio.to_thread(self._computed, query)
-            while len(self._overviews) > KEPT_QUERIES:
-                self._overviews.popitem(last=False)
-        return _json(self._overviews[key])
+        return _json(await self._answer(self._together, query))
 
-    def _computed(self, query: Query) -> bytes:
+    async def _answer(self, find: Callable[[Query], Any], query: Query) -> Any:
+        key = find, query, self._index.version
+        if key not in self._kept:
+            self._kept[key] = await asyncio.to_thread(find, query)
+            while len(self._kept) > KEPT_ANSWERS:
+                del self._kept[next(iter(self._kept))]
+        return self._kept[key]
+
+    def _together(self, query: Query) -> bytes:
         found = overview(self._index, query.rows(self._index))
         sessions = self._index.sessions.values()
         judges = {self._index.words[number] for number in np.unique(self._index.facts["judge"])}
@@ -126,20 +129,14 @@ class Page:
         query, offset = self._query_of(request), _number(request, "offset", 0)
         if offset == 0:
             await self._refresh()
-        rows = await self._found(query)
+        rows: Array = await self._answer(self._found, query)
         limit = min(_number(request, "limit", 100), MOST_ROWS)
         shown = await asyncio.to_thread(self._summaries, rows[offset : offset + limit])
         found = {"total": len(rows), "all": self._index.verdicts, "rows": shown}
         return _json(msgspec.json.encode(found))
 
-    async def _found(self, query: Query) -> Array:
-        """The rows of a query, kept as long as nothing is new: scrolling asks for them again and again."""
-        key = query, self._index.version
-        if key not in self._rows:
-            self._rows[key] = await asyncio.to_thread(query.rows, self._index)
-            while len(self._rows) > KEPT_QUERIES:
-                self._rows.popitem(last=False)
-        return self._rows[key]
+    def _found(self, query: Query) -> Array:
+        return query.rows(self._index)
 
     async def _record(self, request: web.Request) -> web.Response:
         await self._refresh()

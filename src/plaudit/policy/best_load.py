@@ -28,6 +28,8 @@ SPARE = 1.25
 """How many times the best load is settled on where more costs nothing: with less there are fewer replies."""
 COLLAPSED = 0.5
 """Share of the most replies a second, below which a higher load has turned out to be far too much."""
+FAR_SLOWER = 4.0
+"""How many times as long as the quickest calls take where it is settled, for that to be far too much."""
 ROUNDS, ROUNDS_KNOWN, MOST_ROUNDS = 4.0, 2.0, 32.0
 """Rounds of replies after which a load is first doubted, one that was remembered too, and at the latest."""
 
@@ -77,6 +79,10 @@ class BestLoad:
         self._is_checked = settled_at is not None
         """Whether less was tried as well."""
         self.rounds_to_doubt = ROUNDS if settled_at is None else ROUNDS_KNOWN
+        self._last: list[float] = []
+        """Seconds that the last calls took."""
+        self._quickest = NEVER
+        """Seconds that most of a few calls took when they were quickest."""
         self._replies = 0
         """Replies since it was settled."""
         self._round: list[float] = []
@@ -119,6 +125,10 @@ class BestLoad:
         Past a knee calls may take so long that no search comes to its end.
         """
         sums, most = self._sums, self._most
+        self._last.append(seconds)
+        if len(self._last) == 2 * FEWEST:
+            self._quickest = min(self._quickest, sorted(self._last)[FEWEST])
+            self._last.clear()
         sums[0] += 1.0
         sums[1] += load
         sums[2] += seconds
@@ -132,6 +142,22 @@ class BestLoad:
             self._most = None
             return max(1, round(most.load))
         return None
+
+    def forget(self) -> None:
+        """What was seen is no longer true, or was only seen of the calls that were answered in time."""
+        self.search = self.settled_at = self._most = None
+        self._curve.clear()
+
+    def bent_below(self, load: int) -> int | None:
+        """The best load, if all the calls so far say that it is less than this.
+
+        A call meets half of a load on average while a batch comes to its end, and too much costs less than
+        too little.
+        """
+        bend = self._curve.bend()
+        if bend is None or max(bend.is_above, bend.is_below) > HELD_UP or 2.0 * bend.load >= load:
+            return None
+        return math.ceil(2.0 * bend.load)
 
     # -- searching ----------------------------------------------------------------------------------------
 
@@ -205,6 +231,8 @@ class BestLoad:
             self._round.clear()
             if self.usual is None:
                 self.usual = quick
+                if quick > FAR_SLOWER * self._quickest:
+                    self._look_around(load, [max(1, load // 2)])
             elif quick > CHANGED * self.usual:
                 self._look_around(load, [less])
             elif CHANGED * quick < self.usual:

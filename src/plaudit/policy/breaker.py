@@ -26,8 +26,13 @@ MANY = 0.2
 MOST_USUAL = 0.6
 """The highest share of failures that is taken for usual."""
 FEWEST = 32.0
+FEWER = 0.95
+"""Share of the calls under way at the first of several refusals, below which there are fewer for sure."""
 MEMORY = 128.0
 """Calls after which older ones count half in the usual share of failures."""
+LATE_LOOK = 10.0
+"""Seconds by which a probe may be late. What exceeds them, as where few requests a minute are allowed, is no
+time in which the endpoint failed to answer."""
 BELIEVED = 4.0
 """How many times the last wait it may ask for and be believed."""
 
@@ -49,6 +54,8 @@ class BreakerConfig:
     """Seconds without any success after which an endpoint whose calls break is given up."""
     cold_patience: float = 60.0
     """The same for an endpoint that never answered and that nobody can connect to: it may yet start."""
+    last_patience: float = 30.0
+    """The same where it has answered, and one call is left to ask it: it may be that call's own fault."""
     refusal_patience: float = 600.0
     """The same for an endpoint that refuses every call for its load or rate: it is alive."""
     look_again: float = 60.0
@@ -81,6 +88,8 @@ class Breaker:
         """When the door was last found shut."""
         self.bad_time = 0.0
         """Seconds that the last bad call took to come back."""
+        self.least_wait = 0.0
+        """Seconds between two requests of the present pace: a look counts as one of them."""
         self.short_openings = 0
         """How often in a row the door was shut again before more than a few calls were let in."""
         self.streak = 0
@@ -119,6 +128,12 @@ class Breaker:
         """Whether different calls fail, one after another, or many did: then it is not the calls' fault."""
         return self.state is not BreakerState.CLOSED and (len(self._callers) > 1 or self.failing > MANY)
 
+    def may_be_away(self, *, now: float) -> bool:
+        """Whether it has worked and may again: it is open yet whether one call that fails is the cause."""
+        if self.is_closed or self._bad_since is None or not self._ever_worked:
+            return False
+        return now - self._bad_since < self._config.last_patience
+
     # -- leaving ------------------------------------------------------------------------------------------
 
     def ready_at(self, *, now: float) -> float:
@@ -137,6 +152,8 @@ class Breaker:
 
     def on_send(self, *, now: float, in_flight: int = 0) -> None:
         if self.state is BreakerState.OPEN:
+            if self._bad_since is not None:
+                self._bad_since += max(0.0, now - self.open_until - LATE_LOOK)
             self.state = BreakerState.HALF_OPEN
             self._probe_sent = now
             return
@@ -186,7 +203,7 @@ class Breaker:
             self._rounds, self.streak_from, self._known_at, self._callers = 1, call.sent_at, now, set()
             self.streak, self._height = 0, accepted
             self._usual_failing = min(usual, MOST_USUAL)
-        elif call.sent_at > self._known_at and (accepted < self._height or not call.is_refusal):
+        elif call.sent_at > self._known_at and (accepted < FEWER * self._height - 0.5 or not call.is_refusal):
             self._rounds += 1
             self._known_at = now
         self.streak += 1
@@ -238,7 +255,8 @@ class Breaker:
         self.short_openings = self.short_openings + 1 if is_short else 0
         self.state = BreakerState.OPEN
         self.shut_at = now
-        self._wait = max(self._config.first_wait, min(0.25 * self._was_shut, self._config.longest_wait))
+        first = max(self._config.first_wait, self.least_wait)
+        self._wait = max(first, min(0.25 * self._was_shut, self._config.longest_wait))
         self._let_in = None
         self._ask(now, retry_after)
 
@@ -248,16 +266,19 @@ class Breaker:
             return
         self.state = BreakerState.OPEN
         away = now - self.shut_at
+        longest = self._config.longest_wait
         if self._asked_until > now:  # what it asks for is a claim: asked early, but less and less often
-            self._wait = max(min(2.0 * self._wait, self._config.longest_wait), 0.25 * away)
+            self._wait = max(min(2.0 * self._wait, longest), 0.25 * away)
         else:
-            self._wait = min(max(self._wait, 0.1 * away), self._config.longest_wait)
+            self._wait = min(max(self._wait, 0.1 * away), longest)
+        self._wait = max(self._wait, 2.0 * self.least_wait)  # looks that are refused may count, too
         self._ask(now, retry_after)
 
     def _ask(self, now: float, retry_after: float | None) -> None:
         """Set the time of the next probe: by our own schedule, or when the endpoint says, if that is sooner.
 
-        An endpoint that was found to say the truth is believed, and not asked before.
+        An endpoint that was found to say the truth is believed, and not asked before; and so is one that has
+        been away for longer than it asks for.
         """
         if retry_after:
             self._asked_until = now + retry_after
@@ -265,7 +286,8 @@ class Breaker:
         self.open_until = now + self._wait
         if asked > 0.0:
             is_trusted = self._truths >= TRUTHS and asked <= BELIEVED * self._was_shut
-            self.open_until = now + min(self._config.longest_wait if is_trusted else self._wait, asked)
+            is_believed = is_trusted or asked <= now - self.shut_at
+            self.open_until = now + (asked if is_believed else min(self._wait, asked))
 
     def _close(self) -> None:
         """Open the door: the probe passed. That it passed when the endpoint had said is to its credit."""

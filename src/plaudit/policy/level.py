@@ -13,6 +13,8 @@ HALF = 0.5
 FEWEST = 4
 MOST = 1024
 """Calls after which a level that was never full begins anew: what they took would be kept for ever."""
+BEHIND = 2.0
+"""By how many standard deviations replies must be too few for their calls to be held up."""
 EXPLAINED = 0.8
 """Share of the variance that reply length must explain before latencies are corrected for it."""
 
@@ -94,9 +96,19 @@ class Level:
             self.early[1] += expected
             self.early[2] += now - since
 
-    def is_free(self, previous: Level | None) -> bool:
+    def is_held_up(self, previous: Level, *, now: float) -> bool:
+        """Whether far fewer calls are back than were after as long on the level before.
+
+        The first replies alone would mislead: those that take long are not among them.
+        """
+        if self.filled_at is None or not previous.sent:
+            return False
+        usual = self.sent * bisect.bisect_right(previous.latencies, now - self.filled_at) / previous.sent
+        return len(self.latencies) < usual - BEHIND * math.sqrt(usual)
+
+    def is_free(self, previous: Level | None, *, now: float) -> bool:
         """Whether calls already under way show that the new load costs them nothing: no knee is near."""
-        if previous is None or self.filled_at is None:
+        if previous is None or self.filled_at is None or self.is_held_up(previous, now=now):
             return False
         count, expected, taken = self.early
         return count >= FEWEST and expected >= 0.5 * previous.pace() and taken <= 1.08 * expected
@@ -134,7 +146,7 @@ class Level:
         if previous is None:
             return math.inf if len(self.latencies) >= self.needed else None
         slowdown = self.slowdown_over(previous)
-        if slowdown is not None:
+        if slowdown is not None and not self.is_held_up(previous, now=now):
             before = self.base if self.target > previous.target else previous.target
             return self.target / before / slowdown
         return 1.0 if now >= self.overdue_at(previous) else None

@@ -21,24 +21,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plaudit.policy.best_load import BestLoad, Move, Search
+from plaudit.policy.edge import ALONE, FATE, SOLID, Edge, Height
 from plaudit.policy.level import Level
+from plaudit.policy.time_limit import TimeLimit
 
 NEVER = float("inf")
-NEVER_REFUSED = -1_000_000
 START = 64
 """Calls at once for an endpoint of which nothing is known."""
 LARGEST_STEP = 128
 """Calls by which a limit grows at once: what is too much is refused."""
-ALONE = 16
-"""Calls between two refusals from which on a single one may have any cause."""
+MOST_CHALLENGED = 32
+"""Calls beyond a limit that are sent at once to see whether it is one."""
 SLOW = 1.35
 """How many times as long calls may take on a higher level before the best is looked for below it."""
-FAR_MORE = 1.5
-"""How many times as many calls as it was seen to answer may be why it answers none."""
-FEW = 8
-"""Calls under way from which on one more or less may be a matter of the moment."""
-SOLID = 5
-"""Refusals at the same moment that make sure where the capacity ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +66,7 @@ class _Belief(NamedTuple):
     search: Search | None
     level: Level | None
     previous: Level | None
-    confirmations: int
-    height: int
-    anchor: tuple[int, int, float] | None
+    height: Height
 
 
 class ConcurrencyLimit:
@@ -109,29 +102,14 @@ class ConcurrencyLimit:
         self._factor, self._step, self._step_every = 2.0, 1, self._config.step_every
         self._step_at: float | None = None
         self._probe_from = float("-inf")
-        self.cut_at = float("-inf")
-        """When the limit was last cut because of a refusal or a timeout."""
-        self.refuse_time = 0.0
-        """Seconds that the last refusal took to come back."""
         self._highest = self.limit
         """The limit before the first of the cuts that nothing has confirmed since."""
-        self.is_in_doubt = False
-        """Whether it is open what several refusals at once mean."""
-        self.first_refused = self._in_burst = 0
-        self._replies_since_cut = self._replies = 0
+        self.edge = Edge(self.limit if self.refuses else None)
+        self.time_limit = TimeLimit()
+        self.restored = 0
+        """How often far more were let in than when a few were refused."""
         self.proven = 0
         """The most calls under way when one of them was answered."""
-        self._confirmations, self._height = 0, self.limit if self.refuses else -1
-        self._anchor: tuple[int, int, float] | None = None
-        """Where the last sure refusal was: calls accepted, replies until then, and when."""
-        self._last_refused = NEVER_REFUSED
-        self._is_tolerated = False
-        self._rise: tuple[int, int, float, int] | None = None
-        """Since when it refuses at ever greater heights: calls accepted, replies, the time; and how often."""
-        self._picked = 0
-        """Whether refusals picked some of the calls sent together (above 0), or all from one on (below 0)."""
-        self._is_weak = False
-        """Whether the last cut rests on so little that later calls may show it was for nothing."""
         self._before = self._belief()
         """What was believed before the last cut."""
 
@@ -145,6 +123,13 @@ class ConcurrencyLimit:
         return self._best.settled_at or self.limit
 
     @property
+    def bent_at(self) -> int | None:
+        """The best limit, where the run ends before one was settled on, and it was passed."""
+        if self.refuses or self.rate is not None or self.is_settled:
+            return None
+        return self._best.bent_below(self.limit)
+
+    @property
     def usual(self) -> float | None:
         """Seconds that the quicker calls take under a settled limit."""
         return self._best.usual
@@ -156,6 +141,7 @@ class ConcurrencyLimit:
 
     def on_send(self, *, now: float, in_flight: int) -> float:
         """A call left; `in_flight` counts it. The answer is to come back with its reply, as `area`."""
+        self.time_limit.on_send(now=now, in_flight=in_flight)
         if self._level is not None:
             self._level.on_send(now=now, in_flight=in_flight)
         return self._best.on_send(now=now, in_flight=in_flight, limit=self.limit)
@@ -173,11 +159,14 @@ class ConcurrencyLimit:
             if better is not None and better < self.limit:
                 self._settle(better, "no gain")
                 self._best.rounds_to_doubt = 1.0
-        self._replies_since_cut += 1
-        self._replies += 1
+        self.edge.on_reply()
+        before = self.time_limit.on_success(now=now, sent_at=sent_at, in_flight=in_flight)
+        if before is not None and before > self.limit and self.rate is None:
+            self._set(self._bounded(before), "timeouts are not for load")
+            self._stand(now)
         self.proven = max(self.proven, in_flight)
         level, previous = self._level, self._previous
-        if self._is_weak and self._is_stray:  # what it interrupted may go on, and needs its replies then
+        if self._is_stray:  # what it interrupted may go on, and needs its replies then
             level, previous = self._before.level, self._before.previous
         if previous is not None:
             previous.on_success(now=now, sent_at=sent_at, tokens=tokens)
@@ -200,7 +189,10 @@ class ConcurrencyLimit:
         if move.to == "settle":
             self._settle(self._bounded(move.load), "no gain")
             return
-        self._set(self._bounded(move.load if move.to == "try" else max(move.load, self.limit)), "search")
+        load = move.load if move.to == "try" else max(move.load, self.limit)
+        if load > self.limit:
+            load = self.time_limit.fitting(load, above=self.limit, now=now)
+        self._set(self._bounded(load), "search")
         if move.to == "climb":
             self._cautious = 2
             self._stand(now)
@@ -220,50 +212,35 @@ class ConcurrencyLimit:
         order: int = 0,
         since: float = NEVER,
     ) -> None:
-        """A call was refused for load; `accepted` calls were under way when it left, and stayed.
+        """A call was refused for load; so many that were under way with it were not, as far as is known.
 
         `sure` calls have been under way for so long that they must have been let in, of `in_doubt` others
         that is open; `since` is when the first of the refusals in a row left, this being the last.
         """
-        if sure > 1.05 * accepted + 2 and sent_at > self.cut_at:
-            return  # others were let in on top of them: it was not for load
-        if sent_at > self.cut_at:  # else it is one of a burst already cut for
-            if self.cut_at < since and not self._is_weak:
+        edge = self.edge
+        if sent_at > edge.cut_at:  # else it is one of a burst already cut for
+            if sure > 1.05 * accepted + 2:
+                return  # others were let in on top of them: it was not for load
+            if edge.cut_at < since and not edge.is_weak:
                 self._before = self._belief()
-            if not self._confirmations:
+            if not edge.height.confirmations:
                 self._highest = max(self._highest, self.limit)
-            self._in_burst = 0
-            self.first_refused = order
-            self.cut_at = now
-            is_alone = order - self._last_refused >= ALONE
-            self._is_tolerated = is_alone and (self.cause != "probe" or in_doubt >= ALONE // 2)
-        self._last_refused = order
-        self._in_burst += 1
-        if self._in_burst == 1 and self._is_tolerated:
+            may_be_alone = self.cause != "probe" or in_doubt >= ALONE // 2
+            edge.begin(now=now, left_at=sent_at, order=order, may_be_alone=may_be_alone)
+        if not edge.add(accepted=accepted, seconds=now - sent_at, order=order):
             return
-        if not self._is_cut:
-            self._begin_cut(now, accepted, refuse_time=now - sent_at)
-        else:  # the slowest of a burst: a busy machine must not make calls look let in
-            self.refuse_time = max(self.refuse_time, now - sent_at)
+        if edge.is_first:
+            self._step = max(1, self.limit // 64)
+            self._step_every = max(FATE * (now - sent_at), self._config.step_every / 2)
+            self._step_at = now + self._step_every
         self._level = self._previous = self._best.search = self._best.settled_at = None
         self.refuses = self.is_learned = True
-        self._set(max(1, min(self.limit, accepted)), "rate limited")
-        self.is_in_doubt = True
-
-    @property
-    def _is_cut(self) -> bool:
-        return self._in_burst > (2 if self._is_tolerated else 1)
-
-    def _is_refuted(self, accepted: int) -> bool:
-        """Whether more are under way than when a few were refused: those were not refused for load."""
-        if self._is_stray and self.limit >= self._before.limit:
-            return True
-        return self._is_weak and not self._confirmations and accepted > 1.05 * self._height + 2
+        self._set(max(1, min(self.limit, edge.stayed)), "rate limited")
 
     @property
     def _is_stray(self) -> bool:
         """Whether only a few refusals, spread over time, speak for a capacity."""
-        return self._is_weak and not self._before.refuses
+        return self.edge.is_weak and not self._before.refuses
 
     def _belief(self) -> _Belief:
         return _Belief(
@@ -275,79 +252,46 @@ class ConcurrencyLimit:
             self._best.search,
             self._level,
             self._previous,
-            self._confirmations,
-            self._height,
-            self._anchor,
+            self.edge.height,
         )
 
-    def settle_burst(self, *, now: float, after: int) -> None:
-        """Some time after a cut: `after` calls were let in that left later than the first refused.
-
-        A capacity or a rate that is used up refuses all that follow; only weather picks.
-        """
-        self.is_in_doubt = False
-        if after or self._in_burst > 1:
-            self._picked += 1 if 4 * after > self._in_burst else -1
-            self._picked = max(-3, min(self._picked, 3))
-        if 4 * after <= self._in_burst and self._in_burst >= SOLID:
-            self._is_weak = False
-            self._set_anchor(self.limit, now)
-
-    def _begin_cut(self, now: float, accepted: int, *, refuse_time: float) -> None:
-        self._note_rise(now, accepted)
-        # Of a few calls each counts: refused with one under way, then with two, it has no capacity of one.
-        if abs(accepted - self._height) <= max(self._height >= FEW, 0.05 * self._height):
-            self._confirmations += 1
+    def settle_burst(self, *, now: float, beside: int = 0, later: int = 0) -> None:
+        """The fate of all calls that left before the cut is known; see `Edge.settle`."""
+        edge = self.edge
+        if edge.settle(self.limit, now=now, beside=beside, later=later):
             self._highest = self.limit
-            self._is_weak &= not self._before.refuses
-        else:
-            self._height = accepted
-            self._confirmations = 0
-            self._is_weak = True
-        self.refuse_time = refuse_time
-        self._replies_since_cut = 0
-        self._step = max(1, self.limit // 64)
-        self._step_every = max(1.5 * refuse_time, self._config.step_every / 2)
-        self._step_at = now + self._step_every
-        self._probe_from = now + self._step_every * 4.0 ** min(self._confirmations, 8)
+            edge.is_weak &= not self._before.refuses
+        self._probe_from = now + self._step_every * 4.0 ** min(edge.height.confirmations, 8)
 
-    def _note_rise(self, now: float, accepted: int) -> None:
-        """See whether it refuses at ever greater heights though few come back: no capacity does that."""
-        if self._rise is not None and accepted - self._height > max(1, self._replies_since_cut):
-            self._rise = (*self._rise[:3], self._rise[3] + 1)
-        elif self._rise is None or accepted < self._height - 1:
-            self._rise = accepted, self._replies, now, 0
+    def on_timeout(self, *, now: float, sent_at: float, in_flight: int) -> bool:
+        """A call ran into a time limit; whether that is for the load.
 
-    def on_timeout(self, *, now: float, in_flight: int) -> None:
-        """A call was given up unanswered: the server may hold more than it can serve.
-
-        `in_flight` is what it held, at the most, while the call was under way. Under a pace nothing is cut:
-        there the limit is the ceiling, and would never come back to it.
+        `in_flight` is what the endpoint held, at the most, while the call was under way.
         """
-        if self.rate is not None or now - self.cut_at < 1.0:
-            return  # or one of many that left together
-        self.cut_at = now
-        if in_flight > FAR_MORE * self.proven:  # it never answered with so many at once: that may be why
-            self._set(max(1, self.proven or min(self.limit, in_flight) // 8), "timeout")
-            self._level = Level(target=self.limit, base=self.limit, began=now, is_blind=True)
-            self._before = self._belief()
-            return
-        if self.cause != "timeout":
-            self._before = self._belief()
-        self._level = self._best.search = self._best.settled_at = None
-        self._replies_since_cut = 0
-        self._set(max(1, min(self.limit, in_flight) * 7 // 10), "timeout")
+        fitting = self.time_limit.on_timeout(now=now, sent_at=sent_at, in_flight=in_flight)
+        if fitting is None:
+            return self.time_limit.is_known(sent_at)
+        self.edge.cut_at = now
+        if self.rate is not None:  # no rate is behind calls that are queued for so long
+            self.rate, self.refuses = None, False
+            self.edge.forget()
+        self._best.forget()
+        self._set(min(self.limit, fitting), "timeout")
+        if not self.refuses:
+            self._measure_anew(now)
+        self._before = self._belief()
+        return True
 
     # -- refusals that are not for load -------------------------------------------------------------------
 
     def hold(self, *, since: float) -> None:
         """The endpoint has let nothing in since then: what was cut for that was cut for nothing."""
-        if self.rate is None and self.cut_at >= since:
+        if self.rate is None and self.edge.cut_at >= since:
             self._restore()
 
     def _restore(self) -> None:
         """Believe what was believed before the last cut."""
-        self._is_weak = False
+        self.edge.withdraw()
         (
             self.limit,
             self.cause,
@@ -357,9 +301,7 @@ class ConcurrencyLimit:
             self._best.search,
             self._level,
             self._previous,
-            self._confirmations,
-            self._height,
-            self._anchor,
+            self.edge.height,
         ) = self._before
 
     def resume(self, *, now: float, in_flight: int, bad_time: float) -> None:
@@ -371,7 +313,7 @@ class ConcurrencyLimit:
             self._interrupted = self._level
         self._level = Level(target=self.limit, base=in_flight, began=now, is_blind=True)
         self._level.is_return = True
-        self._last_refused = NEVER_REFUSED  # what a shut door refused says nothing of the next refusal
+        self.edge.forget_last()
         self._set(in_flight + 4, "back")
         self._step = 12
         self._step_at = now + self._step_every
@@ -384,45 +326,11 @@ class ConcurrencyLimit:
             self._restore()
             return
         self.refuses = False
-        self._anchor = None
-        self._height = -1
-        self._confirmations = 0
+        self.edge.forget()
         self._set(max(self.limit, self._highest), "refusals are not for load")
         self._stand(now)
 
     # -- rates --------------------------------------------------------------------------------------------
-
-    def _set_anchor(self, accepted: int, now: float) -> None:
-        """Remember where a refusal was sure, unless the last one is recent: then compare with that."""
-        if self._anchor is None or not self._is_recent:
-            self._anchor = accepted, self._replies, now
-        elif accepted <= self._anchor[0]:
-            self._anchor = accepted, self._anchor[1], self._anchor[2]
-
-    @property
-    def _is_recent(self) -> bool:
-        """Whether few calls came back since the anchor was set."""
-        return self._anchor is not None and self._replies - self._anchor[1] <= max(8, self._anchor[0] // 2)
-
-    def _find_rate(self, now: float, accepted: int) -> None:
-        """See whether more are under way than when it refused, though few came back: so it is a rate."""
-        if self._is_stray:
-            return
-        if self._rise is not None and self._rise[3] >= 3:
-            height, replies, since, _ = self._rise
-            self._rise = None
-            if self._picked >= 0:
-                self.forgive(now=now)
-            else:
-                self.turn_to_rate((accepted - height + self._replies - replies) / max(now - since, 1e-3))
-            return
-        if self._anchor is None or not self._is_recent:
-            return
-        height, replies, since = self._anchor
-        if accepted >= 1.25 * height + 3:
-            let_in = accepted - height + self._replies - replies
-            at_once = self._step / 2 / self._step_every  # of the last step all were let in
-            self.turn_to_rate(max(let_in / max(now - since, 1e-3), at_once))
 
     def turn_to_rate(self, rate: float) -> None:
         """Let a pace govern from now on, beginning with so many calls a second."""
@@ -432,9 +340,9 @@ class ConcurrencyLimit:
 
     def turn_from_rate(self, *, now: float, in_flight: int) -> None:
         """It is no rate after all: go on from what is under way."""
-        self.rate = self._anchor = None
+        self.rate = None
         self.refuses = False
-        self._height, self._confirmations = -1, 0
+        self.edge.forget()
         self._set(self._bounded(max(in_flight, self._config.start)), "no rate")
         self._stand(now)
 
@@ -454,6 +362,8 @@ class ConcurrencyLimit:
         """
         if self.rate is not None:
             return NEVER  # the pace says when; at the ceiling, only a reply does
+        if self.edge.is_in_doubt and now < self.edge.known_at:
+            return self.edge.known_at
         if self._level is None:
             return self._probe(now, accepted) if self.refuses else NEVER
         self._judge(now)
@@ -464,19 +374,32 @@ class ConcurrencyLimit:
         return self._climb(now, self._level.target, "back" if self._level.is_return else "level")
 
     def _probe(self, now: float, accepted: int) -> float:
-        if self._is_refuted(accepted):
+        edge = self.edge
+        if now < edge.answered_at:
+            return edge.answered_at
+        edge.stood = max(edge.stood, accepted)
+        if edge.is_exceeded(accepted) or (self._is_stray and self.limit >= self._before.limit):
             self._restore()
+            self.restored += 1
+            self._step = max(self._step, self.limit * min(self.restored - 2, 4) // 4)
             return self.grow(now=now, accepted=accepted)
-        self._find_rate(now, accepted)
-        if self.rate is not None:
+        rate = edge.rate(accepted, now=now, is_stray=self._is_stray)
+        if rate is not None:
+            self.turn_to_rate(
+                max(rate, self._step / 2 / self._step_every)
+            )  # of the last step all were let in
             return NEVER
-        if accepted > 1.5 * max(self._height, 16):  # far more are let in than were: it was not for load
+        if edge.is_passed(accepted):
             self.forgive(now=now)
-        if not self.refuses:
             return self.grow(now=now, accepted=accepted)
+        if self._is_stray and edge.is_to_challenge:
+            more = max(SOLID + 1, min(self.limit // 4, MOST_CHALLENGED))
+            self._set(self._bounded(self.limit + more), "probe")
+            return edge.challenge(more, now=now)
         # A capacity confirmed at the same height is asked less and less often: each question is a refusal.
-        pause = min(16 * 2**self._confirmations, max(64, 4 * self.limit)) if self._confirmations else 0
-        if self._replies_since_cut < pause and now < self._probe_from:
+        times = edge.height.confirmations
+        pause = min(16 * 2**times, max(64, 4 * self.limit)) if times else 0
+        if edge.replies_since_cut < pause and now < self._probe_from:
             return self._probe_from
         return self._climb(now, self._before.limit if self._is_stray else self._config.ceiling, "probe")
 
@@ -505,7 +428,7 @@ class ConcurrencyLimit:
         if self.refuses:
             return
         if level is None:
-            self._replies_since_cut, self._best.rounds_to_doubt = 0, 1.0
+            self.edge.replies_since_cut, self._best.rounds_to_doubt = 0, 1.0
         else:
             self._stand(now)
 
@@ -515,8 +438,8 @@ class ConcurrencyLimit:
         if level is None or level.is_return:
             return
         gain = level.gain_over(previous, now=now)
-        is_free = not self._cautious and level.is_free(previous)
-        if gain is None and is_free and level.target <= 16 * self._replies:
+        is_free = not self._cautious and level.is_free(previous, now=now)
+        if gain is None and is_free and level.target <= 16 * self.edge.replies:
             self._factor = 2.0
             self._has_gained = self.is_learned = True
             self._open(now, 2 * level.target, reference=previous)
@@ -562,11 +485,12 @@ class ConcurrencyLimit:
         else:
             is_free = gain >= 0.85 * level.target / level.base
             self._factor = 2.0 if is_free else 1.5
+            self._cautious = int(not is_free)
         return round(self._factor * level.target)
 
     def _open(self, now: float, target: int, *, reference: Level | None) -> None:
         """Begin to climb to a new level, which is compared with `reference`."""
-        target = self._bounded(target)
+        target = self._bounded(self.time_limit.fitting(target, above=self.limit, now=now))
         if target <= self.limit:
             self._settle(self.limit, "ceiling")
             return
@@ -586,7 +510,7 @@ class ConcurrencyLimit:
         self._level = None
         self._cautious = 0
         self._best.settle(max(1, limit))
-        self._replies_since_cut = 0
+        self.edge.replies_since_cut = 0
         self._set(max(1, limit), cause)
 
     def _bounded(self, limit: int) -> int:

@@ -53,6 +53,8 @@ LEAST_OF_BEST = 0.25
 MOST_CAUTION = 4
 FIRST = 64
 """Calls with which a pace is tried of which nothing is known."""
+FEW_WRONG, OFTEN_WRONG = 3, 0.25
+"""Refusals of calls that the endpoint said it takes, and their share, up to which it is believed."""
 TRIALS, POOLED = 6, 12
 """How many of the last paces that were too fast are remembered, and of all."""
 FAR, LEAST_GUESS = 64.0, 32.0
@@ -73,8 +75,8 @@ class PaceTrial:
     """A pace, and what became of the calls sent under it."""
 
     rate: float
-    sent: int
-    refused: int
+    sent: float
+    refused: float
     seconds: float
 
     @property
@@ -126,6 +128,8 @@ class Pace:
         """Share of the calls that is refused at any pace."""
         self.refuse_time = 0.0
         """Seconds that the last refusal took to come back."""
+        self._allowed = CallCount(0.0)
+        """Calls that left at once, because the endpoint said that it takes them, and what became of them."""
         self._begin(now=0.0, rate=0.0)
 
     def _begin(self, *, now: float, rate: float) -> None:
@@ -189,6 +193,12 @@ class Pace:
         self._begin(now=now, rate=self.rate)
         self._burst = burst
 
+    def allow(self, calls: int) -> None:
+        """So many calls may leave at once: the endpoint says that it takes them, and was right so far."""
+        allowed = self._allowed
+        is_wrong = allowed.refused > FEW_WRONG + OFTEN_WRONG * allowed.sent
+        self._burst = 0 if is_wrong else max(calls, 0)
+
     def end(self) -> None:
         """Limit the rate no longer."""
         self.rate = None
@@ -198,26 +208,33 @@ class Pace:
         self._next = now
         self._restart(now)
 
-    def on_send(self, *, now: float) -> None:
+    def on_send(self, *, now: float) -> bool:
+        """A call leaves; whether that is because it was allowed, and not because it was time."""
         if self.rate is None:
-            return
+            return False
         if self._burst > 0:
             self._burst -= 1
-            return
+            self._allowed.sent += 1
+            return True
         challenge = self._challenge
         if challenge is not None and challenge.sent < CHALLENGE:
             challenge.sent, challenge.last = challenge.sent + 1, now
-            return
+            return False
         self._watch.sent += 1
         self._sends.append(now)
         self._next = max(self._next, now - LATE) + 1.0 / self.rate
+        return False
 
-    def on_refusal(self, *, now: float, sent_at: float) -> None:
+    def on_refusal(self, *, now: float, sent_at: float, was_allowed: bool = False) -> None:
         """A call was refused for the rate. One that was sent under another pace says nothing of this one."""
         self.refuse_time = now - sent_at
         challenge = self._challenge
         if challenge is not None and challenge.since <= sent_at <= challenge.last:
             challenge.refused += 1
+            return
+        if was_allowed:
+            self._allowed.refused += 1
+            self._burst = 0
             return
         if self.rate is None or sent_at < self._began:
             return
@@ -230,7 +247,7 @@ class Pace:
 
     def ready_at(self, *, now: float) -> float:
         """The earliest time at which the next request may leave."""
-        if self.rate is None:
+        if self.rate is None or self._burst > 0:
             return now
         if self._challenge is not None:
             if self._challenge.sent < CHALLENGE:

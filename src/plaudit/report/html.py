@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from plaudit.report import svg
@@ -94,11 +95,11 @@ def _table(part: Table) -> str:
     """A column with long texts is written from the left, its header too."""
     has_words = [any(len(row[place]) > WORDS for row in part.rows) for place in range(len(part.header))]
     kinds = [' class="words"' if is_words else "" for is_words in has_words]
-    head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(part.header, kinds, strict=True))
-    rows = "\n".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
-        + "</tr>"
-        for row in part.rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
+    head = _row("th", part.header, kinds)
+    rows = "\n".join(_row("td", row, kinds) for row in part.rows)
+    return f'<div class="wide"><table><thead>{head}</thead>\n<tbody>{rows}</tbody></table></div>'
+
+
+def _row(tag: str, cells: Sequence[str], kinds: Sequence[str]) -> str:
+    made = (f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+    return f"<tr>{''.join(made)}</tr>"

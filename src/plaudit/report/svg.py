@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from plaudit.report.document import Bars, Curve, Curves, Scatter
@@ -50,37 +51,52 @@ def bars(chart: Bars) -> str:
     return _svg(height, label, "".join(rows))
 
 
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """Where numbers lie in a picture whose axes go from their first round number to their last."""
+
+    x_ticks: Sequence[float]
+    y_ticks: Sequence[float]
+    left: float
+    right: float
+    top: float
+    floor: float
+
+    def across(self, x: float) -> float:
+        share = (x - self.x_ticks[0]) / (self.x_ticks[-1] - self.x_ticks[0])
+        return self.left + share * (self.right - self.left)
+
+    def down(self, y: float) -> float:
+        share = (self.y_ticks[-1] - y) / (self.y_ticks[-1] - self.y_ticks[0])
+        return self.top + share * (self.floor - self.top)
+
+    def drawn(self, x_label: str, *, label_at: float) -> list[str]:
+        """The grid, its numbers, and the name of the axis across."""
+        rows = [
+            f'<path d="M{self.left} {y:.1f}H{self.right}" class="grid"/>'
+            f'<text x="{self.left - 8}" y="{y + 4:.1f}" text-anchor="end" class="quiet">{number:g}</text>'
+            for number, y in ((number, self.down(number)) for number in self.y_ticks)
+        ]
+        rows += [
+            f'<text x="{self.across(x):.1f}" y="{self.floor + 18}" text-anchor="middle" class="quiet">'
+            f"{x:,.7g}</text>"
+            for x in self.x_ticks
+        ]
+        middle = (self.left + self.right) / 2
+        return [*rows, f'<text x="{middle}" y="{label_at}" text-anchor="middle">{escape(x_label)}</text>']
+
+
 def scatter(chart: Scatter) -> str:
     """Points over two axes; each axis has round numbers."""
     xs = [x for x, _, _ in chart.points] or [0.0]
-    x_ticks, y_ticks = ticks(min(xs), max(xs)), ticks(*chart.y_range)
-    x_low, x_high = min(x_ticks[0], *xs), max(x_ticks[-1], *xs)
-    y_low, y_high = chart.y_range
-
-    def across(x: float) -> float:
-        return LEFT + (x - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
-
-    def down(y: float) -> float:
-        return TOP + (y_high - y) / (y_high - y_low) * (PLOT_HEIGHT - TOP - BOTTOM)
-
-    floor = PLOT_HEIGHT - BOTTOM
-    parts = [
-        f'<path d="M{LEFT} {down(y):.1f}H{WIDTH - RIGHT}" class="grid"/>'
-        f'<text x="{LEFT - 8}" y="{down(y) + 4:.1f}" text-anchor="end" class="quiet">{y:g}</text>'
-        for y in y_ticks
-    ]
+    across, down = ticks(min(xs), max(xs)), ticks(*chart.y_range)
+    axes = _Axes(across, down, LEFT, WIDTH - RIGHT, TOP, PLOT_HEIGHT - BOTTOM)
+    parts = axes.drawn(chart.x_label, label_at=PLOT_HEIGHT - 6)
     parts += [
-        f'<text x="{across(x):.1f}" y="{floor + 18}" text-anchor="middle" class="quiet">{x:g}</text>'
-        for x in x_ticks
-    ]
-    parts += [
-        f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="4" class="{_kind(is_better)}"/>'
+        f'<circle cx="{axes.across(x):.1f}" cy="{axes.down(y):.1f}" r="4" '
+        f'class="{"better" if is_better else "worse"}"/>'
         for x, y, is_better in chart.points
     ]
-    parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{PLOT_HEIGHT - 6}" text-anchor="middle">'
-        f"{escape(chart.x_label)}</text>"
-    )
     return _svg(PLOT_HEIGHT, f"{chart.title}: {len(chart.points)} points", "".join(parts))
 
 
@@ -89,42 +105,24 @@ def curves(chart: Curves) -> str:
     lines, levels = chart.lines, chart.levels
     xs = [x for line in lines for x, _ in line.points] or [0.0]
     ys = [y for line in lines for _, y in line.points] + [level.value for level in levels] or [0.0]
-    x_ticks, y_ticks = ticks(0.0, max(xs)), ticks(min(*ys, 0.0), max(ys))
-    floor, right = CURVE_HEIGHT - CURVE_BOTTOM, CURVE_WIDTH - CURVE_RIGHT
+    right = CURVE_WIDTH - CURVE_RIGHT
     top = CURVE_TOP + max(0, len(lines) - 1) // NAMED_IN_A_ROW * LEGEND_ROW
-
-    def across(x: float) -> float:
-        return CURVE_LEFT + (x - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]) * (right - CURVE_LEFT)
-
-    def down(y: float) -> float:
-        return top + (y_ticks[-1] - y) / (y_ticks[-1] - y_ticks[0]) * (floor - top)
-
-    parts = [
-        f'<path d="M{CURVE_LEFT} {down(y):.1f}H{right}" class="grid"/>'
-        f'<text x="{CURVE_LEFT - 8}" y="{down(y) + 4:.1f}" text-anchor="end" class="quiet">{y:g}</text>'
-        for y in y_ticks
-    ]
-    parts += [
-        f'<text x="{across(x):.1f}" y="{floor + 18}" text-anchor="middle" class="quiet">{x:,.7g}</text>'
-        for x in x_ticks
-    ]
-    parts += [f'<path d="M{CURVE_LEFT} {down(level.value):.1f}H{right}" class="level"/>' for level in levels]
+    across, down = ticks(0.0, max(xs)), ticks(min(*ys, 0.0), max(ys))
+    axes = _Axes(across, down, CURVE_LEFT, right, top, CURVE_HEIGHT - CURVE_BOTTOM)
+    parts = axes.drawn(chart.x_label, label_at=CURVE_HEIGHT - 6)
+    heights = [(axes.down(level.value), level.name) for level in levels]
+    parts += [f'<path d="M{CURVE_LEFT} {y:.1f}H{right}" class="level"/>' for y, _ in heights]
     parts += [
         f'<text x="{right + 8}" y="{y + 4:.1f}" class="quiet">{escape(name)}</text>'
-        for y, name in _apart([(down(level.value), level.name) for level in levels])
+        for y, name in _apart(heights)
     ]
     for number, line in enumerate(lines):
         if line.points:
-            path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in line.points)
+            path = "L".join(f"{axes.across(x):.1f} {axes.down(y):.1f}" for x, y in line.points)
             parts.append(f'<path d="M{path}" class="line c{number % len(LIGHT)}"/>')
     parts.append(_legend(lines, right))
-    parts.append(
-        f'<text x="{(CURVE_LEFT + right) / 2}" y="{CURVE_HEIGHT - 6}" text-anchor="middle">'
-        f"{escape(chart.x_label)}</text>"
-        f'<text x="{CURVE_LEFT}" y="{top - 4}" class="quiet">{escape(chart.y_label)}</text>'
-    )
-    named = [*(line.name for line in lines), *(level.name for level in levels)]
-    names = ", ".join(filter(None, named))
+    parts.append(f'<text x="{CURVE_LEFT}" y="{top - 4}" class="quiet">{escape(chart.y_label)}</text>')
+    names = ", ".join(filter(None, [*(line.name for line in lines), *(level.name for level in levels)]))
     label = escape(f"{chart.y_label} over {chart.x_label}: {names}", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {CURVE_WIDTH} {CURVE_HEIGHT}" '
@@ -140,10 +138,6 @@ def ticks(low: float, high: float) -> list[float]:
     step = next(power * factor for factor in (0.2, 0.5, 1.0, 2.0) if span / (power * factor) <= 6)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(number * step, 10) for number in range(first, max(last, first + 1) + 1)]
-
-
-def _kind(is_better: bool) -> str:
-    return "better" if is_better else "worse"
 
 
 def _svg(height: float, label: str, inside: str) -> str:

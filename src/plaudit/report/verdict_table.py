@@ -95,11 +95,8 @@ class VerdictList(list[Verdict]):
     def __getitem__(self, index: slice) -> VerdictList: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> Verdict | VerdictList:
-        return (
-            VerdictList(super().__getitem__(index))
-            if isinstance(index, slice)
-            else super().__getitem__(index)
-        )
+        found = super().__getitem__(index)
+        return VerdictList(found) if isinstance(found, list) else found
 
     def _repr_html_(self) -> str:
         scored = [verdict.score for verdict in self if verdict.score is not None]

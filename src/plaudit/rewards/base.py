@@ -34,12 +34,10 @@ class Rows:
 
 
 class RewardSource(Protocol):
-    """Puts a number on each row, or None where it has none. A penalty is a negative number."""
+    """Puts a number on each row, or None where it has none. A penalty is a negative number.
 
-    @property
-    def needs_base(self) -> bool:
-        """Whether it looks at `rows.base`; such sources are asked last."""
-        ...
+    A source that looks at `rows.base` has an attribute `needs_base` that is true: it is asked last.
+    """
 
     def values(self, rows: Rows) -> Sequence[float | None]:
         """One value for each row, in order."""

@@ -12,7 +12,7 @@ rewards = reward.combine(samples, verdicts={"quality": ..., "cheating": ...}, le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -203,7 +203,8 @@ class Reward:
             check_length("lengths", lengths, count)
         verdicts = verdicts or {}
         columns, failed = self._columns(Rows(samples, groups, lengths), verdicts)
-        self._check(failed, verdicts)
+        failures = Counter(filter(None, failed))
+        self._check(failures, count, verdicts)
         screened = self._screened(columns, count)
         totals = np.where(screened, np.nan, self._sums(columns, count))
         settled = settle(totals, Grouping(groups), self.policy, screened)
@@ -211,13 +212,20 @@ class Reward:
             why or (SCREENED if is_out else THIN_GROUP if is_thin else OK)
             for why, is_out, is_thin in zip(failed, screened.tolist(), settled.is_thin.tolist(), strict=True)
         ]
-        valid = ~np.isnan(totals) & ~settled.is_thin
+        valid = (~np.isnan(totals) & ~settled.is_thin).tolist()
+        weights = {component.name: component.sign for component in self.components}
+        raw = zip(*(with_none(columns[name]) for name in weights), strict=True)
         return Rewards(
-            rows=tuple(self._rows(settled.rewards, valid.tolist(), statuses, columns)),
+            rows=tuple(
+                RewardRow(reward, is_valid, status, dict(zip(weights, values, strict=True)), weights)
+                for reward, is_valid, status, values in zip(
+                    settled.rewards, valid, statuses, raw, strict=True
+                )
+            ),
             groups=tuple(groups),
             groups_masked=settled.groups_masked,
             groups_zero_spread=settled.groups_zero_spread,
-            failures=dict(Counter(why for why in failed if why).most_common()),
+            failures=dict(failures.most_common()),
         )
 
     def _columns(self, rows: Rows, verdicts: Verdicts) -> tuple[dict[str, Numbers], list[str]]:
@@ -270,31 +278,19 @@ class Reward:
                 screened |= columns[component.name] >= component.threshold  # never for NaN
         return screened
 
-    def _rows(
-        self,
-        rewards: Sequence[float | None],
-        valid: Sequence[bool],
-        statuses: Sequence[str],
-        columns: Mapping[str, Numbers],
-    ) -> Iterator[RewardRow]:
-        weights = {component.name: component.sign for component in self.components}
-        values = zip(*(with_none(columns[name]) for name in weights), strict=True)
-        for reward, is_valid, status, row in zip(rewards, valid, statuses, values, strict=True):
-            yield RewardRow(reward, is_valid, status, dict(zip(weights, row, strict=True)), weights)
-
-    def _check(self, failed: Sequence[str], verdicts: Verdicts) -> None:
-        count = sum(map(bool, failed))
-        if not self.policy.is_over(count, len(failed)):
+    def _check(self, failures: Counter[str], count: int, verdicts: Verdicts) -> None:
+        if not self.policy.is_over(failures.total(), count):
             return
-        by_status = ", ".join(f"{n} {status}" for status, n in Counter(filter(None, failed)).most_common())
+        by_status = ", ".join(f"{n} {status}" for status, n in failures.most_common())
         error = most_frequent_error(verdicts)
         first = f'; the most frequent error is "{error}"' if error else ""
         is_strict = self.policy.on_failure == "raise"
         allowed = 0.0 if is_strict else self.policy.max_failure_rate or 0.0
         remedy = "on_failure='mask' or 'group_mean' goes on" if is_strict else "max_failure_rate allows more"
         raise BatchFailed(
-            f"{count} of {len(failed)} samples have no verdict ({by_status}), more than the {allowed:.0%} "
-            f"allowed{first}; what was judged is stored, so scoring the batch again is cheap; {remedy}"
+            f"{failures.total()} of {count} samples have no verdict ({by_status}), more than the "
+            f"{allowed:.0%} allowed{first}; what was judged is stored, so scoring the batch again is cheap; "
+            f"{remedy}"
         )
 
 
@@ -305,8 +301,7 @@ def most_frequent_error(verdicts: Verdicts) -> str:
 
 
 def _needs_base(component: Component) -> bool:
-    source = component.source
-    return source is not None and not isinstance(source, str) and source.needs_base
+    return bool(getattr(component.source, "needs_base", False))
 
 
 def _status(verdict: Verdict) -> str:

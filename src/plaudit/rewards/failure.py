@@ -18,7 +18,7 @@ import numpy as np
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Group
-from plaudit.rewards.groups import Codes, Flags, Grouping, Numbers, with_none
+from plaudit.rewards.groups import Flags, Grouping, Numbers, with_none
 from plaudit.types import Status
 from plaudit.value_check import check_number, check_value
 
@@ -101,16 +101,13 @@ def settle(totals: Numbers, grouping: Grouping, policy: FailurePolicy, is_screen
     if policy.on_failure in ("mask", "raise"):
         rewards = np.where(is_kept, values, np.nan)
     else:
-        rewards = np.where(is_kept, values, _neutral(values, is_there, counts, means)[grouping.codes])
+        # What makes no advantage: the mean of the group, else of the batch, else 0 for all alike.
+        batch_mean = float(values[is_there].mean()) if is_there.any() else 0.0
+        neutral = np.where(counts > 0, means, batch_mean)
+        rewards = np.where(is_kept, values, neutral[grouping.codes])
         if not isinstance(policy.on_failure, str):
             rewards[~is_there & ~is_screened] = policy.on_failure
     return Settled(with_none(rewards), thin, int(is_thin.sum()), int(is_tied.sum()))
-
-
-def _neutral(values: Numbers, is_there: Flags, counts: Codes, means: Numbers) -> Numbers:
-    """A reward that makes no advantage: the mean of the group, else of the batch, else 0 for all alike."""
-    batch_mean = float(values[is_there].mean()) if is_there.any() else 0.0
-    return np.where(counts > 0, means, batch_mean)
 
 
 class StandIns:
@@ -158,7 +155,10 @@ class StandIns:
                 found.open -= 1
             self._calls -= 1
             changed = ended if self._calls else self._live.values()
-            futures = [future for found in changed for future in found.take_waiting()]
+            futures: list[Future[None]] = []
+            for found in changed:  # a group may come more than once
+                futures += found.waiting
+                found.waiting = []
         for future in futures:
             future.set_result(None)
 
@@ -255,7 +255,3 @@ class _Round:
     def goes_on(self, now: float, size: int) -> bool:
         """Whether a row that begins now is a sibling, and not the same prompt in a later step."""
         return now - self.last < SAME_STEP and not self.begun >= size > 1
-
-    def take_waiting(self) -> list[Future[None]]:
-        taken, self.waiting = self.waiting, []
-        return taken

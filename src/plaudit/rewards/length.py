@@ -141,8 +141,6 @@ class SoftOverlong:
     cache: float
     """The last so many tokens before the limit, over which the punishment grows."""
 
-    needs_base: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         check_number("max_length", self.max_length, low=1)
         check_number("cache", self.cache, low=ABOVE_0, high=self.max_length)

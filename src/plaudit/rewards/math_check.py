@@ -8,6 +8,7 @@ trainers call from other threads. A child is simply killed, and the next one sta
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib.util
 import json
@@ -62,12 +63,10 @@ class MathCheck:
         """Stop the children that are not at work."""
         if self._pid != os.getpid():
             return
-        while True:
-            try:
+        with contextlib.suppress(queue.Empty):
+            while True:
                 self._free.get_nowait().stop()
-            except queue.Empty:
-                self._pid = 0
-                return
+        self._pid = 0
 
     def _open(self) -> None:
         if self._pid != os.getpid():  # at the first call, and in a forked child, whose pipes are its parent's
@@ -127,10 +126,8 @@ class _Child:
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it died with a question unread
                 pipe.close()
-            except BrokenPipeError:
-                pass  # it died with a question unread
         self._process.wait()
         self._process = None
 

@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.base import Rows
@@ -32,8 +31,6 @@ class RuleReward:
     """
 
     fn: Callable[[Sample], float | bool | None]
-
-    needs_base: ClassVar[bool] = False
 
     def values(self, rows: Rows) -> list[float | None]:
         return [self._value(sample) for sample in rows.samples]
@@ -61,8 +58,6 @@ class FormatReward:
 
     pattern: str | None = None
     tags: tuple[str, ...] = ()
-
-    needs_base: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.tags, str):

@@ -51,12 +51,22 @@ class Admission:
         """Calls that may be sent beside those under way."""
         return self._ceiling - self.in_flight
 
+    def is_at_ceiling(self, lane: Lane) -> bool:
+        """Whether a ceiling of the user's keeps another call from leaving there."""
+        return self.room < 1 or lane.in_flight >= lane.ceiling
+
     @property
     def is_full(self) -> bool:
         """Whether another call would need a slot, whatever else it needs."""
         return self.in_flight >= self._ceiling or all(
             lane.is_lost or lane.in_flight >= lane.limit.limit for lane in self.lanes
         )
+
+    def is_over_rate(self, call: Call, *, now: float) -> bool:
+        """Whether the user's requests and tokens a minute keep the call from leaving, by whichever lane."""
+        if self._quota is not None and self._quota.ready_at(now=now, tokens=sum(call.token_bound)) > now:
+            return True
+        return all(lane.is_lost or lane.quota_ready_at(call, now) > now for lane in self.lanes)
 
     def choose(self, call: Call, *, backlog: int, now: float) -> tuple[Lane | None, float]:
         """The lane by which the call may leave now; else None and the time to look again.
@@ -84,13 +94,13 @@ class Admission:
             return (open_lanes[0] if open_lanes else None), wake
         return self._pick(call, open_lanes, backlog, now), wake
 
-    def choose_twin(self, call: Call, among: Sequence[Lane], *, now: float) -> Lane | None:
-        """An idle slot for a hedge; None where it would need more than an idle slot."""
+    def choose_twin(self, call: Call, among: Sequence[Lane], *, now: float, hung: int = 0) -> Lane | None:
+        """An idle slot for a hedge, beside so many hung calls; None where it would need more than that."""
         if self._global_wake(call, now) > now:
             return None
         for lane in sorted(among, key=lambda lane: lane.in_flight / lane.limit.limit):
             bound = lane.cost_bound(call)
-            if lane.ready_at(call, now=now) <= now and self._spending.fits(bound):
+            if lane.ready_at(call, now=now, hung=hung) <= now and self._spending.fits(bound):
                 try:
                     self._write_down(bound)
                 except BudgetSpent:
@@ -211,8 +221,6 @@ class Admission:
         return None
 
     def _grow(self, lane: Lane, now: float) -> float:
-        before = lane.limit.limit
         again = lane.grow(now=now)
-        if lane.limit.limit != before:
-            self._on_limit(lane)
+        self._on_limit(lane)
         return again

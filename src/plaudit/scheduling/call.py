@@ -26,6 +26,8 @@ from plaudit.types import ChatRequest, Reply, Request
 MORE_ROOM = 4
 """How many times as many tokens a reply may have once one was cut off."""
 Outcome = Reply | PlauditError
+_GATEWAY_TIMEOUTS = (408, 504, 524)
+"""Statuses with which gateways give up a call that takes too long."""
 
 
 class Call:
@@ -38,6 +40,7 @@ class Call:
         "failed_on",
         "finished",
         "first_sent",
+        "has_hung",
         "has_more_room",
         "is_wanted",
         "job",
@@ -51,6 +54,7 @@ class Call:
         "room",
         "sends",
         "streamed_by",
+        "twin_at",
         "twins",
     )
 
@@ -76,6 +80,8 @@ class Call:
         self.rejections = 0
         self.twins = 0
         """Sent beside it because it took too long."""
+        self.twin_at: float | None = None
+        """When another may leave, if it hangs, since the last one came back without a reply."""
         self.resends = 0
         """How often in a row it had to be sent again through no fault of its own."""
         self.finished = False
@@ -83,6 +89,8 @@ class Call:
         """The flight whose reply is being handed on as it comes: nothing may follow a part of it."""
         self.failed_on: str | None = None
         """The endpoint that it is kept away from, where there is another."""
+        self.has_hung = False
+        """Whether its last try ran out of time."""
         self.answered_on: str | None = None
         """The endpoint that the reply came from."""
         self.first_sent: float | None = None
@@ -159,10 +167,17 @@ def kind_of(outcome: Outcome | None) -> str:
             return "ok"
         case RateLimited():
             return "rate_limited"
+        case SendAgain():
+            return "sent_again"
         case TransientError():
             return "failed"
         case _:
             return "refused"
+
+
+def ran_out_of_time(error: PlauditError) -> bool:
+    """Whether a call broke because a time limit was reached, ours or a gateway's."""
+    return isinstance(error, TimedOut) or error.facts.get("http_status") in _GATEWAY_TIMEOUTS
 
 
 def is_free(outcome: Outcome | None) -> bool:

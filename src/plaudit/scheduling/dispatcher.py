@@ -42,11 +42,10 @@ from plaudit.policy.budget import Spending
 from plaudit.policy.fingerprint import jitter
 from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
-from plaudit.scheduling.alarm import Alarm
-from plaudit.scheduling.call import MORE_ROOM, Call, Outcome, kind_of, resend_wait
+from plaudit.scheduling.call import MORE_ROOM, Call, Outcome, kind_of, ran_out_of_time, resend_wait
 from plaudit.scheduling.fair_queue import FairQueue
-from plaudit.scheduling.hedging import Hedging
-from plaudit.scheduling.lane import NEVER, Flight, Lane
+from plaudit.scheduling.hedging import AGAIN, Hedging
+from plaudit.scheduling.lane import NEVER, Flight, Lane, Timeouts
 from plaudit.scheduling.listening import Listening
 from plaudit.types import RawRequest, Reply, Usage
 
@@ -89,7 +88,10 @@ class Dispatcher:
         )
         self._retries = RetryBudget()
         self._hedging = Hedging(
-            self._admission, self._retries, send=functools.partial(self._send, is_hedge=True)
+            self._admission,
+            self._retries,
+            send=functools.partial(self._send, is_hedge=True),
+            send_in_place=self._send_in_place,
         )
         self._retry_queue = RetryQueue(self._come_back)
         self._listening = Listening(self._admission, finish=self._finish, pump=self._pump_soon)
@@ -101,6 +103,10 @@ class Dispatcher:
         self._wake: asyncio.TimerHandle | None = None
         self._wake_due = NEVER
         self._timeouts = Timeouts(self.lanes, timeout=self.config.timeout)
+        self._limits = {lane: lane.limit.limit for lane in self.lanes}
+        """As they were last reported."""
+        for lane in self.lanes:
+            lane.limit.time_limit.seconds = self.config.timeout
         self._flight_ids = 0
         self._is_closed = False
         self._is_pump_due = False
@@ -125,6 +131,8 @@ class Dispatcher:
         is_shut = not any(lane.breaker.is_closed for lane in self.lanes)
         if is_shut and self._last_trouble is not None:
             return f"while {self._last_trouble}"
+        if self.queue.size and self._admission.is_over_rate(self.queue.peek(), now=self._loop.time()):
+            return "with more calls waiting than rpm or tpm allows"
         return "with more calls waiting than were let in" if self.backlog else "with no reply to its call yet"
 
     @property
@@ -184,6 +192,8 @@ class Dispatcher:
             self._on_room()
         if not self.queue and self._admission.in_flight and self.config.hedge and not self._is_closed:
             wake = self._hedging.look(now)
+        if hung_wake == NEVER and self._admission.in_flight:
+            hung_wake = self._rescue(now)  # what has just left may hang as well
         self._wake_at(min(wake, hung_wake), now)
 
     def on_cut_off(self, name: str | None) -> int:
@@ -243,7 +253,7 @@ class Dispatcher:
             on_chunk = functools.partial(self._on_chunk, flight, call.request.on_chunk)
             flight.request = replace(call.request, on_chunk=on_chunk)
         call.sends += 1
-        call.last_sent = now
+        call.last_sent, call.twin_at = now, None
         if call.first_sent is None:
             call.first_sent = now
             self._retries.on_call()
@@ -279,7 +289,6 @@ class Dispatcher:
                 raise
             late = f"{lane.name}: no reply within {self.config.timeout:g} s"
             outcome = TimedOut(late).with_facts(endpoint=lane.name, timeout_s=self.config.timeout)
-            lane.on_timeout(flight, now=self._loop.time())
         except Exception as bug:  # one broken call must not take its neighbours along
             log.exception("a bug in the transport of %s", lane.name)
             outcome = PlauditError(f"{lane.name}: a bug in its transport: {bug!r}")
@@ -296,6 +305,11 @@ class Dispatcher:
             self._cut_off_all(call, but=flight)
         if call.streamed_by == flight.id:
             hand_on(chunk)
+
+    def _send_in_place(self, flight: Flight) -> None:
+        """End a call that hangs and send it again, next: no other may leave beside it."""
+        self._cut_off(flight)
+        self.queue.appendleft(flight.call)
 
     # -- coming back --------------------------------------------------------------------------------------
 
@@ -344,10 +358,11 @@ class Dispatcher:
             lane.rate_limited += 1
             self._on_refusal(flight, outcome, now)
             return
-        lane.failed += 1
         if isinstance(outcome, SendAgain):
             self._on_send_again(flight, outcome, now)
-        elif isinstance(outcome, TransientError) or self._is_one_of_many(lane, outcome):
+            return
+        lane.failed += 1
+        if isinstance(outcome, TransientError) or self._is_one_of_many(lane, outcome):
             self._on_failure(flight, outcome, now)
         elif isinstance(outcome, EndpointRefused):
             if not lane.is_lost:
@@ -376,12 +391,10 @@ class Dispatcher:
             self._refused.pop(lane, None)
         if self._listening.late:
             self._listening.stop(lane)
-        before = lane.limit.limit
         lane.on_reply(reply, flight, now=now)
         if self._states:
             self._tell_state(lane, now)
-        if lane.limit.limit != before:
-            self._report_limit(lane)
+        self._report_limit(lane)
         call.attempts += 1
         call.latency = latency
         call.answered_on = lane.name
@@ -392,11 +405,10 @@ class Dispatcher:
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
         lane, call = flight.lane, flight.call
         call.rejections += 1
-        before, was_lost = lane.limit.limit, lane.is_lost
+        was_lost = lane.is_lost
         lane.on_refusal(error, flight, now=now)
         self._tell_state(lane, now, error)
-        if lane.limit.limit != before:
-            self._report_limit(lane)
+        self._report_limit(lane)
         if lane.is_lost and not was_lost:
             self._lose(lane, error, now)
         if self._are_all_lost:
@@ -427,17 +439,22 @@ class Dispatcher:
         retry_after = getattr(error, "retry_after", None)
         lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
         self._tell_state(lane, now, error)
-        if not (is_unreachable or lane.breaker.is_sick):  # else no fault of the call's
+        has_hung = ran_out_of_time(error)
+        is_overload = has_hung and lane.on_timeout(flight, now=now)
+        self._report_limit(lane)
+        if not (is_unreachable or is_overload or lane.breaker.is_sick):  # else no fault of the call's
             call.attempts += 1
         if lane.is_lost and not was_lost:
             self._lose(lane, error, now)
         if call.finished or self._is_flying(call):
+            call.twin_at = now + AGAIN
             return  # its twin may still bring a reply
         if lane.is_lost:
             self._elsewhere_or_fail(call, lane, error)
             return
+        is_away = lane.breaker.may_be_away(now=now) and not has_hung
         wait = self._retry.next_wait(
-            attempt=call.attempts,
+            attempt=min(call.attempts, self._retry.attempts - 1) if is_away else call.attempts,
             jitter=jitter(call.key, call.sends),
             longest=lane.longest_backoff(now=now),
             failing=lane.breaker.failing,
@@ -449,19 +466,23 @@ class Dispatcher:
         if lane.is_failing:
             wait += late
         call.failed_on = lane.name
+        call.has_hung = has_hung
         self._tell(RetryPlanned(now, lane.name, call.attempts, wait, str(error)))
         self._later(call, wait)
 
     def _later(self, call: Call, wait: float) -> None:
-        if not (call.finished or self._is_flying(call)):
+        if self._is_flying(call):
+            call.twin_at = self._loop.time() + max(wait, AGAIN)
+        elif not call.finished:
             self._retry_queue.put(call, seconds=wait)
 
     def _come_back(self, call: Call) -> None:
-        """Let a call that has waited leave next, or last while an endpoint is down.
+        """Let a call that has waited leave next, or last where it hung, or while an endpoint is down.
 
-        Otherwise the same call would be every probe of an outage, and spend all its attempts on it.
+        Otherwise the calls that always hang would hold every place before long, and the same call would be
+        every probe of an outage, and spend all its attempts on it.
         """
-        if all(lane.breaker.state is BreakerState.CLOSED for lane in self.lanes):
+        if not call.has_hung and all(lane.breaker.state is BreakerState.CLOSED for lane in self.lanes):
             self.queue.appendleft(call)
         else:
             self.queue.append(call)
@@ -530,9 +551,13 @@ class Dispatcher:
             if state is not BreakerState.LOST:
                 is_away = isinstance(error, Unreachable)
                 waits = lane.breaker.patience(is_unreachable=True) if is_away else None
-                self._tell(BreakerChanged(now, lane.name, state.value, str(error) if error else None, waits))
+                said, due = str(error) if error else None, lane.breaker.open_until
+                self._tell(BreakerChanged(now, lane.name, state.value, said, waits, due))
 
     def _report_limit(self, lane: Lane) -> None:
+        if lane.limit.limit == self._limits[lane]:
+            return
+        self._limits[lane] = lane.limit.limit
         self._tell(LimitChanged(self._loop.time(), lane.name, lane.limit.limit, lane.limit.cause))
 
     def _tell(self, event: Event) -> None:
@@ -567,34 +592,3 @@ class RetryQueue:
     def _leave(self, call: Call) -> None:
         del self._timers[call]
         self._back(call)
-
-
-class Timeouts:
-    """Cancels flights that are older than `timeout` seconds, and marks them, by one timer for all of them."""
-
-    def __init__(self, lanes: Sequence[Lane], *, timeout: float) -> None:
-        self._lanes = lanes
-        self._timeout = timeout
-        self._loop = asyncio.get_running_loop()
-        self.timer: Alarm | None = None
-
-    def watch(self) -> None:
-        if self.timer is None and self._timeout < NEVER:
-            self.timer = Alarm(self._timeout, self._look)
-
-    def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        due = NEVER
-        for lane in self._lanes:
-            for flight in lane.flights.values():  # in the order of sending
-                if flight.sent_at + self._timeout > now or not flight.has_begun:
-                    due = min(due, flight.sent_at + self._timeout)
-                    break
-                if flight.task is not None and not flight.is_overdue:
-                    flight.is_overdue = True
-                    flight.task.cancel()
-        self.timer = Alarm(max(due - now, 0.0), self._look) if due < NEVER else None

@@ -13,7 +13,8 @@ from plaudit.scheduling.lane import NEVER, Flight, Lane
 from plaudit.types import RawRequest
 
 AGAIN = 0.25
-"""Seconds after which an outlier that found no idle slot, or no budget, is looked at again."""
+"""Seconds after which an outlier that found no idle slot, or no budget, is looked at again; and so is a call
+that hangs, where its twin was refused or broke."""
 
 
 class Hedging:
@@ -25,10 +26,12 @@ class Hedging:
         budget: RetryBudget,
         *,
         send: Callable[[Call, Lane, float], None],
+        send_in_place: Callable[[Flight], None],
     ) -> None:
         self._admission = admission
         self._budget = budget
         self._send = send
+        self._send_in_place = send_in_place
         self.overtaken = {lane: Overtaken() for lane in admission.lanes}
         """To be told of every call that leaves or is over."""
 
@@ -71,17 +74,28 @@ class Hedging:
                     wake = min(wake, hung)
                     break
                 call = flight.call
-                due = call.last_sent + (hung - flight.sent_at) * max(1, call.twins)
+                due = call.twin_at or call.last_sent + (hung - flight.sent_at) * max(1, call.twins)
                 if due > now or call.twins >= MOST_TWINS or not _is_wanted(call):
                     wake = min(wake, max(due, now + AGAIN))
                     continue
-                others = self._others(lane)
-                twin_lane = self._admission.choose_twin(call, [*others, lane], now=now)
-                if twin_lane is None:
-                    return min(wake, now + AGAIN)
-                self._send_twin(call, twin_lane, now)
-                return min(wake, now)  # the flights have changed: look again
+                among = [*self._others(lane), lane]
+                twin_lane = self._admission.choose_twin(call, among, now=now, hung=1 + call.twins)
+                if twin_lane is not None:
+                    self._send_twin(call, twin_lane, now)
+                    return min(wake, now)  # the flights have changed: look again
+                if all(self._admission.is_at_ceiling(other) for other in among) and self._do_all_hang(now):
+                    call.twins, call.last_sent = call.twins + 1, now
+                    self._send_in_place(flight)
+                return min(wake, now + AGAIN)
         return wake
+
+    def _do_all_hang(self, now: float) -> bool:
+        """Whether no call under way will leave its place to another."""
+        return all(
+            flight.sent_at + (lane.hung_age or NEVER) <= now
+            for lane in self._admission.lanes
+            for flight in lane.flights.values()
+        )
 
     def _others(self, lane: Lane) -> Sequence[Lane]:
         lanes = self._admission.lanes

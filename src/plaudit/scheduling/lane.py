@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from plaudit.config import Endpoint, Price
@@ -11,10 +12,12 @@ from plaudit.policy.balance import Load
 from plaudit.policy.breaker import MOMENT, OUTLIVED, BadCall, Breaker, BreakerConfig, BreakerState
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
-from plaudit.policy.limit import FAR_MORE, ConcurrencyLimit, LimitConfig
+from plaudit.policy.limit import ConcurrencyLimit, LimitConfig
 from plaudit.policy.pace import Pace, rate_hint
 from plaudit.policy.quota import Quota
+from plaudit.policy.refusal_record import RefusalRecord
 from plaudit.policy.weather import Weather
+from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.call import MORE_ROOM, Call
 from plaudit.transports.base import Transport
 from plaudit.types import Reply, Usage
@@ -30,8 +33,28 @@ HALF, LEAST = 0.5, 0.1
 """Shares of the calls answered a second so far: with which a pace begins that nothing tells, and at least."""
 NEARLY_ALL = 0.75
 """Share of the calls that fail from which on retries are held back."""
+REMEMBERED = 512
+"""Refused calls by which to see whether they come in runs."""
+LEAST_LATE = 1.0
+"""Seconds that a call must take to be late where none was answered."""
+FAR_LATER = 4.0
+"""How many times as long as others it took where it hung by itself: load would have made those slow, too."""
 LONG_AWAY = 0.5
 """Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
+
+
+class Wave:
+    """Calls that left in the same moment: nobody knows in which order they arrive."""
+
+    __slots__ = ("count", "height", "sent_at")
+
+    def __init__(self, sent_at: float) -> None:
+        self.sent_at = sent_at
+        self.count = self.height = 0
+        """How many they are; and calls under way once the last of them had left."""
+
+
+NO_WAVE = Wave(float("-inf"))
 
 
 class Flight:
@@ -41,7 +64,6 @@ class Flight:
         "area",
         "call",
         "has_begun",
-        "height",
         "id",
         "is_overdue",
         "lane",
@@ -50,6 +72,8 @@ class Flight:
         "request",
         "sent_at",
         "task",
+        "was_allowed",
+        "wave",
     )
 
     def __init__(self, call: Call, lane: Lane, *, sent_at: float, id: int) -> None:
@@ -61,9 +85,11 @@ class Flight:
         self.area = 0.0
         """Calls under way, added up over time, when it left."""
         self.order = 0
-        self.height = 0
-        """Calls under way when it left, itself included; and all refusals until then."""
+        self.wave = NO_WAVE
         self.refusals = 0
+        """All refusals until then."""
+        self.was_allowed = False
+        """Whether it left because the endpoint had said that it takes it."""
         self.has_begun = False
         self.is_overdue = False
         """Whether it was ended because it took too long."""
@@ -91,6 +117,7 @@ class Lane:
         self.limit = ConcurrencyLimit(replace(start, ceiling=self.ceiling))
         self.pace = Pace()
         self.weather = Weather()
+        self.record = RefusalRecord()
         self.breaker = Breaker(breaker)
         has_quota = endpoint.rpm is not None or endpoint.tpm is not None
         self.quota = Quota(rpm=endpoint.rpm, tpm=endpoint.tpm) if has_quota else None
@@ -114,10 +141,12 @@ class Lane:
         """Requests a second, as the endpoint's headers told."""
         self._is_hint_wrong = False
         """Whether far more was let in than the headers allow."""
-        self._newest_passed = self._newest_answered = float("-inf")
+        self._newest_passed = self._newest_answered = self._newest_refused = float("-inf")
         self._refusals = 0
         self._sent = 0
-        self._last_refused = (-1, 0.0)
+        self._wave = NO_WAVE
+        self._refused: dict[int, float] = {}
+        """When the last ones that were refused had left, by their place in the order of sending."""
         self._first_sent = 0.0
         self._first_refusal: tuple[int, float] | None = None
         """Calls let in before the first refusal, and the time that took."""
@@ -134,7 +163,7 @@ class Lane:
         """Whether only the calls under way, if anything, keep this one from leaving here."""
         if self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
             return False
-        return self._quota_ready_at(call, now) <= now
+        return self.quota_ready_at(call, now) <= now
 
     @property
     def hedge_age(self) -> float | None:
@@ -171,13 +200,15 @@ class Lane:
             self._first_sent = now
         self._sent += 1
         flight.order = self._sent
-        flight.height = len(self.flights)
+        if now > self._wave.sent_at:
+            self._end_wave(now)
+            self._wave = Wave(now)
+        flight.wave = self._wave
+        self._wave.count += 1
+        self._wave.height = len(self.flights)
         flight.refusals = self._refusals
-        if self.breaker.state is BreakerState.CLOSED and self.pace.rate is None:
-            self._watch_weather(flight, now)
         self.breaker.on_send(now=now, in_flight=len(self.flights))
-        if self.pace.rate is not None:
-            self.pace.on_send(now=now)
+        flight.was_allowed = self.pace.on_send(now=now)
         flight.area = self.limit.on_send(now=now, in_flight=len(self.flights))
 
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
@@ -192,6 +223,7 @@ class Lane:
             self.limit.allowance = reply.rate.remaining_requests
             if reply.rate.remaining_requests == 0:
                 self._obey_hint(now)
+            self._use_allowance(reply.rate.remaining_requests, flight)
         self.limit.on_success(
             now=now,
             sent_at=flight.sent_at,
@@ -219,6 +251,8 @@ class Lane:
     def on_answer(self, flight: Flight, *, now: float) -> None:
         """Learn from any answer but a refusal for load, be it no reply: the endpoint lets calls in."""
         self._newest_passed = max(self._newest_passed, flight.sent_at)
+        if self.pace.rate is None:
+            self.record.on_answer(now=now, sent_at=flight.sent_at)
         was_closed = self.breaker.state is BreakerState.CLOSED
         self.breaker.on_success(sent_at=flight.sent_at)
         if not was_closed and self.breaker.state is BreakerState.CLOSED:
@@ -228,14 +262,21 @@ class Lane:
         """Learn from a call refused for load or rate: which of the two, or neither?"""
         if error.rate is not None:
             self.rate_hint = rate_hint(error.rate) or self.rate_hint
-        self._refusals += 1
         if self._first_refusal is None:
             self._first_refusal = flight.order - 1, flight.sent_at - self._first_sent
+        self._refusals += 1
+        self._newest_refused = max(self._newest_refused, flight.sent_at)
         was_closed = self.breaker.state is BreakerState.CLOSED
+        self._end_wave(now)
         is_run = self._is_run(flight)
         is_paced = self.pace.rate is not None
+        height = flight.wave.height
+        edge = self.limit.edge
+        is_at_edge = self.limit.refuses and height > max(edge.height.calls, edge.stood)
         is_weather = (
-            was_closed and not is_paced and self.weather.on_refusal(load=flight.height, is_run=is_run)
+            was_closed
+            and not is_paced
+            and self.weather.on_refusal(load=height, is_run=is_run, is_at_edge=is_at_edge)
         )
         if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
             if self.breaker.short_openings >= 2 and self.pace.rate is None:
@@ -244,15 +285,14 @@ class Lane:
         elif is_weather or not was_closed:
             pass
         elif self.pace.rate is not None:
-            self.pace.on_refusal(now=now, sent_at=flight.sent_at)
+            self.pace.on_refusal(now=now, sent_at=flight.sent_at, was_allowed=flight.was_allowed)
         else:
-            # As many as there were when it left, less those that turned out to be refused as well.
-            accepted = flight.height - (self._refusals - flight.refusals)
+            self._settle_burst(now)
             sure = self.sent_by(now - OUTLIVED * (now - flight.sent_at))
             self.limit.on_refusal(
                 now=now,
                 sent_at=flight.sent_at,
-                accepted=accepted,
+                accepted=flight.wave.height - (self._refusals - flight.refusals),
                 sure=sure,
                 in_doubt=len(self.flights) - sure,
                 order=flight.order,
@@ -261,21 +301,45 @@ class Lane:
             left = self.limit.allowance if error.rate is None else error.rate.remaining_requests
             if left is not None and left <= (len(self.flights) if error.rate is None else 0):
                 self._obey_hint(now)
+        self._look_for_rate(flight, now=now)
+
+    def _look_for_rate(self, flight: Flight, *, now: float) -> None:
+        """A call was refused: do the last calls and their fates speak for a rate?"""
+        if self.pace.rate is not None or not self.breaker.is_closed:
+            return
+        if self.record.on_refusal(now=now, sent_at=flight.sent_at):
+            rate = self.record.rate(now=now, under_way=(other.sent_at for other in self.flights.values()))
+            if rate is not None:
+                self.begin_pace(rate, now=now)
 
     def _obey_hint(self, now: float) -> None:
         """Send at the rate that the headers tell, since they show no allowance left, unless it was wrong."""
         if self.rate_hint is not None and self.pace.rate is None and not self._is_hint_wrong:
             self.begin_pace(self.rate_hint, now=now)
 
-    def _is_run(self, flight: Flight) -> bool:
-        """Whether the call that left right before this one was refused as well."""
-        order, sent_at = self._last_refused
-        self._last_refused = flight.order, flight.sent_at
-        return flight.order == order + 1 and flight.sent_at - sent_at < 0.005
+    def _use_allowance(self, remaining: int | None, flight: Flight) -> None:
+        """Let as many leave at once as the endpoint says it still takes, beside those that left since.
 
-    def _watch_weather(self, flight: Flight, now: float) -> None:
+        No more than it has answered so far: what it says may be wrong.
+        """
+        if remaining is not None and self.pace.rate is not None and flight.sent_at > self._newest_refused:
+            self.pace.allow(min(remaining - (self._sent - flight.order), self.answered))
+
+    def _is_run(self, flight: Flight) -> bool:
+        """Whether one that left right before this one, or right after it, was refused as well."""
+        refused, order = self._refused, flight.order
+        if len(refused) >= REMEMBERED:
+            del refused[next(iter(refused))]
+        refused[order] = flight.sent_at
+        return any(abs(refused.get(near, NEVER) - flight.sent_at) < 0.005 for near in (order - 1, order + 1))
+
+    def _end_wave(self, now: float) -> None:
+        """Have the weather know of the calls that left together, under the load that they brought about."""
+        count, self._wave.count = self._wave.count, 0
+        if not count or self.breaker.state is not BreakerState.CLOSED or self.pace.rate is not None:
+            return
         had_weather = self.weather.share
-        self.weather.on_send(load=flight.height)
+        self.weather.on_send(load=self._wave.height, count=count)
         if self.weather.share and not had_weather:
             self.limit.forgive(now=now)
 
@@ -285,17 +349,18 @@ class Lane:
         """Learn from a call that broke."""
         self._on_bad(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
 
-    def on_timeout(self, flight: Flight, *, now: float) -> None:
-        """Learn from a call that was given up unanswered, and is still counted as under way.
-
-        One that later calls have overtaken hung by itself: that says nothing about the load.
-        """
-        if flight.sent_at < self._newest_answered:
-            return
-        under_way = max(self.in_flight, flight.height)
-        if self.pace.rate is not None and under_way > FAR_MORE * self.limit.proven > 0:
-            self._end_pace(now)  # no rate is behind calls that are queued for so long
-        self.limit.on_timeout(now=now, in_flight=under_way)
+    def on_timeout(self, flight: Flight, *, now: float) -> bool:
+        """Learn from a call that ran into a time limit, ours or a gateway's; whether that is for the load."""
+        took = now - flight.sent_at
+        if flight.sent_at < self._newest_answered and took > FAR_LATER * (self._typical or took):
+            return False  # later calls have overtaken it, and took no time to speak of: it hung by itself
+        if took < (self._slow or LEAST_LATE):
+            return False  # others take as long, and are answered
+        under_way = max(self.in_flight, flight.wave.height)
+        is_overload = self.limit.on_timeout(now=now, sent_at=flight.sent_at, in_flight=under_way)
+        if self.limit.rate is None:
+            self.pace.end()
+        return is_overload
 
     def _on_bad(
         self,
@@ -306,6 +371,7 @@ class Lane:
         is_refusal: bool = False,
         is_unreachable: bool = False,
     ) -> bool:
+        self.breaker.least_wait = 0.0 if self.pace.rate is None else 1.0 / self.pace.rate
         bad = BadCall(flight.sent_at, flight.call.key, retry_after, is_refusal, is_unreachable)
         is_shut = self.breaker.on_bad(
             bad,
@@ -317,6 +383,7 @@ class Lane:
         if is_shut:
             if is_refusal:
                 self.weather.withdraw(self.breaker.streak)
+            self.record.forget()
             self.limit.hold(since=self.breaker.streak_from)
         return is_shut
 
@@ -348,9 +415,10 @@ class Lane:
         """Limit the rate from now on, after so many calls at once, and no longer the number of calls."""
         self._under_way_before = len(self.flights) + burst
         self.limit.turn_to_rate(rate)
-        self.pace.refuse_time = max(self.pace.refuse_time, self.limit.refuse_time)
+        self.pace.refuse_time = max(self.pace.refuse_time, self.limit.edge.refuse_time)
         self.pace.begin(now=now, rate=rate, burst=burst)
         self.weather.forget()
+        self.record.forget()
 
     def _end_pace(self, now: float) -> None:
         """Limit the number of calls again, since it is not their rate that is limited."""
@@ -375,10 +443,12 @@ class Lane:
 
     def grow(self, *, now: float) -> float:
         """Grow the limit if it is time to, because calls wait for it; the answer is when to ask again."""
-        accepted = self.sent_by(now - 1.25 * self.limit.refuse_time)
-        if self.limit.is_in_doubt:
-            self.limit.settle_burst(now=now, after=self._sent_after(self.limit.first_refused))
+        accepted = self.sent_by(now - 1.25 * self.limit.edge.refuse_time)
+        self._settle_burst(now)
+        times = self.limit.restored
         again = self.limit.grow(now=now, accepted=accepted)
+        if self.limit.restored > times:
+            self.weather.on_no_edge()
         if self.limit.rate is not None and self.pace.rate is None:
             self.begin_pace(max(self.limit.rate, self._least_pace), now=now)
         return again
@@ -399,26 +469,31 @@ class Lane:
                 self._calm = self._slow
             self.hung_age = hung_age(self.latencies, under_way=len(self.flights))
 
-    def ready_at(self, call: Call, *, now: float) -> float:
-        """The earliest time at which this lane may take the call; infinity: only a reply can tell."""
+    def ready_at(self, call: Call, *, now: float, hung: int = 0) -> float:
+        """The earliest time at which this lane may take the call; infinity: only a reply can tell.
+
+        So many calls as are `hung` hold no place but under a ceiling: what was learned of the room is of
+        calls that come back.
+        """
         if not self.breaker.is_closed:
             ready = self.breaker.ready_at(now=now)
             if not self.breaker.is_closed:
-                return max(ready, self._quota_ready_at(call, now))
+                return max(ready, self.quota_ready_at(call, now))
             self._reopen(now)
-        if len(self.flights) >= self.limit.limit:
+        under_way = len(self.flights)
+        if under_way >= min(self.limit.limit + hung, self.ceiling):
             return NEVER
         if self.pace.rate is None:
-            return now if self.quota is None else self._quota_ready_at(call, now)
-        if len(self.flights) >= self._room_under_pace:
+            return now if self.quota is None else self.quota_ready_at(call, now)
+        if under_way >= self._room_under_pace + hung:
             return NEVER
         ready = self.pace.ready_at(now=now)
         if self.pace.is_none or self.pace.is_refuted:
             self._end_pace(now)
-            return self.ready_at(call, now=now)
-        return max(ready, self._quota_ready_at(call, now))
+            return self.ready_at(call, now=now, hung=hung)
+        return max(ready, self.quota_ready_at(call, now))
 
-    def _quota_ready_at(self, call: Call, now: float) -> float:
+    def quota_ready_at(self, call: Call, now: float) -> float:
         """When the user's requests and tokens a minute let the call leave."""
         return now if self.quota is None else self.quota.ready_at(now=now, tokens=sum(call.token_bound))
 
@@ -441,14 +516,18 @@ class Lane:
             cached_tokens=usage.cached_tokens,
         )
 
-    def _sent_after(self, order: int) -> int:
-        """Calls under way that left after the call of this number, and no later than the last cut."""
-        count = 0
+    def _settle_burst(self, now: float) -> None:
+        """Once the fate of all calls that left before the last cut is known: see which were let in."""
+        edge = self.limit.edge
+        if not edge.is_in_doubt or now < edge.known_at:
+            return
+        beside = later = 0
         for flight in reversed(self.flights.values()):
-            if flight.order <= order:
+            if flight.sent_at < edge.first_refused:
                 break
-            count += flight.sent_at <= self.limit.cut_at
-        return count
+            beside += flight.sent_at == edge.first_refused
+            later += edge.first_refused < flight.sent_at <= edge.cut_at
+        self.limit.settle_burst(now=now, beside=beside, later=later)
 
     def sent_by(self, when: float) -> int:
         """Calls under way that left no later than `when`."""
@@ -458,3 +537,34 @@ class Lane:
                 break
             newer += 1
         return len(self.flights) - newer
+
+
+class Timeouts:
+    """Cancels flights that are older than `timeout` seconds, and marks them, by one timer for all of them."""
+
+    def __init__(self, lanes: Sequence[Lane], *, timeout: float) -> None:
+        self._lanes = lanes
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self.timer: Alarm | None = None
+
+    def watch(self) -> None:
+        if self.timer is None and self._timeout < NEVER:
+            self.timer = Alarm(self._timeout, self._look)
+
+    def close(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        due = NEVER
+        for lane in self._lanes:
+            for flight in lane.flights.values():  # in the order of sending
+                if flight.sent_at + self._timeout > now or not flight.has_begun:
+                    due = min(due, flight.sent_at + self._timeout)
+                    break
+                if flight.task is not None and not flight.is_overdue:
+                    flight.is_overdue = True
+                    flight.task.cancel()
+        self.timer = Alarm(max(due - now, 0.0), self._look) if due < NEVER else None

@@ -103,10 +103,11 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
     limit = lane.limit
     if limit.refuses and limit.believed < FAR_LESS * limit.proven:
         return None  # weather has brought it down, or capacity comes and goes
+    bent_at = limit.bent_at
     return Learned(
         at=now,
-        limit=limit.believed,
+        limit=bent_at or limit.believed,
         refuses=limit.refuses,
-        settled=limit.is_settled,
+        settled=limit.is_settled or bent_at is not None,
         seconds=limit.usual,
     )

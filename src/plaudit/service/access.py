@@ -52,7 +52,8 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.token is not None and len(self.token.reveal()) < MIN_TOKEN:
-            raise ConfigError(f"has fewer than {MIN_TOKEN} characters; use a longer one", setting="token")
+            why = f"has fewer than {MIN_TOKEN} characters; use a longer one"
+            raise ConfigError(why, setting="token", spelled=TOKEN)
         if self.host in LOOPBACK:
             return
         if self.token is None:
@@ -89,9 +90,8 @@ class Access:
         if len(hosts) != 1 or _host_of(hosts[0]) not in (*LOOPBACK, *self.trusted_hosts):
             return Refusal(400, "the Host header does not name this server")
         own = (f"http://{hosts[0]}", f"https://{hosts[0]}")
-        if any(origin not in own for origin in headers.getall("Origin", [])):
-            return Refusal(403, "requests from other sites are refused")
-        if any(site not in ("none", "same-origin") for site in headers.getall("Sec-Fetch-Site", [])):
+        origins, sites = headers.getall("Origin", []), headers.getall("Sec-Fetch-Site", [])
+        if not {*origins} <= {*own} or not {*sites} <= {"none", "same-origin"}:
             return Refusal(403, "requests from other sites are refused")
         is_reader = method in READING and (is_public or self._is_pass(page_pass, now))
         if self.token is not None and not is_reader and not self._is_known(headers.get("Authorization", "")):

@@ -91,29 +91,18 @@ class Shared:
     name: str = ""
     """Of this server among those on one engine, each of which counts draws of its own."""
 
-    @property
-    def can_stream(self) -> bool:
-        """Whether replies can be handed on as they come: the engine is in this process."""
-        return isinstance(self.engine, Engine)
-
 
 class _Chunks:
     """The pieces of one reply, from the engine's thread to the server's loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        """What has come; None after the last piece."""
 
     def __call__(self, chunk: bytes) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: no client is left
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, chunk)
-
-    def end(self, _: object) -> None:
-        self._queue.put_nowait(None)
-
-    async def get(self) -> bytes | None:
-        """The next piece; None after the last."""
-        return await self._queue.get()
+            self._loop.call_soon_threadsafe(self.queue.put_nowait, chunk)
 
 
 class BadBody(Exception):
@@ -148,7 +137,7 @@ class Service:
         """How much of it each request has, by its number."""
 
     def app(self) -> web.Application:
-        app = web.Application(middlewares=[self._middleware], client_max_size=MOST_BYTES)
+        app = web.Application(middlewares=[self._checked], client_max_size=MOST_BYTES)
         for prefix in ("", "/run/{run}"):
             posts: dict[str, Handler] = {
                 **{f"/v1{route}": self._passed_on(route) for route in relay.ROUTES},
@@ -176,40 +165,36 @@ class Service:
 
     # -- every request ------------------------------------------------------------------------------------
 
-    @property
-    def _middleware(self) -> Any:
-        @web.middleware
-        async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
-            started = time.monotonic()
-            number = f"req_{self._id}{next(self._request_ids):08x}"
-            _number.set(number)
-            resource = request.match_info.route.resource
-            route = resource.canonical if resource is not None else "unknown"
-            self._numbers.waiting += 1
-            status = GONE
-            try:
-                response = await self._answer(request, handler)
-                if self.is_crowded:
-                    response.force_close()
-                if not response.prepared:
-                    response.headers.update(_own_headers())
-                    took = time.monotonic() - started
-                    response.headers["openai-processing-ms"] = str(round(took * 1000))
-                if isinstance(response, web.Response) and (response.content_length or 0) > LARGE_REPLY:
-                    async with read_by(request, response.content_length or 0):
-                        await response.prepare(request)
-                        await response.write_eof()
-                status = response.status
-            finally:
-                self._numbers.waiting -= 1
-                if held := self._held.pop(number, 0):
-                    self._room.give_back(held)
-                self._numbers.on_request(route, status, time.monotonic() - started)
-            if response.status >= 400:
-                log.info("%s: %s answered %d", number, route, response.status)
-            return response
-
-        return checked
+    @web.middleware
+    async def _checked(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        started = time.monotonic()
+        number = f"req_{self._id}{next(self._request_ids):08x}"
+        _number.set(number)
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource is not None else "unknown"
+        self._numbers.waiting += 1
+        status = GONE
+        try:
+            response = await self._answer(request, handler)
+            if self.is_crowded:
+                response.force_close()
+            if not response.prepared:
+                response.headers.update(_own_headers())
+                took = time.monotonic() - started
+                response.headers["openai-processing-ms"] = str(round(took * 1000))
+            if isinstance(response, web.Response) and (response.content_length or 0) > LARGE_REPLY:
+                async with read_by(request, response.content_length or 0):
+                    await response.prepare(request)
+                    await response.write_eof()
+            status = response.status
+        finally:
+            self._numbers.waiting -= 1
+            if held := self._held.pop(number, 0):
+                self._room.give_back(held)
+            self._numbers.on_request(route, status, time.monotonic() - started)
+        if response.status >= 400:
+            log.info("%s: %s answered %d", number, route, response.status)
+        return response
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         refusal = self._access.refusal(
@@ -265,7 +250,8 @@ class Service:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         try:
-            async with _quickly(request):
+            # No limit on the time for a body that has come already, with its head.
+            async with asyncio.timeout(None if request.content.is_eof() else BODY_WITHIN):
                 body = await request.read()
             if size > len(body) and _number.get() in self._held:  # it did not say how long it is
                 self._held[_number.get()] = len(body)
@@ -273,11 +259,9 @@ class Service:
         except TimeoutError:
             raise BadBody(f"the body took longer than {BODY_WITHIN:g} s", 408) from None
         try:
-            fields = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if _SURROGATE.search(body) is None:
-                raise BadBody(f"the body is not JSON: {error}") from None
-            fields = _by_hand(body)
+            fields = _decoded(body)
+        except (ValueError, RecursionError) as error:
+            raise BadBody(f"the body is not JSON: {error}") from None
         if not isinstance(fields, dict):
             raise BadBody("the body should be a JSON object")
         return body, fields
@@ -304,8 +288,9 @@ class Service:
         if is_sampled:
             digest += self._shared.name.encode()
         draw = self._draws.next(_run_of(request), digest) if is_sampled else None
-        is_stream = fields.get("stream") is True
-        chunks = _Chunks() if is_stream and self._shared.can_stream else None
+        # A reply is handed on as it comes where the engine is in this process.
+        can_stream = isinstance(self._shared.engine, Engine)
+        chunks = _Chunks() if can_stream and fields.get("stream") is True else None
         raw = relay.raw_request(route, body, fields, digest, draw, on_chunk=chunks)
         # What a client waits for is the next piece of a stream: no deadline for the whole of it.
         deadline = _deadline(request)
@@ -333,21 +318,23 @@ class Service:
     ) -> web.StreamResponse:
         """The reply as it comes; whole where it comes from the cache or from another client's call."""
         done = asyncio.ensure_future(pending)
-        done.add_done_callback(chunks.end)
+        done.add_done_callback(lambda _: chunks.queue.put_nowait(None))
         try:
             async with asyncio.timeout(deadline):
-                chunk = await chunks.get()
+                chunk = await chunks.queue.get()
             if chunk is None:
-                if not is_last and _is_anothers_failure(done.result()[0]):
+                (verdict,) = done.result()
+                # In the hands of another client, who had seen some of it, as we have not.
+                if not is_last and verdict.score is None and verdict.source is Source.SHARED:
                     raise _BrokeOff
-                return _relayed(done.result()[0])
+                return _relayed(verdict)
             response = web.StreamResponse(headers={**_own_headers(), **_reply_head(chunk)})
             async with read_by(request, 0):
                 await response.prepare(request)
             while chunk is not None:
                 async with read_by(request, len(chunk)):
                     await response.write(chunk)
-                chunk = await chunks.get()
+                chunk = await chunks.queue.get()
             (verdict,) = done.result()
             if verdict.score is None:
                 async with read_by(request, 0):
@@ -366,7 +353,7 @@ class Service:
             raise BadBody(f"{what}; this server has {known}", 404, code="model_not_found")
 
     async def _models(self, _: web.Request) -> web.Response:
-        return _json({"object": "list", "data": [_model_fields(name) for name in self._shared.models]})
+        return _json({"object": "list", "data": [*map(_model_fields, self._shared.models)]})
 
     async def _model(self, request: web.Request) -> web.Response:
         name = request.match_info["model"]
@@ -457,17 +444,13 @@ async def _not_yet(_: web.Request) -> None:
     """Wait with 100 Continue until it is known that the body is wanted."""
 
 
-def _quickly(request: web.Request) -> contextlib.AbstractAsyncContextManager[object]:
-    """A limit on the time for a body; none where it has come already, with its head."""
-    return contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_WITHIN)
-
-
-def _by_hand(body: bytes) -> Any:
-    """What the standard library reads in a body: it takes half a surrogate pair for the text that it is."""
+def _decoded(body: bytes) -> Any:
     try:
-        return json.loads(body.decode())
-    except (ValueError, RecursionError) as error:
-        raise BadBody(f"the body is not JSON: {error}") from None
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        if _SURROGATE.search(body) is None:
+            raise
+    return json.loads(body.decode())  # takes half a surrogate pair for the text that it is
 
 
 def _deadline(request: web.Request) -> float | None:
@@ -497,11 +480,6 @@ def _job_of(request: web.Request) -> str:
 @functools.lru_cache(maxsize=1024)
 def _client_digest(address: str, authorization: str) -> str:
     return hashlib.sha256(f"{address} {authorization}".encode(errors="surrogateescape")).hexdigest()
-
-
-def _is_anothers_failure(verdict: Verdict) -> bool:
-    """Whether a stream failed in the hands of another client, who had seen some of it: we have not."""
-    return verdict.score is None and verdict.source is Source.SHARED
 
 
 def _relayed(verdict: Verdict) -> web.Response:
@@ -534,9 +512,7 @@ def _failed(verdict: Verdict) -> web.Response:
     failure = verdict.failure
     answer = failure.facts.get("answer") if failure is not None else None
     is_theirs = isinstance(answer, str) and answer.lstrip().startswith("{")
-    body = str(answer).encode() if is_theirs else _error_body(verdict)
-    headers = {"Content-Type": JSON, "x-should-retry": "false"}
-    return web.Response(body=body, status=status, headers=headers)
+    return _error_response(str(answer).encode() if is_theirs else _error_body(verdict), status)
 
 
 def _error_body(verdict: Verdict) -> bytes:
@@ -545,11 +521,13 @@ def _error_body(verdict: Verdict) -> bytes:
 
 
 def _error(message: str, status: int, *, code: str = "") -> web.Response:
+    return _error_response(relay.error_body(message, status=status, code=code), status)
+
+
+def _error_response(body: bytes, status: int) -> web.Response:
     """An error that clients do not try again: what could be done was done here."""
     headers = {"Content-Type": JSON, "x-should-retry": "true" if status == 503 else "false"}
-    return web.Response(
-        body=relay.error_body(message, status=status, code=code), status=status, headers=headers
-    )
+    return web.Response(body=body, status=status, headers=headers)
 
 
 def _json(value: Mapping[str, Any] | float | None) -> web.Response:

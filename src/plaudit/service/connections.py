@@ -43,6 +43,7 @@ async def serving(service: Service, *, host: str, port: int) -> AsyncIterator[st
     runner = web.AppRunner(
         service.app(),
         handler_cancellation=True,
+        auto_decompress=False,
         keepalive_timeout=HEAD_WITHIN,
         access_log=None,
         logger=_http_log,

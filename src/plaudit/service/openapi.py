@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+from plaudit.service.relay import ROUTES
+
 SAMPLE: dict[str, Any] = {
     "type": "object",
     "required": ["prompt", "response"],
@@ -61,14 +63,12 @@ def description() -> dict[str, Any]:
             "/get_reward": _post("The same, as OpenRLHF posts it.", openrlhf, rewards),
             "/remote_rm": _post("The same, as slime posts it.", row, number),
             "/verify": _post("The same, as NeMo-Gym posts it.", anything, anything),
-            "/v1/chat/completions": _post("OpenAI's route, passed through.", anything, anything),
-            "/v1/completions": _post("OpenAI's route, passed through.", anything, anything),
-            "/v1/embeddings": _post("OpenAI's route, passed through.", anything, anything),
-            "/v1/responses": _post("OpenAI's route, passed through.", anything, anything),
-            "/v1/models": {"get": _operation("The available models.", anything)},
-            "/metrics": {
-                "get": {"summary": "Metrics for Prometheus.", "responses": {"200": _ok("text/plain")}}
+            **{
+                f"/v1{route}": _post("OpenAI's route, passed through.", anything, anything)
+                for route in ROUTES
             },
+            "/v1/models": {"get": _operation("The available models.", anything)},
+            "/metrics": {"get": _operation("Metrics for Prometheus.", {}, "text/plain")},
             "/health": {"get": _operation("Health check.", anything)},
         },
     }
@@ -79,9 +79,6 @@ def _post(summary: str, body: dict[str, Any], reply: dict[str, Any]) -> dict[str
     return {"post": {**_operation(summary, reply), "requestBody": {"required": True, "content": content}}}
 
 
-def _operation(summary: str, reply: dict[str, Any]) -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": _ok("application/json", reply)}}
-
-
-def _ok(kind: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"description": "OK", "content": {kind: {"schema": schema} if schema else {}}}
+def _operation(summary: str, reply: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
+    content = {kind: {"schema": reply} if reply else {}}
+    return {"summary": summary, "responses": {"200": {"description": "OK", "content": content}}}

@@ -6,8 +6,7 @@ No label has more values than there are endpoints, statuses or routes; nothing o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from plaudit.events import BreakerChanged, CallFinished, CallStarted, Event, LimitChanged, VerdictsReady
 
@@ -36,46 +35,56 @@ class Histogram:
         yield f"{name}_count {total}"
 
 
+COUNTED = (
+    ("requests_total", "Requests answered by this server.", ("route", "status")),
+    ("calls_total", "Calls to endpoints, by outcome.", ("endpoint", "outcome")),
+    ("verdicts_total", "Answers and verdicts, by status.", ("status",)),
+    ("answers_total", "Answers by source: call, cache, shared or rule.", ("source",)),
+    ("tokens_total", "Tokens, as endpoints counted them.", ("kind",)),
+    ("cost_dollars_total", "US dollars spent.", ()),
+    ("in_flight", "Calls in flight.", ("endpoint",)),
+    ("concurrency_limit", "Concurrency limit of the endpoint, as learned so far.", ("endpoint",)),
+    ("endpoint_down", "Whether an endpoint is unavailable.", ("endpoint",)),
+    ("waiting_requests", "Requests in flight.", ()),
+)
+"""Name, help and labels of each counter and gauge."""
+
+
 class Prometheus:
     """An observer of the engine, and the counters of the service's own routes."""
 
     def __init__(self) -> None:
-        self._calls: Counter[tuple[str, str]] = Counter()
-        self._in_flight: Counter[str] = Counter()
-        self._limits: dict[str, float] = {}
-        self._away: set[str] = set()
-        self._verdicts: Counter[str] = Counter()
-        self._sources: Counter[str] = Counter()
-        self._dollars = 0.0
-        self._tokens: Counter[str] = Counter()
+        self._values: dict[str, dict[tuple[str, ...], float]] = {
+            name: {} if labels else {(): 0} for name, _, labels in COUNTED
+        }
         self._durations = Histogram(SECONDS)
         self._scores = Histogram(SCORES)
-        self._requests: Counter[tuple[str, int]] = Counter()
         self._waits = Histogram(SECONDS)
         self.waiting = 0
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, CallStarted):
-            self._in_flight[event.endpoint] += 1
-        elif isinstance(event, CallFinished):
-            self._in_flight[event.endpoint] -= 1
-            self._calls[event.endpoint, event.outcome] += 1
-            self._durations.add(event.latency_s)
-        elif isinstance(event, LimitChanged):
-            self._limits[event.endpoint] = event.limit
-        elif isinstance(event, BreakerChanged):
-            change = self._away.add if event.state == "open" else self._away.discard
-            change(event.endpoint)
-        elif isinstance(event, VerdictsReady):
-            for verdict in event.verdicts:
-                self._verdicts[verdict.status.value] += 1
-                self._sources[verdict.source.value] += 1
-                self._dollars += verdict.usage.cost or 0.0
-                self._tokens["prompt"] += verdict.usage.prompt_tokens
-                self._tokens["completion"] += verdict.usage.completion_tokens
+        match event:
+            case CallStarted(endpoint=name):
+                self._add("in_flight", name)
+                self._add("endpoint_down", name, by=0)
+            case CallFinished(endpoint=name):
+                self._add("in_flight", name, by=-1)
+                self._add("calls_total", name, event.outcome)
+                self._durations.add(event.latency_s)
+            case LimitChanged():
+                self._values["concurrency_limit"][event.endpoint,] = event.limit
+            case BreakerChanged():
+                self._values["endpoint_down"][event.endpoint,] = event.state == "open"
+            case VerdictsReady():
+                for verdict in event.verdicts:
+                    self._add("verdicts_total", verdict.status.value)
+                    self._add("answers_total", verdict.source.value)
+                    self._add("cost_dollars_total", by=verdict.usage.cost or 0.0)
+                    self._add("tokens_total", "prompt", by=verdict.usage.prompt_tokens)
+                    self._add("tokens_total", "completion", by=verdict.usage.completion_tokens)
 
     def on_request(self, route: str, status: int, seconds: float) -> None:
-        self._requests[route, status] += 1
+        self._add("requests_total", route, str(status))
         self._waits.add(seconds)
 
     def on_score(self, unit: float) -> None:
@@ -83,39 +92,21 @@ class Prometheus:
 
     def text(self) -> str:
         """All of it, in Prometheus' format."""
+        self._values["waiting_requests"][()] = self.waiting
         return "\n".join(self._lines()) + "\n"
 
+    def _add(self, name: str, *labels: str, by: float = 1) -> None:
+        values = self._values[name]
+        values[labels] = values.get(labels, 0) + by
+
     def _lines(self) -> Iterator[str]:
-        # Each is copied, in one step: the engine's thread counts on meanwhile.
-        in_flight = dict(self._in_flight)
-        away = {name: int(name in self._away) for name in in_flight}
-        requests = {
-            f'route="{route}",status="{n}"': count for (route, n), count in dict(self._requests).items()
-        }
-        calls = {
-            f'endpoint="{_quoted(endpoint)}",outcome="{_quoted(outcome)}"': count
-            for (endpoint, outcome), count in dict(self._calls).items()
-        }
-        by_status, by_source, tokens = self._verdicts, self._sources, self._tokens
-        for name, help_text, values in (
-            ("requests_total", "Requests answered by this server.", requests),
-            ("calls_total", "Calls to endpoints, by outcome.", calls),
-            ("verdicts_total", "Answers and verdicts, by status.", _by("status", by_status)),
-            ("answers_total", "Answers by source: call, cache, shared or rule.", _by("source", by_source)),
-            ("tokens_total", "Tokens, as endpoints counted them.", _by("kind", tokens)),
-            ("cost_dollars_total", "US dollars spent.", {"": self._dollars}),
-            ("in_flight", "Calls in flight.", _by("endpoint", in_flight)),
-            (
-                "concurrency_limit",
-                "Concurrency limit of the endpoint, as learned so far.",
-                _by("endpoint", self._limits),
-            ),
-            ("endpoint_down", "Whether an endpoint is unavailable.", _by("endpoint", away)),
-            ("waiting_requests", "Requests in flight.", {"": self.waiting}),
-        ):
+        for name, help_text, labels in COUNTED:
             yield from _head(name, help_text, "counter" if name.endswith("_total") else "gauge")
-            for labels, value in sorted(values.items()):
-                yield f"plaudit_{name}{f'{{{labels}}}' if labels else ''} {value:g}"
+            # A copy, made in one step: the engine's thread counts on meanwhile.
+            for values, count in sorted(self._values[name].copy().items()):
+                pairs = zip(labels, map(_quoted, values), strict=True)
+                shown = ",".join(f'{label}="{value}"' for label, value in pairs)
+                yield f"plaudit_{name}{f'{{{shown}}}' if shown else ''} {count:.15g}"
         for name, help_text, histogram in (
             ("call_duration_seconds", "Duration of a call in seconds.", self._durations),
             ("request_duration_seconds", "Duration of a request to this server in seconds.", self._waits),
@@ -127,10 +118,6 @@ class Prometheus:
 
 def _head(name: str, help_text: str, kind: str) -> tuple[str, str]:
     return f"# HELP plaudit_{name} {help_text}", f"# TYPE plaudit_{name} {kind}"
-
-
-def _by(label: str, counts: Mapping[str, float]) -> dict[str, float]:
-    return {f'{label}="{_quoted(value)}"': count for value, count in dict(counts).items()}
 
 
 def _quoted(text: str) -> str:

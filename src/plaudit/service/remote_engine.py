@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
 
 from plaudit._loop_thread import LoopOwner
-from plaudit.config import Secret
+from plaudit.config import Secret, shown_url
 from plaudit.engine import BaseEngine
-from plaudit.errors import ConfigError, EngineClosed
+from plaudit.errors import ConfigError
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.judges.registry import describe
 from plaudit.pending import Pending
@@ -59,14 +58,15 @@ class RemoteEngine(BaseEngine):
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ConfigError("should be like http://127.0.0.1:8400", setting="url", value=url)
+            raise ConfigError("should be like http://127.0.0.1:8400", setting="url", value=shown_url(url))
+        if "@" in urlsplit(url).netloc:
+            why = "contains a user name or a password; leave them out, and give the server's token as token"
+            raise ConfigError(why, setting="url", value=shown_url(url))
         self.url = url.rstrip("/").removesuffix("/v1")
         found = (os.environ.get(TOKEN, "") if token is None else token).strip()
         if not found.isascii() or not found.isprintable():
             raise ConfigError("contains a character that a header cannot contain", setting="token")
         self._token = Secret(found) if found else None
-        self._connection: _Connection | None = None
-        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"RemoteEngine({self.url})"
@@ -85,64 +85,18 @@ class RemoteEngine(BaseEngine):
         rows = [_row(sample, index) for index, sample in enumerate(samples)]
         batch = Batch(samples, cast(Judge, judge), model="", deadline=deadline, job=job)
         size = max(len(rows), 1) if is_panel(judge) else MOST_SAMPLES
-        connection = self._connected()
+        worker = self._at_work()
         if rows:
-            connection.start(
-                batch, [_RowChunk(described, rows, start, size) for start in range(0, len(rows), size)]
-            )
-        return Pending(batch, connection)
+            worker.thread.post(worker.work.start, batch, described, rows, size)
+        return Pending(batch, worker)
 
-    def close(self) -> None:
-        """Stop: samples without a verdict fail. Safe to call twice."""
-        self._is_closed = True
-        if self._connection is not None:
-            self._connection.close()
-
-    def _connected(self) -> _Connection:
-        if self._is_closed:
-            raise EngineClosed("the connection is closed; call connect again")
-        if self._connection is None or not self._connection.is_alive:
-            self._connection = _Connection(self.url, self._token)
-        return self._connection
-
-
-class _RowChunk:
-    """Samples of one batch that travel in one request."""
-
-    def __init__(self, judge: dict[str, Any], rows: Sequence[msgspec.Raw], start: int, size: int) -> None:
-        self._judge = judge
-        self._rows = rows
-        self._indices = range(start, min(start + size, len(rows)))
-
-    def indices(self, batch: Batch) -> list[int]:
-        """The samples to ask for: those without a verdict, or all where they are judged together."""
-        missing = [index for index in self._indices if batch.verdicts[index] is None]
-        return list(self._indices) if missing and is_panel(batch.judge) else missing
-
-    def body(self, indices: Sequence[int], deadline: float | None) -> bytes:
-        asked = {"samples": [self._rows[index] for index in indices], "judge": self._judge, "stream": True}
-        return msgspec.json.encode(asked if deadline is None else {**asked, "deadline": deadline})
-
-
-class _Connection(LoopOwner):
-    """The thread that talks to the server, and the batches under way."""
-
-    def __init__(self, url: str, token: Secret | None) -> None:
-        self._work = _RemoteWork(url, token)
-        super().__init__("the connection to the server", self._work.close, within=CLOSE_WITHIN)
-
-    def start(self, batch: Batch, parts: list[_RowChunk]) -> None:
-        self._post(self._work.start, batch, parts)
-
-    def expire(self, batch: Batch) -> None:
-        self._post(self._work.end, batch, Cause.DEADLINE, "deadline")
-
-    def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - the server decides
-        self._post(self._work.end, batch, Cause.CANCELLED, "cancelled")
+    def _open(self) -> LoopOwner[_RemoteWork]:
+        work = _RemoteWork(self.url, self._token)
+        return LoopOwner("the connection to the server", work, within=CLOSE_WITHIN)
 
 
 class _RemoteWork:
-    """What runs on the thread."""
+    """Talks to the server, on a thread of its own."""
 
     def __init__(self, url: str, token: Secret | None) -> None:
         self._url = url
@@ -152,21 +106,30 @@ class _RemoteWork:
         self._running: set[asyncio.Task[None]] = set()
         """Kept here until they are done: those of a batch that has all its verdicts read to the end."""
 
-    def start(self, batch: Batch, parts: list[_RowChunk]) -> None:
+    def start(self, batch: Batch, judge: dict[str, Any], rows: list[msgspec.Raw], size: int) -> None:
+        """Send the rows of a batch, so many in a request."""
         loop = asyncio.get_running_loop()
-        tasks = self._tasks[batch] = [loop.create_task(self._score(batch, part)) for part in parts]
+        tasks = self._tasks[batch] = [
+            loop.create_task(self._score(batch, judge, rows, range(len(rows))[start : start + size]))
+            for start in range(0, len(rows), size)
+        ]
         for task in tasks:
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         if batch.deadline is not None:
-            late = loop.call_later(batch.deadline + LATE, self.end, batch, Cause.DEADLINE, "deadline")
-            batch.when_done(late.cancel)
-        batch.when_done(functools.partial(self._forget, batch))
+            batch.when_done(loop.call_later(batch.deadline + LATE, self.expire, batch).cancel)
+        batch.when_done(lambda: self._forget(batch))
 
     def _forget(self, batch: Batch) -> None:
         self._tasks.pop(batch, None)
 
-    def end(self, batch: Batch, cause: Cause, why: str) -> None:
+    def expire(self, batch: Batch) -> None:
+        self._end(batch, Cause.DEADLINE, "deadline")
+
+    def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - the server decides
+        self._end(batch, Cause.CANCELLED, "cancelled")
+
+    def _end(self, batch: Batch, cause: Cause, why: str) -> None:
         """Give what has no verdict this one. The server notices that its client has gone."""
         for task in self._tasks.pop(batch, []):
             task.cancel()
@@ -174,27 +137,29 @@ class _RemoteWork:
 
     async def close(self) -> None:
         for batch in list(self._tasks):
-            self.end(batch, Cause.CLOSED, "the connection was closed")
+            self._end(batch, Cause.CLOSED, "the connection was closed")
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
 
-    async def _score(self, batch: Batch, part: _RowChunk) -> None:
+    async def _score(
+        self, batch: Batch, judge: dict[str, Any], rows: list[msgspec.Raw], places: range
+    ) -> None:
         """Send one request until each of its samples has a verdict, or the server says that it will not."""
         began = asyncio.get_running_loop().time()
         trouble = ""
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(FIRST_WAIT * 2.0 ** (attempt - 1))
-            if not (indices := part.indices(batch)):
+            if not (indices := _unscored(batch, places)):
                 return
-            left = None
+            asked = {"samples": [rows[index] for index in indices], "judge": judge, "stream": True}
             if batch.deadline is not None:
-                left = max(batch.deadline - (asyncio.get_running_loop().time() - began), 0.001)
+                asked["deadline"] = max(batch.deadline - (asyncio.get_running_loop().time() - began), 0.001)
             try:
-                refusal = await self._post(batch, indices, part.body(indices, left))
+                refusal = await self._post(batch, indices, msgspec.json.encode(asked))
             except (aiohttp.ClientError, OSError, msgspec.DecodeError, LookupError) as error:
                 trouble = type(error).__name__
                 continue
@@ -204,7 +169,7 @@ class _RemoteWork:
             cause, why = refusal
             self._fail(batch, indices, cause, f"{self._url} {why}")
             return
-        if indices := part.indices(batch):
+        if indices := _unscored(batch, places):
             why = f"no connection to {self._url} ({trouble}); check that `plaudit serve` runs there"
             self._fail(batch, indices, Cause.UNREACHABLE, why)
 
@@ -234,6 +199,12 @@ class _RemoteWork:
         batch.deliver([(index, Verdict.failed(cause, why)) for index in indices])
 
 
+def _unscored(batch: Batch, places: range) -> list[int]:
+    """The samples to ask for: those without a verdict, or all where they are judged together."""
+    missing = [index for index in places if batch.verdicts[index] is None]
+    return list(places) if missing and is_panel(batch.judge) else missing
+
+
 async def _lines(content: aiohttp.StreamReader) -> Any:
     """Lines of any length; one without its end is left out."""
     rest = b""
@@ -252,15 +223,11 @@ def _verdict(line: bytes) -> tuple[int, Verdict]:
 
 
 def _row(sample: Sample, index: int) -> msgspec.Raw:
-    fields: dict[str, object] = {"prompt": sample.prompt, "response": sample.response}
-    if sample.tools:
-        fields["tools"] = sample.tools
-    if sample.reference is not None:
-        fields["reference"] = sample.reference
-    if sample.group is not None:
-        fields["group"] = sample.group
+    fields = {name: getattr(sample, name) for name in ("prompt", "response", "reference", "group")}
+    fields["tools"] = sample.tools or None
+    given = {name: value for name, value in fields.items() if value is not None}
     try:
-        return msgspec.Raw(msgspec.json.encode({**sample.extra, **fields}))
+        return msgspec.Raw(msgspec.json.encode({**sample.extra, **given}))
     except (TypeError, UnicodeEncodeError, RecursionError) as error:
         raise ConfigError(
             f"sample {index} has no JSON form ({error}); use plain dicts, lists, texts and numbers"

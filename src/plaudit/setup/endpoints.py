@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -65,18 +66,13 @@ def with_models(endpoints: tuple[Endpoint, ...], settings: Settings) -> tuple[En
     def with_model(endpoint: Endpoint) -> Endpoint:
         return endpoint if endpoint.model else with_only_model(endpoint, settings)
 
-    if not _is_on_event_loop():
+    is_on_event_loop = False
+    with contextlib.suppress(RuntimeError):
+        is_on_event_loop = bool(asyncio.get_running_loop())
+    if not is_on_event_loop:
         return tuple(map(with_model, endpoints))
     with ThreadPoolExecutor(1) as aside:  # it runs an event loop, and this thread has one running
         return tuple(aside.map(with_model, endpoints))
-
-
-def _is_on_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def needs_key(url: str) -> bool:
@@ -99,16 +95,10 @@ def missing_key(endpoint: Endpoint, settings: Settings) -> ConfigError:
     """The error where a key is needed and there is none."""
     host = urlsplit(endpoint.url).hostname
     if named := settings.api_key_env:
-        return ConfigError(
-            f"is empty or not set, and {host} needs a key; run: export {named}=...",
-            setting="api_key_env",
-            value=named,
-        )
-    return ConfigError(
-        f"is not given, and {host} needs a key; run: export OPENAI_API_KEY=..., "
-        "or name the variable that contains the key",
-        setting="api_key_env",
-    )
+        why = f"is empty or not set, and {host} needs a key; run: export {named}=..."
+        return ConfigError(why, setting="api_key_env", value=named)
+    why = f"is not given, and {host} needs a key; run: export OPENAI_API_KEY=..., or name the variable that "
+    return ConfigError(why + "contains the key", setting="api_key_env")
 
 
 def refused_key(endpoint: Endpoint, status: int, settings: Settings) -> ConfigError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plaudit.caches import SqliteCache
-from plaudit.config import Endpoint
+from plaudit.config import Endpoint, expanded
 from plaudit.engine import Engine
 from plaudit.errors import ConfigError
 from plaudit.events import Observer
@@ -47,12 +47,9 @@ def open_endpoints(settings: Settings, *, ask: Ask | None = None) -> Iterator[Re
         yield ReadyEndpoints(judge_endpoints(settings))
         return
     if settings.model and not settings.local_model:
-        raise ConfigError(
-            "names a model but no server; add --base-url, like --base-url "
-            f"{OPENAI_URL}, or leave out the model to use the small one on this machine",
-            setting="model",
-            value=settings.model,
-        )
+        how = f"add --base-url, like --base-url {OPENAI_URL}, or leave out the model to use the small one"
+        why = f"names a model but no server; {how} on this machine"
+        raise ConfigError(why, setting="model", value=settings.model)
     from plaudit.local.fetch import ensure_packaged_model
     from plaudit.local.local_server import LocalServer
 
@@ -86,4 +83,4 @@ def check_journal(settings: Settings) -> None:
     if settings.journal not in ("", "off"):
         from plaudit.journal.segments import check_writable
 
-        check_writable(Path(settings.journal).expanduser())
+        check_writable(expanded(settings.journal))

@@ -20,10 +20,6 @@ _OURS = frozenset(OURS)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class _Wrong(Exception):
-    """What is wrong with a line, in words for the one who wrote it."""
-
-
 class Line(NamedTuple):
     """A line that can be scored, and the bytes it was read from."""
 
@@ -62,7 +58,7 @@ def parse(
         sample = (read or RowReader())(row)
         if check is not None:
             check(sample)
-    except (_Wrong, ConfigError) as wrong:
+    except ConfigError as wrong:
         return BadLine(number, str(wrong), isinstance(wrong, MissingField))
     return Line(number, raw, sample, has_ours)
 
@@ -115,9 +111,7 @@ class _VerdictFields(msgspec.Struct, omit_defaults=True):
 
 def usage_fields(usage: Usage) -> UsageFields:
     """What to write of the tokens and their cost."""
-    return UsageFields(
-        usage.prompt_tokens, usage.completion_tokens, usage.cost, usage.cached_tokens, usage.reasoning_tokens
-    )
+    return msgspec.convert(usage, UsageFields, from_attributes=True)
 
 
 def _fields_of(verdict: Verdict) -> bytes:
@@ -167,7 +161,7 @@ def _record(raw: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = _second_opinion(raw)
     if not isinstance(value, dict):
-        raise _Wrong(
+        raise ConfigError(
             f'{kind_of(value)} where an object is expected, like {{"prompt": "...", "response": "..."}}'
             + ('; jq -c ".[]" converts a list to lines' if isinstance(value, list) else "")
         )
@@ -180,16 +174,16 @@ def _second_opinion(raw: bytes) -> Any:
         return json.loads(raw.decode(), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         if raw.startswith(b"\x1f\x8b"):
-            raise _Wrong("compressed data; decompress it first, with gunzip") from None
+            raise ConfigError("compressed data; decompress it first, with gunzip") from None
         if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise _Wrong("UTF-16 text; save the file as UTF-8") from None
-        raise _Wrong(f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8") from None
+            raise ConfigError("UTF-16 text; save the file as UTF-8") from None
+        raise ConfigError(f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8") from None
     except RecursionError:
-        raise _Wrong("nested too deeply") from None
+        raise ConfigError("nested too deeply") from None
     except json.JSONDecodeError as error:
         said = error.msg.removesuffix(" starting at").removesuffix(" at")
-        raise _Wrong(f"not JSON: {said} at character {error.colno}") from None
+        raise ConfigError(f"not JSON: {said} at character {error.colno}") from None
 
 
 def _no_constant(name: str) -> Never:
-    raise _Wrong(f"not JSON: {name} is not valid in JSON; write null instead")
+    raise ConfigError(f"not JSON: {name} is not valid in JSON; write null instead")

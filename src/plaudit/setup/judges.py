@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
+from plaudit.config import expanded, names_file
 from plaudit.errors import ConfigError, spelling
 from plaudit.files import read_text
 from plaudit.judges.base import Judge, Panel
@@ -31,36 +32,32 @@ def judge_of(settings: Settings, *, is_embedded: bool = False) -> Judge | Panel:
     user's own it is asked for yes or no. Errors name a setting as it was written: flag, variable or key.
     """
     with spelling(settings.spelled):
-        return _judge_of(settings, is_embedded=is_embedded)
-
-
-def _judge_of(settings: Settings, *, is_embedded: bool) -> Judge | Panel:
-    changes: dict[str, Any] = {}
-    if settings.rubric:
-        changes["criteria"] = text_or_file(settings.rubric, "rubric")
-    if settings.scale:
-        changes["scale"] = [int(end) if end.is_integer() else end for end in map(float, settings.scale)]
-    if settings.judge in kinds():
-        is_free = is_embedded and settings.origin("judge") == DEFAULT
-        kind = ("yes" if changes else "likelihood") if is_free else settings.judge
-        embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free and kind == "yes" else {}
-        options = {**_defaults(kind), **embedded, **changes}
-        if missing := [name for name in required_by(kind) if name not in options]:
-            raise ConfigError(
-                f'needs {" and ".join(missing)}, which a judge file gives; write one with kind = "{kind}", '
-                f"and name it here instead, like --judge {kind}.toml",
-                setting="judge",
-                value=kind,
-            )
-        return build(kind, options)
-    if not Path(settings.judge).expanduser().is_file():
-        near = get_close_matches(settings.judge.lower(), kinds(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"judges are {', '.join(kinds())}"
-        raise ConfigError(f"is neither a judge nor a file; {hint}", setting="judge", value=settings.judge)
-    described = read_judge(settings.judge)
-    if "criteria" not in described.options:
-        changes = {**_defaults(described.kind), **changes}
-    return described.judge(**changes)
+        changes: dict[str, Any] = {}
+        if settings.rubric:
+            changes["criteria"] = text_or_file(settings.rubric, "rubric")
+        if settings.scale:
+            changes["scale"] = [int(end) if end.is_integer() else end for end in map(float, settings.scale)]
+        if settings.judge in kinds():
+            is_free = is_embedded and settings.origin("judge") == DEFAULT
+            kind = ("yes" if changes else "likelihood") if is_free else settings.judge
+            embedded = {"min_mass": EMBEDDED_MIN_MASS} if is_free and kind == "yes" else {}
+            options = {**_defaults(kind), **embedded, **changes}
+            if missing := [name for name in required_by(kind) if name not in options]:
+                why = (
+                    f'needs {" and ".join(missing)}, which a judge file gives; write one with kind = "{kind}"'
+                )
+                how = f"and name it here instead, like {kind}.toml"
+                raise ConfigError(f"{why}, {how}", setting="judge", value=kind)
+            return build(kind, options)
+        if not names_file(settings.judge):
+            near = get_close_matches(settings.judge.lower(), kinds(), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"judges are {', '.join(kinds())}"
+            raise ConfigError(f"is neither a judge nor a file; {hint}", setting="judge", value=settings.judge)
+        described = read_judge(settings.judge)
+        is_empty = not (described.options or described.lines)  # most likely no judge file
+        if not is_empty and "criteria" not in described.options:
+            changes = {**_defaults(described.kind), **changes}
+        return described.judge(**changes)
 
 
 def _defaults(kind: str) -> dict[str, Any]:
@@ -69,17 +66,15 @@ def _defaults(kind: str) -> dict[str, Any]:
 
 def text_or_file(value: str, setting: str) -> str:
     """The text itself, or what the file of that name holds."""
-    path = Path(value).expanduser()
-    if len(value) < 1024 and path.is_dir():
+    is_file = names_file(value)
+    if os.path.isdir(expanded(value)):  # noqa: PTH112 - Path.is_dir raises for long texts
         raise ConfigError(
             "is a folder; name a file in it, or write the text itself", setting=setting, value=value
         )
-    if len(value) < 1024 and path.is_file():
-        if not has_words(text := read_text(value, setting=setting)):
-            raise ConfigError(
-                "is an empty file; write into it what makes a response good", setting=setting, value=value
-            )
-        return text
-    if value.endswith(TEXT_SUFFIXES) and " " not in value:
+    if not is_file and value.endswith(TEXT_SUFFIXES) and " " not in value:
         raise ConfigError("does not exist; check the path", setting=setting, value=value)
-    return value
+    text = read_text(value, setting=setting) if is_file else value
+    if not has_words(text):
+        what = "is an empty file; write into it" if is_file else "contains no words; write"
+        raise ConfigError(f"{what} what makes a response good", setting=setting, value=value)
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -23,6 +24,7 @@ from plaudit.policy.breaker import BreakerConfig
 from plaudit.settings import Settings
 from plaudit.setup.endpoints import refused_key
 from plaudit.transports import http_errors
+from plaudit.transports.client import headers_for
 from plaudit.transports.complaint import complaint_of
 from plaudit.transports.connector import TELL_AFTER
 from plaudit.transports.proxy import proxy_for
@@ -55,23 +57,38 @@ class HttpAnswer:
     complaint: str = ""
     """What the server said of an error, in short."""
     error: str | None = None
-    """Why nothing came back, or nothing that was read."""
+    """Why nothing came back, or nothing that is of use."""
     may_pass: bool = False
-    """Whether no connection came about, for no fault of its certificate, or no answer in time."""
+    """Whether the server may not be up yet: no connection, no answer in time, or one that says as much."""
 
     @property
     def is_ok(self) -> bool:
         return self.status == 200
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names in a list of models: OpenAI's under `data`, Ollama's under `models`."""
+        listed = self.body if self.is_ok and isinstance(self.body, dict) else {}
+        rows = listed.get("data") or listed.get("models")
+        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        names = (row.get("id") or row.get("name") for row in rows)
+        return tuple(name for name in names if isinstance(name, str))
+
+    def check(self, endpoint: Endpoint, settings: Settings) -> None:
+        """Raise ConfigError where the endpoint refuses the key, or cannot be reached."""
+        if self.status in (401, 403):
+            raise refused_key(endpoint, self.status, settings)
+        if self.error and self.status is None:
+            raise ConfigError(self.error)
+
 
 async def ask(
     endpoint: Endpoint, method: str, url: str, body: Any = None, *, within: float = ASK_TIMEOUT
 ) -> HttpAnswer:
-    """Put one question to an endpoint, with its key and by its proxy; redirects are not followed."""
+    """Put one question to an endpoint, as its calls are sent; redirects are not followed."""
     # Headers for the request, not for the session: aiohttp sends those to the proxy too. And no `trust_env`,
     # which would read passwords from .netrc.
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    proxy = None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
+    headers = {**headers_for(endpoint), "Accept-Encoding": "identity"}
     timeout = aiohttp.ClientTimeout(total=within, sock_connect=ASK_TIMEOUT)
     started = time.monotonic()
     try:
@@ -81,8 +98,8 @@ async def ask(
                 method,
                 URL(url, encoded=True),
                 json=body,
-                headers={**headers, "Accept-Encoding": "identity"},
-                proxy=proxy,
+                headers=headers,
+                proxy=_proxy(endpoint),
                 allow_redirects=False,
             ) as response,
         ):
@@ -91,36 +108,19 @@ async def ask(
         is_certificate = isinstance(error, aiohttp.ClientSSLError)
         may_pass = isinstance(error, aiohttp.ClientConnectorError | TimeoutError) and not is_certificate
         return HttpAnswer(error=_unreachable(endpoint, error), may_pass=may_pass)
-    status = response.status
+    status, decoded = response.status, None
     if raw is None:
         asked = f"{method} {without_password(url)}"
         return HttpAnswer(status, error=f"{asked} answered with more than {ASK_LIMIT >> 20} MiB")
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        decoded = msgspec.json.decode(raw)
     return HttpAnswer(
         status,
         seconds=time.monotonic() - started,
         headers=dict(response.headers),
-        body=_decoded(raw),
-        complaint="" if status == 200 else complaint_of(raw).excerpt(endpoint.key),
+        body=decoded,
+        complaint="" if status == 200 else complaint_of(raw).excerpt(*endpoint.secrets),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelList:
-    """What an endpoint says it has, or why it did not say."""
-
-    names: tuple[str, ...] = ()
-    status: int | None = None
-    error: str | None = None
-    """None when the list was read."""
-    may_pass: bool = False
-    """Whether it may not be started yet: no connection, no answer in time, or one that says as much."""
-
-    def check(self, endpoint: Endpoint, settings: Settings) -> None:
-        """Raise ConfigError where the endpoint refuses the key, or cannot be reached."""
-        if self.status in (401, 403):
-            raise refused_key(endpoint, self.status, settings)
-        if self.error and self.status is None:
-            raise ConfigError(self.error)
 
 
 def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
@@ -131,22 +131,21 @@ def with_only_model(endpoint: Endpoint, settings: Settings) -> Endpoint:
     patience = BreakerConfig().cold_patience
     if settings.deadline is not None:
         patience = min(patience, settings.deadline)
-    models = ask_models(endpoint, patience=patience)
-    other = other_kind(endpoint) if models.status in (404, 405) else None
+    answer = ask_models(endpoint, patience=patience)
+    other = other_kind(endpoint) if answer.status in (404, 405) else None
     if other is not None and not (found := ask_models(other)).error:
-        endpoint, models = other, found
-    models.check(endpoint, settings)
-    if models.error:
-        url = "correct the URL, which usually ends in /v1, or " if models.status == 404 else ""
-        raise ConfigError(f"is not given, and {models.error}; {url}name the model", setting="model")
-    if len(models.names) > 1:
-        shown = ", ".join(models.names[:MODELS_SHOWN])
-        more = f" and {len(models.names) - MODELS_SHOWN} more" if len(models.names) > MODELS_SHOWN else ""
+        endpoint, answer = other, found
+    answer.check(endpoint, settings)
+    if answer.error:
+        url = "correct the URL, which usually ends in /v1, or " if answer.status == 404 else ""
+        raise ConfigError(f"is not given, and {answer.error}; {url}name the model", setting="model")
+    if (count := len(models := answer.models)) > 1:
+        shown = ", ".join(models[:MODELS_SHOWN])
+        more = f" and {count - MODELS_SHOWN} more" if count > MODELS_SHOWN else ""
         raise ConfigError(
-            f"is not given, and {endpoint.url} has {len(models.names)}; choose one: {shown}{more}",
-            setting="model",
+            f"is not given, and {endpoint.url} has {count}; choose one: {shown}{more}", setting="model"
         )
-    return replace(endpoint, model=models.names[0])
+    return replace(endpoint, model=models[0])
 
 
 def other_kind(endpoint: Endpoint) -> Endpoint | None:
@@ -160,8 +159,8 @@ def other_kind(endpoint: Endpoint) -> Endpoint | None:
     return replace(endpoint, url=root, kind="openai" if endpoint.kind == "ollama" else "ollama")
 
 
-def ask_models(endpoint: Endpoint, *, patience: float = 0.0) -> ModelList:
-    """The models an endpoint lists; one that may be starting is waited for, for so many seconds."""
+def ask_models(endpoint: Endpoint, *, patience: float = 0.0) -> HttpAnswer:
+    """An endpoint's list of models, or an error; one that may be starting is waited for, so many seconds."""
     return asyncio.run(once_ready(endpoint, lambda: _ask_securely(endpoint), patience=patience))
 
 
@@ -190,16 +189,16 @@ def reach(endpoints: Sequence[Endpoint], *, seconds: float) -> Reach:
 async def _reach(endpoint: Endpoint, seconds: float) -> Reach:
     try:
         async with asyncio.timeout(seconds):
-            models = await _ask_models(endpoint)
-            if models.may_pass:
+            answer = await _ask_models(endpoint)
+            if answer.may_pass:
                 return Reach.AWAY
-            if models.error or endpoint.headers:
+            if answer.error or endpoint.headers:
                 return Reach.UNSURE
             if endpoint.key is not None:  # a list that is open to everybody says nothing of the key
                 unkeyed = await _ask_models(replace(endpoint, api_key=None))
                 if unkeyed.status not in (401, 403):
                     return Reach.UNSURE
-            has_model = endpoint.model in models.names or await _has_model(endpoint)
+            has_model = endpoint.model in answer.models or await _has_model(endpoint)
             return Reach.PROVEN if has_model else Reach.UNSURE
     except TimeoutError:
         return Reach.AWAY
@@ -218,8 +217,8 @@ def models_url(endpoint: Endpoint) -> str:
 
 
 async def once_ready(
-    endpoint: Endpoint, look: Callable[[], Awaitable[ModelList]], *, patience: float
-) -> ModelList:
+    endpoint: Endpoint, look: Callable[[], Awaitable[HttpAnswer]], *, patience: float
+) -> HttpAnswer:
     """What an endpoint answers once it is ready, or its last answer after so many seconds."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + patience
@@ -231,49 +230,48 @@ async def once_ready(
             log.warning("%s. Still trying, for up to %g s", error, patience)
         is_told = True
 
-    async def once(seconds: float) -> ModelList:
+    async def once(seconds: float) -> HttpAnswer:
         try:
             async with asyncio.timeout(seconds):
                 return await look()
         except TimeoutError as error:
-            return ModelList(error=_unreachable(endpoint, error), may_pass=True)
+            return HttpAnswer(error=_unreachable(endpoint, error), may_pass=True)
 
-    silent = http_errors.unreachable(endpoint, f"there was no answer within {TELL_AFTER:g} s")
+    cause = f"there was no answer within {TELL_AFTER:g} s"
+    silent = http_errors.unreachable(endpoint, cause, proxy=_proxy(endpoint))
     timer = loop.call_later(TELL_AFTER, tell, str(silent))
-    models = await once(max(patience, LEAST_PATIENCE) if patience else ASK_TIMEOUT)
-    while models.may_pass and loop.time() < give_up_at:
-        tell(models.error)
+    answer = await once(max(patience, LEAST_PATIENCE) if patience else ASK_TIMEOUT)
+    while answer.may_pass and loop.time() < give_up_at:
+        tell(answer.error)
         await asyncio.sleep(min(ASK_EVERY, give_up_at - loop.time()))
-        models = await once(max(give_up_at - loop.time(), LEAST_PATIENCE))
+        answer = await once(max(give_up_at - loop.time(), LEAST_PATIENCE))
     timer.cancel()
-    return models
+    return answer
 
 
-async def _ask_models(endpoint: Endpoint) -> ModelList:
+async def _ask_models(endpoint: Endpoint) -> HttpAnswer:
     url = models_url(endpoint)
     answer = await ask(endpoint, "GET", url)
-    names = model_names(answer.body) if answer.is_ok else ()
-    error, may_pass = answer.error, answer.may_pass
-    if not error and not names:
-        what = "lists no model" if answer.is_ok else f"answered {answer.status}"
-        error, may_pass = f"GET {without_password(url)} {what}", answer.status in NOT_READY
-    return ModelList(names, answer.status, error, may_pass)
+    if answer.error or answer.models:
+        return answer
+    what = "lists no model" if answer.is_ok else f"answered {answer.status}"
+    return replace(answer, error=f"GET {without_password(url)} {what}", may_pass=answer.status in NOT_READY)
 
 
-async def _ask_securely(endpoint: Endpoint) -> ModelList:
+async def _ask_securely(endpoint: Endpoint) -> HttpAnswer:
     """`_ask_models`, with a look at whether a server that does not answer to https answers to http."""
     asked = asyncio.ensure_future(_ask_models(endpoint))
     await asyncio.wait([asked], timeout=PLAIN_TIMEOUT)
     is_silent = not asked.done() or (asked.result().error is not None and asked.result().status is None)
     if is_silent and endpoint.url.startswith("https://") and await _speaks_http(endpoint):
         asked.cancel()
-        return ModelList(error=str(http_errors.unreachable(endpoint, http_errors.PLAIN_HTTP[0])))
+        return HttpAnswer(error=str(http_errors.unreachable(endpoint, http_errors.PLAIN_HTTP[0])))
     return await asked
 
 
 async def _speaks_http(endpoint: Endpoint) -> bool:
     """Whether the server answers without encryption. No key is sent to find out."""
-    stranger = replace(endpoint, api_key=None, is_direct=True)
+    stranger = replace(endpoint, api_key=None, headers={}, is_direct=True)
     url = endpoint.url.replace("https://", "http://", 1)
     status = (await ask(stranger, "GET", url, within=PLAIN_TIMEOUT)).status
     # a redirect leads to https; with 400, servers complain of http where they want https
@@ -291,6 +289,10 @@ async def _read_up_to(limit: int, response: aiohttp.ClientResponse) -> bytes | N
     return bytes(body)
 
 
+def _proxy(endpoint: Endpoint) -> str | None:
+    return None if endpoint.is_direct else proxy_for(endpoint.url, os.environ)
+
+
 def _unreachable(endpoint: Endpoint, error: Exception) -> str:
     """Which URL did not answer, why, and what to do about it."""
     cause = str(error) or type(error).__name__
@@ -298,20 +300,4 @@ def _unreachable(endpoint: Endpoint, error: Exception) -> str:
         cause = "no answer in time"
     elif isinstance(error, aiohttp.ClientConnectorError):
         cause = http_errors.system_words(error.os_error)
-    return str(http_errors.unreachable(endpoint, without_password(cause)))
-
-
-def model_names(body: Any) -> tuple[str, ...]:
-    """The names in a decoded list of models: OpenAI's under `data`, Ollama's under `models`."""
-    rows = (body.get("data") or body.get("models")) if isinstance(body, dict) else None
-    rows = rows if isinstance(rows, list) else []
-    found = (row.get("id") or row.get("name") for row in rows if isinstance(row, dict))
-    return tuple(name for name in found if isinstance(name, str))
-
-
-def _decoded(body: bytes) -> Any:
-    """A JSON body, or None where it is none."""
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    return str(http_errors.unreachable(endpoint, without_password(cause), proxy=_proxy(endpoint)))

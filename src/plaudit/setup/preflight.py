@@ -83,8 +83,13 @@ class Greeting:
     @classmethod
     def like(cls, judge: Judge | Panel | None) -> Greeting:
         """A greeting by the route that the judge takes."""
+        sample = Sample("What is 7 times 8?", "56", reference="56")
         try:
-            return cls(is_chat=not isinstance(_first_request(judge), LikelihoodRequest))
+            if judge is not None and is_panel(judge):
+                question = next(iter(judge.split([sample])))
+                judge, sample = question.judge, question.sample
+            request = cast(Judge, judge).render(sample) if judge is not None else None
+            return cls(is_chat=not isinstance(request, LikelihoodRequest))
         except Exception:  # noqa: BLE001 - the user's code, which may need columns that this sample has not
             return cls()
 
@@ -104,12 +109,3 @@ class Greeting:
 def greeting(name: str) -> Sample:
     """What to ask a Greeting about; the same name within a run, so that its processes share one call."""
     return Sample("Is anyone there?", name)
-
-
-def _first_request(judge: Judge | Panel | None) -> Request | Verdict | None:
-    """What a judge would ask first about an ordinary sample."""
-    sample = Sample("What is 7 times 8?", "56", reference="56")
-    if judge is not None and is_panel(judge):
-        question = next(iter(judge.split([sample])))
-        return question.judge.render(question.sample)
-    return None if judge is None else cast(Judge, judge).render(sample)

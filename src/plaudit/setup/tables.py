@@ -6,6 +6,7 @@ pyarrow, the extra `data`.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import gzip
@@ -18,16 +19,18 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar, cast
 
 import msgspec
 
+from plaudit.config import expanded
 from plaudit.errors import ConfigError
 from plaudit.files import write_whole
 from plaudit.install_command import install_command
 from plaudit.rows import CONVERSATIONS
 from plaudit.setup.json_lines import OURS, BadLine, encode
 
+S = TypeVar("S")
 Format = Literal["jsonl", "json", "csv", "parquet", "folder"]
 Convert = Callable[[BinaryIO, BinaryIO], None]
 """Reads scored JSON lines from the first file and writes them as a table to the second."""
@@ -67,26 +70,15 @@ FOREIGN = {
 }
 """How files begin that are not read, and what to do with them."""
 UNWRITTEN = (
-    ".xlsx",
-    ".xls",
-    ".ods",
-    ".arrow",
-    ".feather",
-    ".db",
-    ".sqlite",
-    ".pkl",
-    ".html",
-    ".zip",
-    ".bz2",
-    ".xz",
+    ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".db", ".sqlite", ".pkl", ".html", ".zip", ".bz2", ".xz",
     ".zst",
-)
+)  # fmt: skip
 """Endings of formats that are not written."""
 
 
 def format_of(place: str) -> Format:
     """The format of an input: by its content where that is plain, else by its name; others raise."""
-    path = Path(place).expanduser()
+    path = expanded(place)
     if path.is_dir():
         return "folder"
     if not path.is_file():
@@ -115,17 +107,15 @@ def _ending(place: str) -> str:
 
 def read_table(place: str, kind: Format) -> Iterator[tuple[int, bytes] | BadLine]:
     """The rows of a table as JSON lines, numbered from 1. The one that cannot be read raises ConfigError."""
-    path = Path(place).expanduser()
+    path = expanded(place)
     if kind == "json":
         yield from enumerate(_array(path, place), start=1)
     elif kind == "csv":
         yield from _csv_rows(path, place)
     else:
-        number = 0
-        for batch in _batches(path, place):
-            for row in batch.select(_readable(batch.schema)).to_pylist():
-                number += 1
-                yield number, msgspec.json.encode(row, enc_hook=str)
+        tables = (batch.select(_readable(batch.schema)) for batch in _batches(path, place))
+        for number, row in enumerate((row for table in tables for row in table.to_pylist()), start=1):
+            yield number, msgspec.json.encode(row, enc_hook=str)
 
 
 def writer(place: str, source: str, source_format: Format, skipped: Collection[int]) -> Convert | None:
@@ -139,11 +129,8 @@ def writer(place: str, source: str, source_format: Format, skipped: Collection[i
     is_unknown = _ending(place) in UNWRITTEN and Path(place).name != ARROW_FILE
     if is_unknown or (is_compressed and kind in ("parquet", "folder")):
         known = ", ".join(FORMATS)
-        raise ConfigError(
-            f"asks for a format that plaudit cannot write; the endings are {known}; .gz only with text",
-            setting="output",
-            value=place,
-        )
+        why = f"asks for a format that plaudit cannot write; the endings are {known}; .gz only with text"
+        raise ConfigError(why, setting="output", value=place)
     convert = None if kind == "jsonl" else _table_writer(kind, place, source, source_format, skipped)
     return functools.partial(_compress, convert=convert) if is_compressed else convert
 
@@ -161,10 +148,10 @@ def _table_writer(
     if kind == "csv":
         is_same = source_format == "csv" and _ending(source) == _ending(place)
         usual = "\t" if _ending(place) == ".tsv" else ","
-        delimiter = _dialect(Path(source).expanduser())["delimiter"] if is_same else usual
+        delimiter = _dialect(expanded(source))["delimiter"] if is_same else usual
         return functools.partial(_write_csv, delimiter=delimiter)
     if source_format in ("parquet", "folder"):
-        path = Path(source).expanduser()
+        path = expanded(source)
         return functools.partial(
             _write_scored_batches,
             schema=_schema(path, source),
@@ -204,12 +191,8 @@ def _array_by_hand(content: bytes, place: str) -> list[Any]:
     if isinstance(found, list):
         return found
     for name, value in found.items():
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(one, dict) for one in value)
-            and name not in CONVERSATIONS
-        ):
+        is_list = isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
+        if is_list and name not in CONVERSATIONS:
             raise ConfigError(
                 f"{place} has its rows under {name!r}; extract them with: jq -c '.{name}[]' {place}"
             )
@@ -309,35 +292,35 @@ def load_pyarrow() -> Any:
     return pyarrow
 
 
-def _batches(path: Path, place: str) -> Iterator[Any]:
-    files = _files(path, place) if path.is_dir() else [path]
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The columns of an Arrow or a Parquet file, and its rows, so many at once."""
     arrow = load_pyarrow()
-    for file in files:
-        try:
-            if file.suffix == ".arrow":
-                with arrow.memory_map(str(file)) as mapped:
-                    for batch in arrow.ipc.open_stream(mapped):
-                        for start in range(0, batch.num_rows, ROWS):
-                            yield batch.slice(start, ROWS)
-            else:
-                with arrow.parquet.ParquetFile(file) as table:
-                    yield from table.iter_batches(batch_size=ROWS)
-        except arrow.ArrowException as error:
-            raise ConfigError(f"{file} cannot be read: {error}") from None
+    try:
+        if file.suffix == ".arrow":
+            with arrow.memory_map(str(file)) as mapped:
+                stream = arrow.ipc.open_stream(mapped)
+                parts = (batch.slice(at, ROWS) for batch in stream for at in range(0, batch.num_rows, ROWS))
+                yield stream.schema, parts
+        else:
+            with arrow.parquet.ParquetFile(file) as table:
+                yield table.schema_arrow, table.iter_batches(batch_size=ROWS)
+    except (arrow.ArrowException, OSError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+
+
+def _batches(path: Path, place: str) -> Iterator[Any]:
+    for file in _files(path, place):
+        with _opened(file) as (_, parts):
+            yield from parts
 
 
 def _schema(path: Path, place: str) -> Any:
     """The columns of all files together: shards may differ in their order, their types and what they lack."""
     arrow, schemas = load_pyarrow(), []
-    for file in _files(path, place) if path.is_dir() else [path]:
-        try:
-            if file.suffix == ".arrow":
-                with arrow.memory_map(str(file)) as mapped:
-                    schemas.append(arrow.ipc.open_stream(mapped).schema)
-            else:
-                schemas.append(arrow.parquet.read_schema(file))
-        except arrow.ArrowException as error:
-            raise ConfigError(f"{file} cannot be read: {error}") from None
+    for file in _files(path, place):
+        with _opened(file) as (schema, _):
+            schemas.append(schema)
     try:
         return arrow.unify_schemas(schemas, promote_options="permissive")
     except arrow.ArrowException as error:
@@ -356,12 +339,34 @@ def _readable(schema: Any) -> list[str]:
     ]
 
 
+class _Shard(msgspec.Struct):
+    filename: str
+
+
+class _State(msgspec.Struct):
+    files: Annotated[list[_Shard], msgspec.Meta(min_length=1)] = msgspec.field(name="_data_files")
+
+
+class _Splits(msgspec.Struct):
+    splits: Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+def _described(file: Path, kind: type[S]) -> S:
+    """What the library that saved a data set wrote of it."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except ValueError as error:
+        raise ConfigError(f"{file} is damaged ({error}); save the dataset again") from None
+
+
 def _files(folder: Path, place: str) -> list[Path]:
-    """The files of a data set in a folder, in order."""
+    """The file itself, or those of a data set in a folder, in order."""
+    if not folder.is_dir():
+        return [folder]
     if (state := folder / STATE).is_file():  # written by Dataset.save_to_disk
-        return [folder / one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
+        return [folder / one.filename for one in _described(state, _State).files]
     if (splits := folder / "dataset_dict.json").is_file():
-        names = json.loads(splits.read_bytes())["splits"]
+        names = _described(splits, _Splits).splits
         raise ConfigError(
             f"{place} contains the splits {', '.join(names)}; name one, like {folder / names[0]}"
         )
@@ -380,12 +385,12 @@ def _files(folder: Path, place: str) -> list[Path]:
 
 def file_in_folder(source: str) -> str:
     """What the one file of a scored folder is called: as the library that saved the input expects it."""
-    return ARROW_FILE if (Path(source).expanduser() / STATE).is_file() else "data.parquet"
+    return ARROW_FILE if (expanded(source) / STATE).is_file() else "data.parquet"
 
 
 def describe_folder(place: str) -> None:
     """Write what `datasets.load_from_disk` needs beside an Arrow file; nothing for other files."""
-    path = Path(place).expanduser()
+    path = expanded(place)
     if path.name != ARROW_FILE:
         return
     state: dict[str, Any] = {

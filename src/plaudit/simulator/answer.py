@@ -105,9 +105,7 @@ class _Writer:
 
     def digit(self, low: int, high: int) -> tuple[str, tuple[TokenChoice, ...]]:
         bounds = {"type": "integer", "minimum": low, "maximum": high}
-        score = _number(bounds, self._level("digit"))
-        schema = {"properties": {"score": bounds}}
-        choice = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
+        choice = self._number_choice(_number(bounds, self._level("digit")), bounds)
         return choice.token, (choice,)
 
     def echo(self) -> tuple[str, tuple[TokenChoice, ...]]:
@@ -134,8 +132,20 @@ class _Writer:
         head, mark, tail = text.rpartition(f'"score": {score}')
         if not mark or not isinstance(score, (int, float)):
             return text, (TokenChoice(text, 0.0, ((text, 0.0),)),)
-        scored = _number_choice(score, schema, self._chance("logprob"), self._ask.top_logprobs)
+        properties = schema.get("properties")
+        bounds = properties.get("score", {}) if isinstance(properties, Mapping) else {}
+        scored = self._number_choice(score, bounds)
         return text, (TokenChoice(head + '"score": ', -0.01), scored, TokenChoice(tail, -0.01))
+
+    def _number_choice(self, score: float, bounds: Mapping[str, Any]) -> TokenChoice:
+        """The score's token, with its neighbours on the scale a little less likely than itself."""
+        low, high = _bound(bounds, "minimum", 0), _bound(bounds, "maximum", 10)
+        near = [score + step for step in (0, -1, 1, -2, 2, -3, 3) if low <= score + step <= high]
+        steepness = 1.0 + self._chance("logprob")
+        weights = [math.exp(-steepness * abs(other - score)) for other in near]
+        total = sum(weights)
+        ranked = [(str(other), math.log(weight / total)) for other, weight in zip(near, weights, strict=True)]
+        return TokenChoice(*ranked[0], tuple(ranked[: self._ask.top_logprobs]))
 
     def _chance(self, label: str) -> float:
         return uniform(self._seed, self._ask.key, label)
@@ -254,18 +264,6 @@ def _reason(score: float, bounds: Mapping[str, Any]) -> str:
     low, high = _bound(bounds, "minimum", 0), _bound(bounds, "maximum", 10)
     height = (score - low) / (high - low) if high > low else 0.5
     return REASONS[min(int(height * len(REASONS)), len(REASONS) - 1)]
-
-
-def _number_choice(score: float, schema: Mapping[str, Any], chance: float, count: int) -> TokenChoice:
-    """The score's token, with its neighbours on the scale a little less likely than itself."""
-    properties = schema.get("properties")
-    bounds = properties.get("score", {}) if isinstance(properties, Mapping) else {}
-    low, high = _bound(bounds, "minimum", 0), _bound(bounds, "maximum", 10)
-    near = [score + step for step in (0, -1, 1, -2, 2, -3, 3) if low <= score + step <= high]
-    weights = [math.exp(-(1.0 + chance) * abs(other - score)) for other in near]
-    total = sum(weights)
-    ranked = [(str(other), math.log(weight / total)) for other, weight in zip(near, weights, strict=True)]
-    return TokenChoice(ranked[0][0], ranked[0][1], tuple(ranked[:count]))
 
 
 def _vector(label: str, size: int) -> tuple[float, ...]:

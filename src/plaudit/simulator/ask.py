@@ -1,16 +1,25 @@
-"""What a simulated server is asked, whichever protocol it came by."""
+"""What a simulated server is asked, and what becomes of it: an answer, an error, a broken connection."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, LikelihoodRequest, Request
+from plaudit.types import (
+    ChatRequest,
+    EmbedRequest,
+    GenerateRequest,
+    LikelihoodRequest,
+    RateHeaders,
+    Reply,
+    Request,
+)
 
 
 class Ask(Struct, frozen=True):
@@ -74,3 +83,24 @@ def ask_of(request: Request, *, model: str) -> Ask:
         )
     assert isinstance(request, GenerateRequest), "a raw request is read like one over HTTP"
     return Ask("generate", model, (request.prompt,), max_tokens=request.max_tokens)
+
+
+BROKEN = frozenset({"down", "reset", "cut", "hang", "bad_json", "html"})
+"""Faults after which there is no reply to read, whatever was computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the server sends back, before it is put in the words of a protocol."""
+
+    status: int = 200
+    reply: Reply | None = None
+    message: str = ""
+    """What an error reply says."""
+    code: str = ""
+    """What it is, for programs; empty: what its status says."""
+    fault: str = ""
+    """The kind of fault that the sending side has to act out, or an empty string."""
+    retry_after: float | None = None
+    """Seconds, exactly as the headers tell them."""
+    rate: RateHeaders | None = None

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 
-from plaudit.simulator.outcome import Outcome
-from plaudit.simulator.scenario import Hints, Knee, Queue, Rate, Reject, Scenario, Tenant, WrongHeaders
+from plaudit.simulator.ask import Outcome
+from plaudit.simulator.scenario import Capacity, Hints, Queue, Rate, Reject, Scenario, Tenant, WrongHeaders
 from plaudit.types import RateHeaders
 
 _ROUNDING = 1e-9
@@ -56,7 +56,7 @@ class LevelWalk:
 
 def levels(scenario: Scenario) -> Iterator[CapacityLevel]:
     """Every level in order of time, the first at 0. Endless where a tenant comes and goes."""
-    capacity, load = _capacity(scenario), 0.0
+    capacity, load = scenario.size, 0.0
     at = 0.0
     for when, new_capacity, more_load in merge(
         ((when, to, 0.0) for when, to in scenario.schedule),
@@ -69,17 +69,6 @@ def levels(scenario: Scenario) -> Iterator[CapacityLevel]:
         capacity = capacity if new_capacity is None else new_capacity
         load += more_load
     yield CapacityLevel(at, capacity, load)
-
-
-def _capacity(scenario: Scenario) -> float:
-    match scenario.capacity:
-        case Reject(slots=slots) | Queue(slots=slots):
-            return float(slots)
-        case Rate(per_second=per_second):
-            return per_second
-        case Knee(knee=knee):
-            return float(knee)
-    return float("inf")
 
 
 def _presence(tenant: Tenant) -> Iterator[tuple[float, float | None, float]]:
@@ -189,16 +178,12 @@ class _RateLimit:
         self._requests.rate = level.free
 
 
-CapacityLimit = _NoLimit | _SlotLimit | _RateLimit
-
-
-def limit_for(scenario: Scenario) -> CapacityLimit:
-    """The limit of a scenario, as it stands at time zero."""
-    start = next(levels(scenario))
-    match scenario.capacity:
-        case Reject() | Queue() as capacity:
+def limit_for(capacity: Capacity, start: CapacityLevel) -> _NoLimit | _SlotLimit | _RateLimit:
+    """The limit that a capacity is, from its level at time zero on."""
+    match capacity:
+        case Reject() | Queue():
             return _SlotLimit(start, capacity)
-        case Rate() as capacity:
+        case Rate():
             return _RateLimit(start, capacity)
     return _NoLimit()
 

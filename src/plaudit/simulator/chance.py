@@ -29,6 +29,12 @@ def output_tokens(scenario: Scenario, ask: Ask) -> int:
     return tokens if ask.max_tokens is None else max(1, min(tokens, ask.max_tokens))
 
 
+def lateness(scenario: Scenario, ask: Ask, *, arrival: int) -> float:
+    """Seconds by which a request is late on its way."""
+    jitter = scenario.latency.jitter
+    return -jitter * math.log(uniform(scenario.seed, ask.key, f"late:{arrival}")) if jitter else 0.0
+
+
 def fault_of(
     scenario: Scenario, ask: Ask, *, attempt: int, at: float, arrival: int, comes_first: bool = False
 ) -> Fault | None:

@@ -12,12 +12,11 @@ from typing import cast
 
 import msgspec
 
-from plaudit.simulator.control import control
+from plaudit.simulator.ask import Outcome
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.openai_wire import error_reply
-from plaudit.simulator.outcome import Outcome
 from plaudit.simulator.protocol import MAX_BODY, BadRequest, HttpRequest, RequestReader, Response
-from plaudit.simulator.routes import ROUTES, bearer, render
+from plaudit.simulator.routes import ROUTES, bearer, control, render
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import Job, SimulatedServer
 

@@ -6,8 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from plaudit.simulator.ask import Ask
-from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.ask import Ask, Outcome
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import Job, SimulatedServer
 
@@ -41,7 +40,9 @@ class LiveServer:
         self._arm()
 
     async def answer(self, ask: Ask, *, api_key: str | None = None) -> Outcome:
-        """Hand a request in and wait for its outcome; cancelling leaves the server."""
+        """Send a request and wait for its outcome; cancelling leaves the server."""
+        if late := self.server.lateness(ask):
+            await asyncio.sleep(late / self.speed)
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def deliver(outcome: Outcome) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,7 +13,6 @@ from plaudit.simulator.openai_wire import logprob_entries
 from plaudit.types import Reply
 
 CREATED = "2023-11-14T22:13:20Z"
-_ENCODER = msgspec.json.Encoder()
 
 
 class _OllamaMessage(Struct):
@@ -62,39 +62,34 @@ class GenerateBody(Struct):
 
 
 def chat_reply(reply: Reply) -> bytes:
-    fields: dict[str, Any] = {"message": _message(_text(reply), reply.reasoning)}
+    fields = _message(_text(reply), reply.reasoning)
     if reply.tokens:
         fields["logprobs"] = logprob_entries(reply)
     return msgspec.json.encode(_final(reply, fields))
 
 
 def chat_stream(reply: Reply) -> bytes:
-    """The same reply as lines of JSON: the text, then the end with its counts."""
-    first = {
-        "model": reply.model,
-        "created_at": CREATED,
-        "message": _message(_text(reply)),
-        "done": False,
-    }
-    return _ENCODER.encode_lines([first, _final(reply, {"message": _message("")})])
+    return _stream(reply, _message)
 
 
 def generate_reply(reply: Reply) -> bytes:
-    return msgspec.json.encode(_final(reply, {"response": _text(reply)}))
+    return msgspec.json.encode(_final(reply, _response(_text(reply))))
 
 
 def generate_stream(reply: Reply) -> bytes:
-    first = {"model": reply.model, "created_at": CREATED, "response": _text(reply), "done": False}
-    return _ENCODER.encode_lines([first, _final(reply, {"response": ""})])
+    return _stream(reply, _response)
+
+
+def _stream(reply: Reply, part: Callable[[str], dict[str, Any]]) -> bytes:
+    """The same reply as lines of JSON: the text, then the end with its counts."""
+    first = {"model": reply.model, "created_at": CREATED, **part(_text(reply)), "done": False}
+    return msgspec.json.Encoder().encode_lines([first, _final(reply, part(""))])
 
 
 def embed_reply(reply: Reply) -> bytes:
+    count = reply.usage.prompt_tokens
     return msgspec.json.encode(
-        {
-            "model": reply.model,
-            "embeddings": reply.vectors,
-            "prompt_eval_count": reply.usage.prompt_tokens,
-        }
+        {"model": reply.model, "embeddings": reply.vectors, "prompt_eval_count": count}
     )
 
 
@@ -122,8 +117,13 @@ def _text(reply: Reply) -> str:
     return reply.refusal or reply.text  # there is no field of its own for a refusal
 
 
-def _message(text: str, thinking: str = "") -> dict[str, str]:
-    return {"role": "assistant", "content": text, **({"thinking": thinking} if thinking else {})}
+def _message(text: str, thinking: str = "") -> dict[str, Any]:
+    thoughts = {"thinking": thinking} if thinking else {}
+    return {"message": {"role": "assistant", "content": text, **thoughts}}
+
+
+def _response(text: str) -> dict[str, Any]:
+    return {"response": text}
 
 
 def _final(reply: Reply, fields: dict[str, Any]) -> dict[str, Any]:

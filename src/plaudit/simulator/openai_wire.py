@@ -111,7 +111,7 @@ def chat_reply(reply: Reply) -> bytes:
             "refusal": reply.refusal,
             **({"reasoning_content": reply.reasoning} if reply.reasoning else {}),
         },
-        "logprobs": _logprobs(reply),
+        "logprobs": {"content": logprob_entries(reply)} if reply.tokens else None,
         "finish_reason": reply.finish_reason,
     }
     return _encode("chat.completion", reply, choices=[choice])
@@ -210,12 +210,6 @@ def _encode(kind: str, reply: Reply, **fields: Any) -> bytes:
             },
         }
     )
-
-
-def _logprobs(reply: Reply) -> dict[str, Any] | None:
-    if not reply.tokens:
-        return None
-    return {"content": logprob_entries(reply)}
 
 
 def logprob_entries(reply: Reply) -> list[dict[str, Any]]:

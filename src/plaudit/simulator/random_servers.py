@@ -36,6 +36,8 @@ from plaudit.simulator.scenario import (
 MEAN_TOKENS = 200.0
 BATCH = 1024
 """How many requests a batch has: what comes but once is placed where it strikes in the midst of them."""
+JITTER = (0.01, 0.3)
+"""Share of a round trip by which a request is late on average."""
 NO_WEATHER = 1 / 3
 TWO_KINDS = 0.4
 """Share of the servers with weather that have two kinds of it."""
@@ -56,6 +58,8 @@ def draw(number: int) -> Drawn:
     chance = Random(f"server {number}")
     mean = _between(chance, 0.1, 8.0)
     latency = _latency(chance, mean)
+    jitter = latency.round_trip * _between(Random(f"jitter {number}"), *JITTER)
+    latency = replace(latency, jitter=jitter)
     capacity, size, about = chance.choice((_reject, _queue, _knee, _rate, _rate))(chance)
     about += (
         f", {mean:.2f} s calls (sigma {latency.sigma:.2f}), round trip {1000 * latency.round_trip:.0f} ms"

@@ -17,6 +17,7 @@ Times are in seconds, and time zero is the first request.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -44,9 +45,12 @@ class Latency(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds of service before the first token."""
     round_trip: float = 0.1
     """Seconds a reply or a reject spends on the wire."""
+    jitter: float = 0.0
+    """Seconds by which a request is late on average: those sent together arrive in any order. Over real
+    sockets the network sees to that."""
 
     def __post_init__(self) -> None:
-        check_numbers(self, "sigma", "seconds_per_token", "first_token", "round_trip", low=0)
+        check_numbers(self, "sigma", "seconds_per_token", "first_token", "round_trip", "jitter", low=0)
         check_numbers(self, "mean_tokens", low=1)
 
     def work(self, tokens: int) -> float:
@@ -64,6 +68,7 @@ class Latency(Struct, frozen=True, forbid_unknown_fields=True):
             seconds_per_token=self.seconds_per_token * factor,
             first_token=self.first_token * factor,
             round_trip=self.round_trip * factor,
+            jitter=self.jitter * factor,
         )
 
 
@@ -160,6 +165,8 @@ class Knee(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", ta
 
 
 Capacity = Unlimited | Reject | Queue | Rate | Knee
+_SIZES: dict[type, str] = {Reject: "slots", Queue: "slots", Rate: "per_second", Knee: "knee"}
+"""Which field says how much there is."""
 
 
 class Tenant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -283,15 +290,16 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
         """The same scenario with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
+    @property
+    def size(self) -> float:
+        """The slots, requests a second, or the knee; infinity where nothing is limited."""
+        name = _SIZES.get(type(self.capacity))
+        return math.inf if name is None else float(getattr(self.capacity, name))
+
     def with_capacity(self, capacity: float) -> Scenario:
         """The same scenario with so many slots, requests a second, or so late a knee."""
-        match self.capacity:
-            case Unlimited():
-                raise ConfigError("this scenario has no capacity to change; choose another, like queue")
-            case Rate():
-                changed: Capacity = msgspec.structs.replace(self.capacity, per_second=capacity)
-            case Knee():
-                changed = msgspec.structs.replace(self.capacity, knee=int(capacity))
-            case _:
-                changed = msgspec.structs.replace(self.capacity, slots=int(capacity))
-        return self.replace(capacity=changed)
+        name = _SIZES.get(type(self.capacity))
+        if name is None:
+            raise ConfigError("this scenario has no capacity to change; choose another, like queue")
+        size = capacity if isinstance(self.capacity, Rate) else int(capacity)
+        return self.replace(capacity=msgspec.structs.replace(self.capacity, **{name: size}))

@@ -10,33 +10,84 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from heapq import heappop, heappush
+from typing import Any
 
 from plaudit.simulator.answer import answer
-from plaudit.simulator.ask import Ask
-from plaudit.simulator.capacity import CapacityLimit, LevelWalk, limit_for
-from plaudit.simulator.chance import fault_of, output_tokens
-from plaudit.simulator.outcome import Outcome
+from plaudit.simulator.ask import Ask, Outcome
+from plaudit.simulator.capacity import LevelWalk, limit_for
+from plaudit.simulator.chance import fault_of, lateness, output_tokens
 from plaudit.simulator.scenario import Fault, Knee, Scenario
 from plaudit.simulator.sharing import Sharing
-from plaudit.simulator.stats import Stats
 from plaudit.types import RateHeaders
 
 
+@dataclass(slots=True)
+class Stats:
+    """What a server has seen since the start, or since the last reset."""
+
+    requests: int = 0
+    answered: int = 0
+    """Replies with status 200, spoiled ones included."""
+    rejects: Counter[int] = field(default_factory=Counter)
+    """Replies with an error, by status."""
+    over_capacity: int = 0
+    """Those of them that came on top of what the capacity allows; the others are faults."""
+    faults: Counter[str] = field(default_factory=Counter)
+    withdrawn: int = 0
+    """Requests whose client left before the reply."""
+    in_flight: int = 0
+    """Requests that came and have not been answered: in service, waiting, or on the wire."""
+    peak_in_flight: int = 0
+    peak_running: int = 0
+    """Most requests in service at once; the scenario's capacity bounds it where it has one."""
+    unique: int = 0
+    """Different questions seen."""
+    duplicates: int = 0
+    """Requests accepted though the same question had been before: retries, hedges, money spent twice."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    arrivals: Counter[int] = field(default_factory=Counter)
+    """Requests by whole second since the first."""
+    _seen: set[bytes] = field(default_factory=set)
+
+    def arrived(self, ask: Ask, *, second: int) -> None:
+        self.requests += 1
+        self.in_flight += 1
+        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
+        self.arrivals[second] += 1
+        if ask.key not in self._seen:
+            self._seen.add(ask.key)
+            self.unique += 1
+
+    def reset(self) -> Stats:
+        """Fresh counts for a server that is still at work."""
+        return Stats(in_flight=self.in_flight, peak_in_flight=self.in_flight)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: plain names, plain numbers."""
+        counts = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "_seen"}
+        by_key = {
+            name: {str(key): count for key, count in sorted(value.items())}
+            for name, value in counts.items()
+            if isinstance(value, Counter)
+        }
+        return {**counts, "rejected": self.rejects.total(), **by_key}
+
+
+@dataclass(slots=True, eq=False)
 class Job:
     """One request on its way through the server."""
 
-    __slots__ = ("ask", "deliver", "fault", "has_left", "rate", "tokens", "work")
-
-    def __init__(self, ask: Ask, deliver: Callable[[Outcome], None]) -> None:
-        self.ask = ask
-        self.deliver = deliver
-        self.tokens = 0
-        self.work = 0.0
-        self.fault = ""
-        self.rate: RateHeaders | None = None
-        self.has_left = False
-        """Answered, or withdrawn by its client."""
+    ask: Ask
+    deliver: Callable[[Outcome], None]
+    tokens: int = 0
+    work: float = 0.0
+    fault: str = ""
+    rate: RateHeaders | None = None
+    has_left: bool = False
+    """Answered, or withdrawn by its client."""
 
 
 class SimulatedServer:
@@ -51,10 +102,6 @@ class SimulatedServer:
         self._sent = 0
         self._follow(scenario)
 
-    @property
-    def scenario(self) -> Scenario:
-        return self._scenario
-
     def become(self, scenario: Scenario, *, now: float) -> None:
         """Follow another scenario from now on, its time zero being the next request.
 
@@ -65,10 +112,10 @@ class SimulatedServer:
         self._start_waiting()
 
     def _follow(self, scenario: Scenario) -> None:
-        self._scenario = scenario
+        self.scenario = scenario
         self._origin: float | None = None
         self._level = LevelWalk(scenario)
-        self._limit: CapacityLimit = limit_for(scenario)
+        self._limit = limit_for(scenario.capacity, self._level.now)
         self._arrivals = 0
         self._attempts: Counter[bytes] = Counter()
         self._arrived: Counter[bytes] = Counter()
@@ -91,6 +138,10 @@ class SimulatedServer:
             self._start_waiting()
         return job
 
+    def lateness(self, ask: Ask) -> float:
+        """Seconds that a request is on its way before it arrives."""
+        return lateness(self.scenario, ask, arrival=self._arrived[ask.key])
+
     def withdraw(self, job: Job, *, now: float) -> None:
         """The client has left: its slot is free, and its reply goes nowhere."""
         self._catch_up(now)
@@ -105,7 +156,7 @@ class SimulatedServer:
 
     def next_due(self) -> float | None:
         """When to call `deliver_due` next, if nothing is submitted or withdrawn before; None for never."""
-        due = self._running.next_end() + self._scenario.latency.round_trip
+        due = self._running.next_end() + self.scenario.latency.round_trip
         if self._wire:
             due = min(due, self._wire[0][0])
         if self._running or self._waiting:
@@ -129,7 +180,7 @@ class SimulatedServer:
         A request that is rate limited does not count as an attempt: what a question gets once it is let in
         does not depend on how often it came. Faults before that are drawn anew every time.
         """
-        scenario, ask = self._scenario, job.ask
+        scenario, ask = self.scenario, job.ask
         arrival, self._arrivals = self._arrivals, self._arrivals + 1
         job.tokens = output_tokens(scenario, ask)
         job.work = scenario.latency.work(job.tokens)
@@ -140,9 +191,17 @@ class SimulatedServer:
         if fault is not None:
             return self._apply(job, fault)
         refusal = _refusal(scenario, ask, api_key)
-        if refusal is None and (refusal := self._over_capacity(job, at)) is not None:
-            self.stats.over_capacity += 1
         if refusal is not None:
+            return refusal
+        refusal = self._limit.admit(
+            at,
+            tokens=job.tokens + ask.prompt_tokens,
+            running=len(self._running),
+            waiting=len(self._waiting),
+            free_in=self._running.next_end() - self._now,
+        )
+        if refusal is not None:
+            self.stats.over_capacity += 1
             return refusal
         attempt = self._attempts[ask.key] = self._attempts[ask.key] + 1
         self.stats.duplicates += attempt > 1
@@ -150,21 +209,21 @@ class SimulatedServer:
         fault = fault_of(scenario, ask, attempt=attempt, at=at, arrival=arrival, comes_first=False)
         return None if fault is None else self._apply(job, fault)
 
-    def _over_capacity(self, job: Job, at: float) -> Outcome | None:
-        return self._limit.admit(
-            at,
-            tokens=job.tokens + job.ask.prompt_tokens,
-            running=len(self._running),
-            waiting=len(self._waiting),
-            free_in=self._running.next_end() - self._now,
-        )
-
     def _apply(self, job: Job, fault: Fault) -> Outcome | None:
-        """Apply a fault to a job: its outcome, where that is settled at once."""
+        """Apply a fault to a job: its outcome, where that is settled without any service."""
         self.stats.faults[fault.kind] += 1
         job.fault = fault.kind
-        job.work = {"slow": job.work * fault.factor, "hang": math.inf}.get(fault.kind, job.work)
-        return _at_once(fault)
+        match fault.kind:
+            case "error":
+                message = f"simulated fault: status {fault.status}"
+                return Outcome(fault.status, message=message, retry_after=fault.retry_after)
+            case "down" | "reset":
+                return Outcome(0, fault=fault.kind)
+            case "slow":
+                job.work *= fault.factor
+            case "hang":
+                job.work = math.inf
+        return None
 
     def _catch_up(self, now: float) -> float:
         """Work out everything up to now, in the order in which it happened."""
@@ -194,7 +253,7 @@ class SimulatedServer:
         self.stats.peak_running = max(self.stats.peak_running, len(self._running))
 
     def _speed(self, running: int) -> float:
-        capacity = self._scenario.capacity
+        capacity = self.scenario.capacity
         level = self._level.now
         total = running + level.load
         if not isinstance(capacity, Knee) or total <= level.capacity:
@@ -202,7 +261,7 @@ class SimulatedServer:
         return float((level.capacity / total) ** (1.0 + capacity.exponent))
 
     def _complete(self, job: Job, at: float) -> None:
-        reply = answer(self._scenario, job.ask, tokens=job.tokens, fault=job.fault, rate=job.rate)
+        reply = answer(self.scenario, job.ask, tokens=job.tokens, fault=job.fault, rate=job.rate)
         self.stats.prompt_tokens += reply.usage.prompt_tokens
         self.stats.completion_tokens += reply.usage.completion_tokens
         self._send(job, Outcome(reply=reply, fault=job.fault, rate=job.rate), at)
@@ -213,7 +272,7 @@ class SimulatedServer:
         elif outcome.status:
             self.stats.rejects[outcome.status] += 1
         self._sent += 1
-        heappush(self._wire, (at + self._scenario.latency.round_trip, self._sent, job, outcome))
+        heappush(self._wire, (at + self.scenario.latency.round_trip, self._sent, job, outcome))
 
 
 def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | None:
@@ -226,11 +285,3 @@ def _refusal(scenario: Scenario, ask: Ask, api_key: str | None) -> Outcome | Non
         limit = f"{ask.prompt_tokens} tokens exceed the context length of {scenario.max_context}"
         return Outcome(400, message=limit, code="context_length_exceeded")
     return None
-
-
-def _at_once(fault: Fault) -> Outcome | None:
-    """What a fault before any service comes to; None for the other faults."""
-    if fault.kind == "error":
-        message = f"simulated fault: status {fault.status}"
-        return Outcome(fault.status, message=message, retry_after=fault.retry_after)
-    return Outcome(0, fault=fault.kind) if fault.kind in ("down", "reset") else None

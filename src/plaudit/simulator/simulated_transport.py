@@ -5,21 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import accumulate
 
-from plaudit.errors import (
-    EndpointRefused,
-    EngineClosed,
-    KeyRefused,
-    ModelNotFound,
-    PlauditError,
-    RateLimited,
-    RequestRefused,
-    TransportFailed,
-    Unreachable,
-)
+from plaudit.errors import EngineClosed, PlauditError, RateLimited, TransportFailed, Unreachable
 from plaudit.policy.headers import retry_after
-from plaudit.simulator.ask import ask_of
+from plaudit.policy.status import error_for
+from plaudit.simulator.ask import BROKEN, Outcome, ask_of
 from plaudit.simulator.live import LiveServer
-from plaudit.simulator.outcome import BROKEN, Outcome
 from plaudit.simulator.routes import ROUTES, rate_headers
 from plaudit.simulator.scenario import Scenario
 from plaudit.simulator.server import SimulatedServer
@@ -83,21 +73,10 @@ def reply_or_error(outcome: Outcome) -> Reply:
 
 
 def _error(outcome: Outcome) -> PlauditError:
-    message = f"{outcome.status}: {outcome.message}"
-    match outcome.status:
-        case 401 | 403:
-            return KeyRefused(message)
-        case 402:
-            return EndpointRefused(message)
-        case 404:
-            return ModelNotFound(message)
-        case 429 | 503 | 529:
-            return RateLimited(message, retry_after=_wait(outcome), rate=outcome.rate)
-        case 408 | 409 | 425:
-            return TransportFailed(message, retry_after=_wait(outcome))
-        case status if status >= 500:
-            return TransportFailed(message, retry_after=_wait(outcome))
-    return RequestRefused(message)
+    kind, message = error_for(outcome.status), f"{outcome.status}: {outcome.message}"
+    if kind is RateLimited:
+        return RateLimited(message, retry_after=_wait(outcome), rate=outcome.rate)
+    return TransportFailed(message, retry_after=_wait(outcome)) if kind is TransportFailed else kind(message)
 
 
 def _wait(outcome: Outcome) -> float | None:

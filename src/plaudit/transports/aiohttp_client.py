@@ -7,7 +7,9 @@ What costs time per request is switched off here: cookies, timers (the scheduler
 from __future__ import annotations
 
 import io
+import socket
 import ssl
+from functools import cache
 from typing import Any
 
 import aiohttp
@@ -23,6 +25,7 @@ from plaudit.transports.client import (
     OnChunk,
     headers_for,
     is_passed_on,
+    probe,
 )
 from plaudit.transports.descriptors import is_out_of_files
 from plaudit.transports.http_errors import (
@@ -34,6 +37,7 @@ from plaudit.transports.http_errors import (
     too_large,
     unreachable,
 )
+from plaudit.transports.unpacking import unpacked
 
 _LARGE_BODY = 1 << 20
 """Bytes from which a body is streamed, so that writing it does not hold up the loop."""
@@ -50,28 +54,29 @@ class AiohttpClient:
         self._options: dict[str, Any] = {"headers": headers_for(endpoint), "allow_redirects": False}
         if proxy is not None:
             self._options["proxy"] = URL(proxy)
-        self._urls: dict[str, URL] = {}
+        self._url = cache(lambda path: URL(endpoint.route(path)))
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, path: str, body: bytes, on_chunk: OnChunk | None = None) -> Answer:
         session = self._session or self._open()
-        url = self._urls.get(path) or self._url(path)
         data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
         try:
-            response = await session.post(url, data=data, **self._options)
+            response = await session.post(self._url(path), data=data, **self._options)
         except (aiohttp.ClientError, OSError) as error:
             failure = self._on_sending(error)
         else:
             try:
                 if on_chunk is not None and not is_passed_on(response.status, response.headers):
                     on_chunk = None
-                return Answer(response.status, response.headers, await self._read(response, on_chunk))
+                answer = Answer(response.status, response.headers, await self._read(response, on_chunk))
             except (aiohttp.ClientError, OSError) as error:
                 response.close()
                 failure = broken(self._endpoint, f"the reply broke off ({_words(error)})")
             except BaseException:
                 response.close()  # cancelled in mid-reply: half a reply must not go back to the pool
                 raise
+            else:
+                return unpacked(self._endpoint, answer) if "content-encoding" in answer.headers else answer
         raise failure  # outside the handlers: the foreign exception holds the headers, and so the key
 
     async def close(self) -> None:
@@ -86,30 +91,29 @@ class AiohttpClient:
                 limit=0,
                 ttl_dns_cache=_DNS_CACHE,
                 keepalive_timeout=KEEP_ALIVE,
+                socket_factory=_socket,
                 # Made now and not by aiohttp at import, so that SSL_CERT_FILE counts whenever it was set.
                 ssl=ssl.create_default_context() if secure else True,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=["Accept-Encoding"],
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
         )
         return self._session
 
-    def _url(self, path: str) -> URL:
-        return self._urls.setdefault(path, URL(self._endpoint.route(path)))
-
     async def _read(self, response: aiohttp.ClientResponse, on_chunk: OnChunk | None) -> bytes:
         length = response.content_length
-        is_small = length is not None and length <= MAX_BODY and "Content-Encoding" not in response.headers
-        if is_small and on_chunk is None:
-            return await response.read()
         if length is not None and length > MAX_BODY:
-            raise too_large(self._endpoint, MAX_BODY)
+            raise too_large(self._endpoint)
+        if length is not None and on_chunk is None:
+            return await response.read()
         chunks: list[bytes] = []
         size = 0
         async for chunk in response.content.iter_any():
             size += len(chunk)
             if size > MAX_BODY:
-                raise too_large(self._endpoint, MAX_BODY)
+                raise too_large(self._endpoint)
             chunks.append(chunk)
             if on_chunk is not None:
                 on_chunk(chunk)
@@ -133,6 +137,13 @@ class AiohttpClient:
                 return broken(self._endpoint, "the answer is not HTTP; check the URL's scheme and port")
             case _:
                 return broken(self._endpoint, _words(error))
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    probe(made)
+    return made
 
 
 def _words(error: Exception) -> str:

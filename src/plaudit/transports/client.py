@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -15,6 +17,12 @@ CONNECT_TIMEOUT = 15.0
 """Seconds to get a connection, TLS included. The only time kept here: nothing has been sent yet."""
 KEEP_ALIVE = 20.0
 """Seconds an idle connection is kept."""
+PROBE_AFTER = 60
+"""Seconds of silence after which the system asks whether the other side is still there.
+
+Gateways forget connections that are silent for some minutes, as they are while a judge reasons, and no one is
+told: neither side hears of the other again.
+"""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -53,6 +61,15 @@ class HttpClient(Protocol):
 def is_passed_on(status: int, headers: Mapping[str, str]) -> bool:
     """Whether a body with this head is one that `on_chunk` is called with."""
     return 200 <= status < 300 and "content-encoding" not in headers
+
+
+def probe(connection: socket.socket) -> None:
+    """Have the system send probes over a connection that is silent (TCP keepalive)."""
+    idle = getattr(socket, "TCP_KEEPIDLE", None) or getattr(socket, "TCP_KEEPALIVE", None)  # Linux, macOS
+    with contextlib.suppress(OSError):  # it is closed already
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if idle is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, idle, PROBE_AFTER)
 
 
 def headers_for(endpoint: Endpoint) -> dict[str, str]:

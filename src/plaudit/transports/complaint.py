@@ -43,7 +43,7 @@ _NO_IMAGES = (
 """How servers say that a model cannot see, beside the word image (or content, which must be text)."""
 _THIS_IMAGE = ("format", "mime", "media", "unsupported image", "resolution", "dimension", "pixel")
 """How they say what is wrong with one picture."""
-_TITLE = re.compile(rb"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+_TITLE = re.compile(rb"<title[^>]*>([^<]{1,1000})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Complaint:
     param: str = ""
     """The parameter the server names, if it names one."""
 
-    def excerpt(self, key: str | None) -> str:
-        """A short, one-line, key-free quotation of the message."""
+    def excerpt(self, *secrets: str) -> str:
+        """A short, one-line quotation of the message, without the secrets."""
         text = _UNPRINTABLE.sub(" ", self.message).strip()
-        if key:
-            text = text.replace(key, "***")
+        for secret in secrets:
+            text = text.replace(secret, "***")
         text = _KEY_LIKE.sub("***", text)
         return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
 
@@ -92,14 +92,9 @@ def read_complaint(found: Any) -> Complaint:
     for _ in range(4):  # {"error": {...}}, [{"error": {...}}], {"message": {"detail": [...]}}
         if isinstance(found, list) and found and isinstance(found[0], dict) and "msg" not in found[0]:
             found = found[0]
-        elif isinstance(found, dict) and isinstance(found.get("error"), dict | list):
-            found = found["error"]
-        elif isinstance(found, dict) and isinstance(found.get("message"), dict | list):
-            found = found["message"]
-        elif isinstance(found, dict) and isinstance(found.get("detail"), dict | list):
-            found = found["detail"]
-        else:
-            break
+        elif isinstance(found, dict):
+            inner = (found.get(name) for name in ("error", "message", "detail"))
+            found = next((part for part in inner if isinstance(part, dict | list)), found)
     if isinstance(found, list):
         return _of_fields(found)
     if not isinstance(found, dict):

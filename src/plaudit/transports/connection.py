@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
                 return
             self._keeps_alive = False  # the answer was whole, and something else followed it
         if self._size > MAX_BODY:
-            self._fail(too_large(self._endpoint, MAX_BODY))
+            self._fail(too_large(self._endpoint))
         elif self._answer is not None:
             self._finish(self._answer)
         elif self._received - _WRAPPING * self._size > MAX_HEAD:
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._is_over = True
         self._on_lost(self)
         self._transport = None
-        self._resume()
+        self.resume_writing()
         waiter = self._waiter
         if waiter is None or waiter.done():
             return
@@ -141,7 +141,9 @@ class Connection(asyncio.Protocol):
         self._writable = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        self._resume()
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
 
     # -- called by the parser -----------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ class Connection(asyncio.Protocol):
         waiter, transport = self._waiter, self._transport
         self._waiter = self._answer = None
         if self._writable is not None:
-            self._resume()
+            self.resume_writing()
         if transport is not None:
             if self._keeps_alive and self._is_written and not transport.get_write_buffer_size():
                 self._is_kept_alive = True
@@ -208,7 +210,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, error: PlauditError) -> None:
         waiter, self._waiter = self._waiter, None
-        self._resume()
+        self.resume_writing()
         self.abort()
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
@@ -216,7 +218,8 @@ class Connection(asyncio.Protocol):
     def _unreadable(self, error: Exception) -> PlauditError:
         if self._has_headers and not isinstance(error, HttpParserUpgrade):
             return broken(self._endpoint, f"the reply's body is not HTTP ({error})")
-        return broken(self._endpoint, "the answer is not HTTP; check the URL's scheme and port")
+        reason = "an upgrade" if isinstance(error, HttpParserUpgrade) else error
+        return broken(self._endpoint, f"the answer is not HTTP ({reason}); check the URL's scheme and port")
 
     # -- large requests -----------------------------------------------------------------------------------
 
@@ -236,11 +239,6 @@ class Connection(asyncio.Protocol):
             else:
                 await asyncio.sleep(0)
         self._is_written = True
-
-    def _resume(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
 
 
 _LENGTHS = {"content-length", "transfer-encoding"}

@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from plaudit.config import Endpoint
-from plaudit.errors import ConfigError, PlauditError
-from plaudit.transports.client import CONNECT_TIMEOUT
+from plaudit.errors import PlauditError
+from plaudit.transports.client import CONNECT_TIMEOUT, probe
 from plaudit.transports.connection import MAX_HEAD, Connection
 from plaudit.transports.descriptors import is_out_of_files
 from plaudit.transports.http_errors import out_of_files, proxy_refused, system_words, unreachable
@@ -110,8 +110,10 @@ class Connector:
     def _failed(self, error: OSError) -> PlauditError:
         if is_out_of_files(error):
             return out_of_files(self._endpoint)
-        self._forget_addresses()
-        cause = system_words(error) or f"no answer within {self._timeout:g} s"
+        if self._lookup is not None and self._lookup.done():
+            self._lookup = None  # there may be another address by now
+        is_timeout = isinstance(error, TimeoutError) and error.errno is None
+        cause = f"no answer within {self._timeout:g} s" if is_timeout else system_words(error)
         return unreachable(self._endpoint, cause, proxy=self._proxy)
 
     def close(self) -> None:
@@ -152,11 +154,15 @@ class Connector:
         try:
             if len(addresses) == 1 and addresses[0][0] == socket.AF_INET:  # in half the time
                 host, port = addresses[0][4][:2]
-                return await loop.create_connection(make, host, port, ssl=tls, server_hostname=name)
-            sock = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, loop=loop)
+                made = await loop.create_connection(make, host, port, ssl=tls, server_hostname=name)
+            else:
+                sock = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER, loop=loop)
+                made = await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
         except RuntimeError as error:  # uvloop's, where asyncio raises OSError
             raise OSError(str(error)) from error
-        return await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=name)
+        if (connected := made[0].get_extra_info("socket")) is not None:  # else it is lost again
+            probe(connected)
+        return made
 
     def _opening(self) -> bytes:
         """The request for a tunnel. The proxy learns where to, and no more: the key is not its business."""
@@ -188,10 +194,6 @@ class Connector:
     async def _look_up(self) -> list[AddrInfoType]:
         found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         return cast("list[AddrInfoType]", found)
-
-    def _forget_addresses(self) -> None:
-        if self._lookup is not None and self._lookup.done():
-            self._lookup = None
 
 
 class _RefusedByProxy(Exception):
@@ -240,11 +242,4 @@ class _Tunnel(asyncio.Protocol):
 
 def _host_and_port(parts: SplitResult) -> tuple[str, int]:
     host = parts.hostname or ""
-    try:
-        host = host.encode("idna").decode() if not host.isascii() else host
-        host.encode("idna")  # what the lookup will do
-        return host, parts.port or _PORTS[parts.scheme]
-    except ValueError as error:
-        raise ConfigError(
-            f"has no usable host name ({error}); check it", setting="url", value=host
-        ) from error
+    return host if host.isascii() else host.encode("idna").decode(), parts.port or _PORTS[parts.scheme]

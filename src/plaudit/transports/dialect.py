@@ -1,19 +1,24 @@
 """What a dialect is: how requests and replies are written for one kind of endpoint.
 
 Pure: bytes out, bytes in. Sending them is an HTTP client's work.
+
+Which optional parameters an endpoint takes is learned from its own refusals (`Shape`). One that does not
+know a parameter says so in a 400 or 422: the transport leaves the parameter out (or calls it by its newer
+name), sends again, and keeps the lesson for every later request.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
 from plaudit.config import Price
 from plaudit.errors import Unsendable
-from plaudit.transports.complaint import Complaint, read_complaint
+from plaudit.transports.complaint import Complaint, is_about_length, read_complaint
 from plaudit.types import RateHeaders, Reply, Request, TokenChoice, Usage
 
 T = TypeVar("T")
@@ -50,11 +55,81 @@ class Dialect(Protocol):
         ...
 
 
+_UNKNOWN = (
+    "unsupported",
+    "not support",
+    "n't support",
+    "not available",
+    "unavailable",
+    "unknown",
+    "unrecognized",
+    "unrecognised",
+    "unexpected",
+    "extra inputs",
+    "extra fields",
+    "extra_forbidden",
+    "not permitted",
+    "not allowed",
+    "not implemented",
+    "not enabled",
+    "cannot unmarshal",
+    "no such parameter",
+    "invalid parameter",
+)
+_NAMES = {
+    "has_schema": ("response_format", "json_schema", "request.format", "guided", "structured output"),
+    "has_temperature": ("temperature",),
+    "has_logprobs": ("logprobs",),
+    "has_echo": ("echo",),
+}
+"""How servers name what can be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The parameters that requests to one endpoint carry. It starts with all of them."""
+
+    limit_name: str = "max_tokens"
+    """What the limit on the reply's length is called; newer OpenAI models want `max_completion_tokens`."""
+    has_schema: bool = True
+    """Without it, the reply's format is asked for by the prompt alone."""
+    has_temperature: bool = True
+    has_logprobs: bool = True
+    has_echo: bool = True
+    """Whether completions repeat the prompt with its log-probabilities; llama.cpp takes a grammar instead."""
+
+    def adapted(self, complaint: Complaint) -> Shape | None:
+        """The shape without the parameter that is complained of, or None when it is about something else.
+
+        Every adaptation takes something away, so that adapting ends.
+        """
+        if is_about_length(complaint):
+            return None  # it may well name max_tokens, but a new name would not make the prompt shorter
+        text = f"{complaint.message} {complaint.code}".lower()
+        if not any(word in text for word in _UNKNOWN):
+            return None
+        return self._without(complaint.param.lower()) or self._without(text)
+
+    def _without(self, named: str) -> Shape | None:
+        if self.limit_name == "max_tokens" and "max_tokens" in named:
+            return replace(self, limit_name="max_completion_tokens")
+        for part, names in _NAMES.items():
+            if getattr(self, part) and any(name in named for name in names):
+                less: dict[str, Any] = {part: False}
+                return replace(self, **less)
+        return None
+
+
+FULL = Shape()
+"""What an endpoint is taken to know until it says otherwise."""
+
+
 class TopToken(msgspec.Struct, gc=False):
     """One alternative at a token's place."""
 
     token: str = ""
-    logprob: float = 0.0
+    logprob: float | None = 0.0
+    """None, in JSON, is what servers make of minus infinity: this token cannot stand here."""
 
 
 class Token(msgspec.Struct, gc=False):
@@ -77,9 +152,10 @@ def encode_json(body: Mapping[str, Any]) -> bytes:
     raise Unsendable(trouble)
 
 
-def error_in(found: Any, otherwise: str = "") -> BadReply | ErrorReply:
-    """What a body's `error` field means, or why the body is no reply."""
-    return ErrorReply(read_complaint({"error": found})) if found else BadReply(otherwise)
+def error_in(found: Any, otherwise: str = "", body: bytes = b"null") -> BadReply | ErrorReply:
+    """What a body's `error` field means, or else what it says beside any, or why it is no reply."""
+    complaint = read_complaint({"error": found} if found else decode_json(_anything, body))
+    return ErrorReply(complaint) if found or complaint.message else BadReply(otherwise)
 
 
 def check_vectors(vectors: tuple[tuple[float, ...], ...], *, expected: int) -> None:
@@ -94,7 +170,9 @@ def choices_of(tokens: list[Token]) -> tuple[TokenChoice, ...]:
         TokenChoice(
             token=token.token,
             logprob=token.logprob,
-            top=tuple((top.token, top.logprob) for top in token.top_logprobs or ()),
+            top=tuple(
+                (top.token, top.logprob) for top in token.top_logprobs or () if top.logprob is not None
+            ),
         )
         for token in tokens
     )
@@ -165,3 +243,4 @@ def _number(found: object) -> float:
 
 
 _encode = msgspec.json.Encoder().encode
+_anything = msgspec.json.Decoder()

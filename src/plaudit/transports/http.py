@@ -22,6 +22,7 @@ from plaudit.errors import (
     TransportFailed,
 )
 from plaudit.policy.headers import rate_headers
+from plaudit.policy.status import WRONG_ROUTE
 from plaudit.transports.client import Answer, HttpClient, OnChunk
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_images
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
@@ -30,11 +31,10 @@ from plaudit.types import ChatRequest, RawRequest, Reply, Request
 
 log = logging.getLogger("plaudit")
 
-CLIENTS_MISTAKES = (405, 406, 410, 415, 501)
 LONGEST_ERROR = 64 * 1024
 """Bytes of an error body that are handed on."""
-PAGES = 3
-"""So many web pages and not one reply: the URL is that of a web site."""
+STRAYS = 3
+"""So many web pages or streams and not one reply: that is what this URL gives."""
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
 
@@ -44,7 +44,7 @@ class HttpTransport:
 
     Each `send` is one request at the endpoint, so that limits count what reaches it. Where sending again is
     all it takes, it says so by SendAgain. That is so in two cases. The endpoint did not know a parameter: it
-    is left out from then on (see `shape`). Or the request met a stale connection: one kept alive from an
+    is left out from then on (see `Shape`). Or the request met a stale connection: one kept alive from an
     earlier call, closed by the server just as we wrote, so that not a byte came back. A server that hangs up
     on a fresh connection, or after more than a second, was at work on the request: that is a failure.
     """
@@ -59,8 +59,8 @@ class HttpTransport:
         self._can_see = False
         """Whether it has replied to one: what it refuses from then on is the picture at hand."""
         self._has_replied = False
-        self._pages = 0
-        """Web pages with status 200 that came in place of a reply."""
+        self._strays = 0
+        """Web pages and streams with status 200 that came in place of a reply."""
         self._busy = 0
         self._peak = 0
         self._clock: Callable[[], float] | None = None
@@ -134,14 +134,13 @@ class HttpTransport:
         except BadReply as error:
             failure = broken(self._endpoint, f"the reply cannot be used: {error}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._pages += answer.body.lstrip()[:1] == b"<"
-            if self._pages >= PAGES and not self._has_replied:
-                failure = EndpointRefused(
-                    f"{self._endpoint.name} answers with web pages; "
-                    f"check that {self._endpoint.url} is the base URL of an API"
-                )
+            may_stream = isinstance(request, RawRequest)
+            stray = "" if may_stream else _stray(answer.body, self._endpoint.url)
+            self._strays += bool(stray)
+            if stray and self._strays >= STRAYS and not self._has_replied:
+                failure = EndpointRefused(f"{self._endpoint.name} answers with {stray}")
             else:
-                failure = broken(self._endpoint, _not_a_reply(answer, error))
+                failure = broken(self._endpoint, _not_a_reply(answer, error, may_stream=may_stream))
         else:
             self._has_replied = True
             return reply
@@ -153,7 +152,7 @@ class HttpTransport:
             return
         # Calls in flight together learn the same lesson: only the first of them changes anything.
         self._dialect = self._dialect.adapted(complaint) or self._dialect
-        said = complaint.excerpt(self._endpoint.key)
+        said = complaint.excerpt(*self._endpoint.secrets)
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
 
 
@@ -196,22 +195,34 @@ def refusal_of_raw(
     is a 403 by an endpoint that has replied to others: it says so of prompts that its moderation flags.
     """
     failure = failure_of(endpoint, answer.status, answer.headers, answer.body, now=now)
-    is_about_request = (
-        isinstance(failure, RequestRefused | ModelNotFound) or answer.status in CLIENTS_MISTAKES
-    )
+    is_about_request = isinstance(failure, RequestRefused | ModelNotFound) or answer.status in WRONG_ROUTE
     if not (is_about_request or (answer.status == 403 and has_replied)):
         return failure
-    body = answer.body[:LONGEST_ERROR].decode("utf-8", "replace")
-    if endpoint.key:
-        body = body.replace(endpoint.key, "***")
+    body = answer.body.decode("utf-8", "replace")
+    for secret in endpoint.secrets:
+        body = body.replace(secret, "***")
     refused = failure if isinstance(failure, RequestRefused) else RequestRefused(str(failure))
-    return refused.with_facts(**{**failure.facts, "answer": body})
+    return refused.with_facts(**{**failure.facts, "answer": body[:LONGEST_ERROR]})
 
 
-def _not_a_reply(answer: Answer, error: Exception) -> str:
+def _stray(body: bytes, url: str) -> str:
+    """What a server that gives it once gives to every request; empty where the body is no such thing."""
+    start = body.lstrip()
+    if start.startswith(b"<"):
+        return f"web pages; check that {url} is the base URL of an API"
+    if start.startswith((b"data:", b"event:")):
+        return "streams, though none is asked for; set it to give whole replies"
+    return ""
+
+
+def _not_a_reply(answer: Answer, error: Exception, *, may_stream: bool) -> str:
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/event-stream" and may_stream:
+        return f"the stream breaks off, or is not what the API promises ({error})"
+    if kind == "text/event-stream":
+        return f"the reply is {kind}, though no stream was asked for; set the server to give whole replies"
     if kind and "json" not in kind:
         return f"the reply is {kind}, not JSON; check that the URL is an API's base URL"
-    if not answer.body:
+    if not answer.body.strip():
         return "the reply is empty"
     return f"the reply is not what the API promises ({error})"

@@ -23,6 +23,8 @@ from plaudit.errors import (
     Unreachable,
 )
 from plaudit.policy.headers import rate_headers, retry_after
+from plaudit.policy.status import HTTPS_WANTED, WRONG_ROUTE, error_for
+from plaudit.transports.client import MAX_BODY
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_length
 
 _MEANS = {
@@ -31,6 +33,8 @@ _MEANS = {
     "insufficient_balance": 402,
     "credit_balance_exhausted": 402,
     "billing_hard_limit_reached": 402,
+    "exceeded_current_quota_error": 402,
+    "budget_exceeded": 402,
     "model_not_found": 404,
 }
 """Codes that tell more than the status they come with: 429 for an empty account, 400 for an unknown model."""
@@ -46,12 +50,26 @@ _MEANS_IN_REPLY = _MEANS | {
 """Codes to go by where the status said 200."""
 _NO_MODEL = ("not a valid model", "invalid model name", "invalid model:", "unknown model", "model not exist",
     "model not found")  # fmt: skip
-_SAYS = {"api key not valid": 401, **dict.fromkeys(_NO_MODEL, 404)}
+_ONLY_TLS = ("plain http request was sent to https", "http request to an https", "plain http to an ssl")
+_SAYS = {
+    **dict.fromkeys(("api key not valid", "invalid api key"), 401),
+    "credit balance is too low": 402,
+    **dict.fromkeys(_NO_MODEL, 404),
+    **dict.fromkeys(_ONLY_TLS, HTTPS_WANTED),
+}
 """The same for services and gateways that give no telling code."""
-_TRANSIENT_4XX = (408, 409, 425)
-_WRONG_ROUTE = (405, 406, 410, 415, 501)
-
-
+_OVER_LIMIT = ("request too large", "tokens must be reduced")
+"""How a 429 is worded that will always be one: the request alone is over the limit of a minute."""
+_REMEDIES = {
+    402: "the account has no credit left: add some, or use another endpoint",
+    407: "the proxy wants credentials: write them into HTTP_PROXY",
+    413: "the request is larger than the server takes: shorten it",
+}
+_REMEDIES_BY_KIND = {
+    RateLimited: "it is rate limiting",
+    TransportFailed: "the server failed, and may do better later",
+    RequestRefused: "the server will not take this request",
+}
 PLAIN_HTTP = ("wrong version number", "wrong_version_number", "record layer failure", "record_layer_failure",
     "invalidcontenttype")  # fmt: skip
 """What TLS libraries say of an answer that is not encrypted."""
@@ -98,6 +116,10 @@ def unreachable(endpoint: Endpoint, cause: str, *, proxy: str | None = None) -> 
     lowered = cause.lower()
     if any(sign in lowered for sign in PLAIN_HTTP):
         remedy = f"the server speaks http, not https; write {endpoint.url.replace('https://', 'http://', 1)}"
+    elif "not valid for" in lowered:
+        remedy = "write the URL with the name that the certificate is for"
+    elif "expired" in lowered:
+        remedy = "renew the server's certificate, or set this machine's clock"
     elif "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
         remedy = "if its certificate is signed by your own authority, name its file in SSL_CERT_FILE"
     elif any(sign in lowered for sign in ("name or service", "nodename", "dns", "getaddrinfo", "resolv")):
@@ -121,7 +143,7 @@ def system_words(error: OSError) -> str:
         case _ if error.errno and error.errno > 0:  # the resolver's are negative
             return os.strerror(error.errno)
         case _:
-            return str(error.strerror or error)
+            return str(error.strerror or error) or "the connection was closed while it was being made"
 
 
 def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
@@ -129,14 +151,16 @@ def broken(endpoint: Endpoint, cause: str) -> TransportFailed:
     return TransportFailed(f"{endpoint.name}: {_short(cause)}").with_facts(endpoint=endpoint.name)
 
 
-def too_large(endpoint: Endpoint, most: int) -> TransportFailed:
+def too_large(endpoint: Endpoint) -> TransportFailed:
     """The reply, unpacked, is longer than is read."""
-    return broken(endpoint, f"the reply is larger than {most >> 20} MiB")
+    return broken(endpoint, f"the reply is larger than {MAX_BODY >> 20} MiB")
 
 
 def dropped(endpoint: Endpoint, *, is_kept_alive: bool | None = None) -> Dropped:
     """The server hung up without a word."""
     message = f"{endpoint.name}: the server closed the connection without an answer"
+    if endpoint.url.startswith("http:") and not is_kept_alive:
+        message += "; if it always does, check the URL's scheme and port"
     return Dropped(message, is_kept_alive=is_kept_alive).with_facts(endpoint=endpoint.name)
 
 
@@ -169,41 +193,40 @@ def blind(endpoint: Endpoint) -> RequestRefused:
 def _error(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], complaint: Complaint, *, now: float
 ) -> PlauditError:
-    error = _of_status(endpoint, status, headers, complaint, now=now)
-    wait = retry_after(headers, now=now)
+    said = complaint.excerpt(*endpoint.secrets)
+    what = f"{endpoint.name} answered {status}" + (f": {said}" if said else "")
+    kind, remedy = _who_acts(endpoint, _meaning(status, complaint), complaint)
+    message, wait = f"{what}; {remedy}", retry_after(headers, now=now)
+    if kind is RateLimited:
+        error: PlauditError = RateLimited(message, retry_after=wait, rate=rate_headers(headers, now=now))
+    else:
+        error = TransportFailed(message, retry_after=wait) if kind is TransportFailed else kind(message)
     return error.with_facts(endpoint=endpoint.name, http_status=status, retry_after_s=wait)
 
 
-def _of_status(
-    endpoint: Endpoint, status: int, headers: Mapping[str, str], complaint: Complaint, *, now: float
-) -> PlauditError:
-    said = complaint.excerpt(endpoint.key)
-    what = f"{endpoint.name} answered {status}" + (f": {said}" if said else "")
-    wait = retry_after(headers, now=now)
-    status = _meaning(status, complaint)
-    if status == 402:
-        return EndpointRefused(f"{what}; the account has no credit left: add some, or use another endpoint")
-    if status in (401, 403):
-        return KeyRefused(f"{what}; {_about_key(endpoint)}")
-    if status == 404:
-        return _not_found(endpoint, what, complaint)
-    if status == 407:
-        return EndpointRefused(f"{what}; the proxy wants credentials: write them into HTTP_PROXY")
-    if status in (429, 503, 529):
-        rate = rate_headers(headers, now=now)
-        return RateLimited(f"{what}; it is rate limiting", retry_after=wait, rate=rate)
+def _who_acts(endpoint: Endpoint, status: int, complaint: Complaint) -> tuple[type[PlauditError], str]:
+    """The kind of error, and what can be done about it."""
+    if status == 429 and any(sign in complaint.message.lower() for sign in _OVER_LIMIT):
+        return RequestRefused, (
+            "the request alone is over the account's limit: shorten it, lower max_tokens, "
+            "or have the limit raised"
+        )
     if is_about_length(complaint) and status in (400, 413, 422, 500):
-        return RequestRefused(
-            f"{what}; the request is longer than the model's context: shorten it, lower max_tokens, "
+        return RequestRefused, (
+            "the request is longer than the model's context: shorten it, lower max_tokens, "
             "or use a model with a longer context"
         )
-    if status == 413:
-        return RequestRefused(f"{what}; the request is larger than the server takes: shorten it")
-    if status in _TRANSIENT_4XX or (status >= 500 and status not in _WRONG_ROUTE):
-        return TransportFailed(f"{what}; the server failed, and may do better later", retry_after=wait)
-    if status in _WRONG_ROUTE:
-        return EndpointRefused(f"{what}; check that {endpoint.url} is the base URL of an API")
-    return RequestRefused(f"{what}; the server will not take this request")
+    kind = error_for(status)
+    if kind is KeyRefused:
+        return kind, _about_key(endpoint)
+    if kind is ModelNotFound:
+        return kind, _about_model(endpoint, complaint)
+    if status == HTTPS_WANTED:
+        url = endpoint.url.replace("http://", "https://", 1)
+        return kind, f"the server speaks https, not http: write {url}"
+    if status in WRONG_ROUTE:
+        return kind, f"check that {endpoint.url} is the base URL of an API"
+    return kind, _REMEDIES.get(status) or _REMEDIES_BY_KIND[kind]
 
 
 def _about_key(endpoint: Endpoint) -> str:
@@ -223,21 +246,21 @@ def _meaning(status: int, complaint: Complaint) -> int:
     return next((known for sign, known in _SAYS.items() if status == 400 and sign in message), status)
 
 
-def _not_found(endpoint: Endpoint, what: str, complaint: Complaint) -> ModelNotFound:
+def _about_model(endpoint: Endpoint, complaint: Complaint) -> str:
     if "model" in f"{complaint.message} {complaint.code}".lower():
-        remedy = f"model {endpoint.model!r} does not exist; check its name"
-        if endpoint.kind == "ollama":
-            remedy += f", or run `ollama pull {endpoint.model}`"
-    elif endpoint.kind == "ollama":
-        remedy = "the URL of an Ollama server has no path, like http://localhost:11434"
-    else:
-        remedy = f"no such route or model: check the model's name, and that {endpoint.url} is the base URL"
-    return ModelNotFound(f"{what}; {remedy}")
+        pull = f", or run `ollama pull {endpoint.model}`" if endpoint.kind == "ollama" else ""
+        return f"model {endpoint.model!r} does not exist; check its name{pull}"
+    if endpoint.kind == "ollama":
+        return "the URL of an Ollama server has no path, like http://localhost:11434"
+    return f"no such route or model: check the model's name, and that {endpoint.url} is the base URL"
 
 
 def _redirected(endpoint: Endpoint, status: int, location: str) -> EndpointRefused:
     try:
-        host = urlsplit(location).netloc.rpartition("@")[2] or "another path"
+        target, ours = urlsplit(location), urlsplit(endpoint.url)
+        host = target.netloc.rpartition("@")[2] or "another path"
+        if (target.scheme, target.hostname) == ("https", ours.hostname) and ours.scheme == "http":
+            host = f"https://{host}"
     except ValueError:
         host = "an unreadable address"
     return EndpointRefused(
@@ -247,4 +270,4 @@ def _redirected(endpoint: Endpoint, status: int, location: str) -> EndpointRefus
 
 
 def _short(text: str) -> str:
-    return Complaint(message=text).excerpt(None)
+    return Complaint(message=text).excerpt()

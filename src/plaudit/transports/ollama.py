@@ -14,7 +14,9 @@ from plaudit.config import Price
 from plaudit.errors import Unsendable
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
+    FULL,
     BadReply,
+    Shape,
     Token,
     check_vectors,
     choices_of,
@@ -24,7 +26,6 @@ from plaudit.transports.dialect import (
     usage_of,
 )
 from plaudit.transports.openai import raw_reply
-from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
     ChatRequest,
     EmbedRequest,

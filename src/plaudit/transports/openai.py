@@ -12,8 +12,10 @@ import msgspec
 from plaudit.config import Price
 from plaudit.transports.complaint import Complaint
 from plaudit.transports.dialect import (
+    FULL,
     BadReply,
     ErrorReply,
+    Shape,
     Token,
     check_vectors,
     choices_of,
@@ -22,7 +24,6 @@ from plaudit.transports.dialect import (
     error_in,
     usage_of,
 )
-from plaudit.transports.shape import FULL, Shape
 from plaudit.types import (
     ChatRequest,
     EmbedRequest,
@@ -83,7 +84,7 @@ class OpenAI:
             return self._embeddings(request, body, rate)
         found = decode_json(_completion, body)
         if found.error or not found.choices:
-            raise error_in(found.error, "it holds no choices")
+            raise error_in(found.error, "it holds no choices", body)
         choice = found.choices[0]
         if choice.error or (choice.message is None and choice.text is None):
             raise error_in(choice.error, "its first choice holds neither a message nor a text")

@@ -2,7 +2,7 @@
 
 Pure: the environment is an argument. `http_proxy` and `https_proxy` by scheme, else `all_proxy`; lower case
 wins. `no_proxy` lists hosts, domains (and all below them), addresses, networks (10.0.0.0/8), `host:port`,
-or `*`.
+or `*`, with commas or spaces between them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     name, proxy = found
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
     _, exceptions = _variable("no_proxy", environ) or ("", "")
-    if any(_matches(entry.strip(), host, port) for entry in exceptions.split(",")):
+    if any(_matches(entry, host, port) for entry in exceptions.replace(",", " ").split()):
         return None
     if "://" not in proxy:
         proxy = "http://" + proxy
     try:
         parts = urlsplit(proxy)
-        is_usable = bool(parts.hostname) and parts.port != 0
+        is_usable = bool((parts.hostname or "").encode("idna")) and parts.port != 0
     except ValueError:
         is_usable = False
     if not is_usable:
@@ -55,8 +55,6 @@ def _variable(name: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
 def _matches(entry: str, host: str, port: int) -> bool:
     if entry == "*":
         return True
-    if not entry or not host:
-        return False
     if "/" in entry:
         return _is_in_network(host, entry)
     name, colon, wanted_port = entry.rpartition(":")

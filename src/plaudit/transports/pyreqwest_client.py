@@ -27,6 +27,7 @@ from plaudit.transports.client import (
     CONNECT_TIMEOUT,
     KEEP_ALIVE,
     MAX_BODY,
+    PROBE_AFTER,
     Answer,
     OnChunk,
     headers_for,
@@ -41,6 +42,7 @@ from plaudit.transports.http_errors import (
     too_large,
     unreachable,
 )
+from plaudit.transports.unpacking import unpacked
 
 
 class PyreqwestClient:
@@ -62,9 +64,11 @@ class PyreqwestClient:
             async with request.build_streamed() as response:
                 if on_chunk is not None and not is_passed_on(response.status, response.headers):
                     on_chunk = None
-                return Answer(response.status, response.headers, await self._read(response, on_chunk))
+                answer = Answer(response.status, response.headers, await self._read(response, on_chunk))
         except DetailedPyreqwestError as error:
             failure = self._on(error)
+        else:
+            return unpacked(self._endpoint, answer) if "content-encoding" in answer.headers else answer
         raise failure
 
     async def close(self) -> None:
@@ -77,7 +81,12 @@ class PyreqwestClient:
             ClientBuilder()
             .default_headers(self._headers)
             .follow_redirects(False)
+            .gzip(False)
+            .deflate(False)
+            .brotli(False)
+            .zstd(False)
             .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT))
+            .tcp_keepalive(timedelta(seconds=PROBE_AFTER))
             .pool_idle_timeout(timedelta(seconds=KEEP_ALIVE))
             .timeout(timedelta(seconds=self._timeout))
             .no_proxy()  # chosen by us, so that both clients read the environment alike
@@ -100,7 +109,7 @@ class PyreqwestClient:
         while (chunk := await reader.read_chunk()) is not None:
             size += len(chunk)
             if size > MAX_BODY:
-                raise too_large(self._endpoint, MAX_BODY)
+                raise too_large(self._endpoint)
             chunks.append(chunk.to_bytes())
             if on_chunk is not None:
                 on_chunk(chunks[-1])

@@ -20,7 +20,7 @@ from until import until
 from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Pairwise, Price, Reference, Rubric, Sample
 from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.trl import overlap, reward_function
-from plaudit.integrations.trl.shared_engine import rank_share
+from plaudit.integrations.trl.ranks import rank_share
 from plaudit.integrations.trl.trainer_facts import check_version, warn_of_split
 from plaudit.journal import JournalIndex
 from plaudit.rewards import Component, LengthPenalty, RuleReward
@@ -320,7 +320,9 @@ def test_a_limit_that_no_rank_could_keep_is_an_error(monkeypatch: pytest.MonkeyP
         ({"judge": "Is it good?"}, "judge"),
         ({"judge": Rubric}, "judge"),
         ({"rules": ["accuracy"]}, "rules[0]"),
+        ({"rules": 1.0}, "rules[0]"),
         ({"rules": [len], "rule_weights": [1, 2]}, "rule_weights"),
+        ({"rules": [len], "rule_weights": 2}, "rule_weights"),
         ({"rules": [Component("a", RuleReward(lambda _: 1.0))], "rule_weights": [2.0]}, "rule_weights[0]"),
         ({"on_failure": "maks"}, "on_failure"),
         ({"url": "judge:8000"}, "url"),
@@ -363,6 +365,20 @@ def test_a_penalty_without_lengths_names_what_is_missing() -> None:
     function = reward_function(JUDGE, penalty=LengthPenalty(), **Wishing().options)
     with pytest.raises(ConfigError, check=about("completion_ids")):
         asyncio.run(function(["q"], ["worth 1"]))
+    with pytest.raises(ConfigError, check=about("completion_ids", "1 entries for 2 completions")):
+        asyncio.run(function(["q", "q"], worth(1, 2), completion_ids=[[1]]))
+
+
+def test_a_row_that_broke_the_judge_has_a_floor_and_its_rule_counts() -> None:
+    def one(completions: list[str], **_: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    class Puzzled(Wishing):
+        def verdict(self, worth: int) -> str:
+            return super().verdict(worth) if worth else "I cannot say."
+
+    options: Any = {"rules": one, "on_content_failure": "floor", **Puzzled().options}
+    assert Trainer(reward_function(JUDGE, **options)).rewards(worth(9, 5, 1, 0)) == [1.9, 1.5, 1.1, 1.0]
 
 
 @pytest.mark.parametrize("version", ["0.29.0", "1.5.1"])
@@ -476,6 +492,9 @@ def test_a_server_that_is_not_up_yet_is_found_when_it_is() -> None:
         ({"max_failure_rate": 20}, "from 0 to 1"),  # a share, not per cent
         ({"reference": ["4"]}, "text"),
         ({"monitor": "It cheats."}, "Monitor"),
+        ({"monitor": Monitor}, "Monitor("),
+        ({"weight": -1.0, "judge": Monitor("It cheats.")}, "inverted"),
+        ({"rules": [len, len]}, "'len' twice"),
         ({"penalty": LengthPenalty}, "LengthPenalty()"),
         ({"penalty": 0.1}, "LengthPenalty()"),
         ({"engine": "http://localhost:8000/v1"}, "url="),

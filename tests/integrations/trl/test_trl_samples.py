@@ -48,6 +48,11 @@ def test_a_reference_column_that_is_not_there_is_named_with_those_that_are() -> 
         samples_of(["q"], ["r"], {"solution": ["4"], "level": [1]}, reference="answer")
 
 
+def test_a_reference_column_with_too_few_answers_is_named_with_both_counts() -> None:
+    with pytest.raises(ConfigError, check=about("answer", "1 entries for 2 prompts")):
+        samples_of(["q", "p"], ["r", "r"], {"answer": ["4"]}, reference="answer")
+
+
 def test_a_completion_too_few_is_named() -> None:
     with pytest.raises(ConfigError, check=about("completions")):
         samples_of(["q", "q"], ["r"], {})

@@ -13,7 +13,7 @@ from legacy_rows import row
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.rule_score import BatchRules, is_verls_own
-from plaudit.types import Status
+from plaudit.types import Cause, Status
 
 
 def default_compute_score(data_source: str, solution_str: str, ground_truth: str, extra_info: Any) -> float:
@@ -66,7 +66,7 @@ def test_what_is_no_score_is_a_failure_of_its_row(score: object) -> None:
     assert [ruling.verdict.score for ruling in rulings] == [1.0, None, 0.0]
     assert rulings[1].verdict.status is Status.FAILED
     assert rulings[1].is_known
-    assert rulings[1].verdict.error
+    assert (rulings[1].verdict.cause, bool(rulings[1].verdict.error)) == (Cause.CODE, True)
 
 
 def test_a_function_that_raises_costs_its_row_and_its_text_stays_out_of_the_log(
@@ -122,3 +122,8 @@ def test_an_asynchronous_function_is_refused_before_its_coroutine_becomes_a_scor
     for given in (compute_score, functools.partial(compute_score)):
         with pytest.raises(ConfigError, check=about("", "async def")):
             BatchRules(given)
+
+
+def test_what_is_no_function_is_refused_before_it_fails_every_row() -> None:
+    with pytest.raises(ConfigError, check=about("compute_score", "'gsm8k'")):
+        BatchRules("gsm8k")  # type: ignore[arg-type]

@@ -57,7 +57,8 @@ def test_a_number_of_workers_is_accepted_and_the_log_says_why_none_are_needed(
     [
         ({"outer_ratio": 0.3}, "outer_ratio"),
         ({"penalty_scale": -1.0}, "penalty_scale"),
-        ({"reward_coefficient": float("nan")}, "weight of 'judge'"),
+        ({"reward_coefficient": float("nan")}, "reward_coefficient"),
+        ({"api_endpoint": 8000}, "api_endpoint"),
         ({"use_async_io": "false"}, "use_async_io"),
         ({"enable": 1}, "enable"),
         ({"max_concurrent_requests": 0}, "max_concurrent_requests"),

@@ -9,11 +9,12 @@ from statistics import median
 from typing import Any
 
 import pytest
+from complaints import about
 from legacy_rows import RUBRIC, Watched, row, rows, texts
 from loopback import INSTANT, Loopback, loopback, taking
 
-from plaudit import Engine, Group, Rubric
-from plaudit.errors import BatchFailed
+from plaudit import Engine, Group, Monitor, Rubric
+from plaudit.errors import BatchFailed, ConfigError
 from plaudit.integrations.verl import LengthPenaltyConfig
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.legacy.handover import Earned
@@ -46,11 +47,11 @@ def earned(
 
 
 def rewards(result: Sequence[Earned]) -> list[float]:
-    return [one.reward for one in result]
+    return [one["score"] for one in result]
 
 
 def column(result: Sequence[Earned], name: str) -> list[Any]:
-    return [one.info[name] for one in result]
+    return [one[name] for one in result]
 
 
 # -- the formula ------------------------------------------------------------------------------------------
@@ -69,11 +70,11 @@ def test_a_reward_is_rule_plus_coefficient_times_judge_minus_penalty() -> None:
         distance = abs(this.length - reference) / reference
         penalty = 0.5 * 0.8 * min(max((distance - 0.3) / (0.5 - 0.3), 0.0), 1.0)
         rule = is_even(solution_str=this.sample.text)
-        assert one.reward == pytest.approx(rule + 0.25 * score / 10 - penalty)
-        assert one.info["plaudit/judge"] == pytest.approx(score / 10)
-        assert one.info["plaudit/rule"] == rule
-        assert one.info["plaudit/penalty"] == pytest.approx(-penalty)
-        assert one.info["plaudit/length"] == this.length
+        assert one["score"] == pytest.approx(rule + 0.25 * score / 10 - penalty)
+        assert one["plaudit/judge"] == pytest.approx(score / 10)
+        assert one["plaudit/rule"] == rule
+        assert one["plaudit/penalty"] == pytest.approx(-penalty)
+        assert one["plaudit/length"] == this.length
 
 
 def test_each_part_can_be_left_out() -> None:
@@ -211,7 +212,7 @@ def test_extra_information_is_in_the_order_of_the_batch_however_groups_are_mixed
     random.Random(seed).shuffle(batch)
     with loopback() as server:
         result = earned(server, batch)
-        alone = {one.sample.response: earned(server, [one])[0].info["plaudit/judge"] for one in batch}
+        alone = {one.sample.response: earned(server, [one])[0]["plaudit/judge"] for one in batch}
     assert column(result, "plaudit/length") == [one.length for one in batch]
     assert column(result, "plaudit/judge") == [alone[one.sample.response] for one in batch]
 
@@ -224,7 +225,7 @@ def test_every_row_has_the_same_keys_and_types_whatever_failed() -> None:
 
     with loopback(INSTANT.replace(seed=1, faults=(Fault("refusal", 0.2),))) as server:
         result = earned(server, [*rows(20), row("", group="g0")], rule=rule, max_failure_rate=1.0)
-    assert len({tuple((name, type(value)) for name, value in one.info.items()) for one in result}) == 1
+    assert len({tuple((name, type(value)) for name, value in one.items()) for one in result}) == 1
     assert {"ok", "refused", "failed"} <= set(column(result, "plaudit/status"))
 
 
@@ -241,7 +242,7 @@ def test_without_a_rule_for_a_data_source_the_judge_decides_for_its_groups() -> 
     with loopback() as server:
         result = earned(server, batch, rule=rule, enable=False)
     for index, one in enumerate(result):
-        assert one.reward == pytest.approx(one.info["plaudit/judge"] + (0.0 if index % 2 else 1.0))
+        assert one["score"] == pytest.approx(one["plaudit/judge"] + (0.0 if index % 2 else 1.0))
     assert column(result, "plaudit/rule_valid") == [1.0, 0.0] * 4
     assert column(result, "plaudit/valid") == [1.0] * 8
 
@@ -258,9 +259,9 @@ def test_an_empty_response_gets_the_worst_score_without_a_call() -> None:
     with loopback() as server:
         result = earned(server, [row(""), row("It is 4."), row("It is 5.")])
         assert server.stats.answered == 2
-    assert result[0].info["plaudit/judge"] == 0.0
-    assert result[0].info["plaudit/judge_valid"] == 1.0
-    assert result[0].info["plaudit/penalty"] == -1.0
+    assert result[0]["plaudit/judge"] == 0.0
+    assert result[0]["plaudit/judge_valid"] == 1.0
+    assert result[0]["plaudit/penalty"] == -1.0
 
 
 def test_a_model_that_is_not_there_is_named() -> None:
@@ -273,3 +274,8 @@ def test_a_wrong_key_is_named_and_not_shown() -> None:
         earned(server, rows(4), api_key="sk-wrong-and-secret")
     assert "key" in str(caught.value)
     assert "sk-wrong" not in str(caught.value)
+
+
+def test_a_suspicion_is_turned_round_and_may_not_be_turned_again() -> None:
+    with pytest.raises(ConfigError, check=about("reward_coefficient", "-0.5", "Monitor")):
+        earned(None, [], judge=Monitor("It cheats."), reward_coefficient=-0.5)

@@ -101,8 +101,9 @@ def test_a_row_without_a_response_says_which_tensor_is_missing(key: str) -> None
 
 
 def test_tokens_that_cannot_be_decoded_say_whose_they_should_be() -> None:
-    with pytest.raises(ConfigError, check=about("responses")):
-        read_row(item((-1, 2)), Words())
+    for tokenizer in (Words(), None):  # verl has none where the model's path has none
+        with pytest.raises(ConfigError, check=about("responses", "actor_rollout_ref.model.path")):
+            read_row(item((-1, 2)), tokenizer)
 
 
 def test_of_several_sequences_the_lengths_that_verl_says_hold() -> None:

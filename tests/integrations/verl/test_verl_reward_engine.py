@@ -82,7 +82,13 @@ def test_several_endpoints_have_settings_of_their_own(monkeypatch: pytest.Monkey
             "api_key_env",
             "reward.plaudit.api_key_env",
         ),
-        ({"endpoints": [{"url": URL, "api_key_env": "NO_SUCH"}]}, "endpoints.api_key_env", "export NO_SUCH="),
+        ({"endpoints": [{"url": URL, "api_key_env": "NO_SUCH"}]}, "api_key_env", "export NO_SUCH="),
+        ({"endpoints": [{"url": URL}, {"url": URL, "rpm": 0}]}, "rpm", "reward.plaudit.endpoints[1].rpm=0"),
+        (
+            {"endpoints": [{"url": "judge:8000"}]},
+            "url",
+            "reward.plaudit.endpoints[0].url='judge:8000' has no",
+        ),
         ({"base_url": f"{URL}/chat/completions"}, "base_url", f"reward.plaudit.base_url='{URL}/chat"),
         ({"base_url": URL, "judge": "rubrik"}, "judge", "reward.plaudit.judge='rubrik'"),
         ({"base_url": URL, "judge": {"kind": "rubrik"}}, "kind", "reward.plaudit.judge.kind='rubrik'"),
@@ -94,6 +100,18 @@ def test_what_is_wrong_is_said_of_the_key(table: dict[str, Any], setting: str, w
     with pytest.raises(ConfigError, check=about(setting, words)):
         judge(**table)
         config(**table)
+
+
+def test_an_observer_that_cannot_be_had_is_said_of_the_key_or_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_key = read_settings({"base_url": URL, "model": "m", "observers": ["no_such:observer"]})
+    with pytest.raises(ConfigError, check=about("observers", "reward.plaudit.observers='no_such:observer'")):
+        open_reward_engine(by_key, resolve(by_key))
+    monkeypatch.setenv("PLAUDIT_OBSERVERS", "no_such:observer")
+    by_variable = read_settings({"base_url": URL, "model": "m"})
+    with pytest.raises(ConfigError, check=about("observers", "PLAUDIT_OBSERVERS='no_such:observer'")):
+        open_reward_engine(by_variable, resolve(by_variable))
 
 
 def test_a_judge_is_a_name_a_file_or_a_table(tmp_path: Path) -> None:

@@ -52,7 +52,18 @@ def test_a_rule_may_be_on_or_off_as_yaml_reads_it(given: str | bool, meant: str)
         ({"penalty": {"kind": "size"}}, "penalty.kind", "length, overlong, kimi"),
         ({"penalty": {"peek_ratio": 0.2}}, "penalty.peek_ratio", "reward.plaudit.penalty.peak_ratio?"),
         ({"penalty": {"outer_ratio": 0.1}}, "penalty.outer_ratio", "reward.plaudit.penalty.outer_ratio=0.1"),
-        ({"penalty": {"side": "left"}}, "penalty.side", "reward.plaudit.penalty.side"),
+        (
+            {"penalty": {"side": "left"}},
+            "penalty.side",
+            "reward.plaudit.penalty.side='left' is unknown; use both",
+        ),
+        (
+            {"endpoints": [{"url": "http://a", "kind": "vllm"}]},
+            "endpoints[0].kind",
+            "'vllm' is unknown; use openai",
+        ),
+        ({"endpoints": ["http://a"]}, "endpoints[0]", "expected a table, got text"),
+        ({"penalty": {"kind": "overlong"}}, "penalty", "reward.plaudit.penalty does not do"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_remedy(table: dict[str, Any], setting: str, words: str) -> None:

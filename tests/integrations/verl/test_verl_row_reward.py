@@ -296,7 +296,7 @@ def test_what_the_judge_refuses_to_look_at_is_data() -> None:
 def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
     async def scored() -> list[Outcome]:
         reward = judged(FakeEngine(by_number), n=3)
-        broken = reward.score(row(""), broken="responses: the row has no such tensor")
+        broken = reward.score(row("", broken="responses: the row has no such tensor"))
         return list(await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken))
 
     outcomes = run(scored())
@@ -307,7 +307,7 @@ def test_a_row_that_cannot_be_read_meets_its_group_all_the_same() -> None:
 def test_a_row_that_cannot_be_read_keeps_no_group_judge_waiting() -> None:
     async def scored() -> tuple[list[Outcome], float]:
         reward = judged(FakeEngine(by_number), judge=Group("Is it right?"), n=3)
-        broken = reward.score(row(""), broken="responses: the row has no such tensor")
+        broken = reward.score(row("", broken="responses: the row has no such tensor"))
         outcomes = await asyncio.gather(reward.score(row("2")), reward.score(row("4")), broken)
         return list(outcomes), asyncio.get_running_loop().time()
 
@@ -409,7 +409,7 @@ def test_a_suspicion_is_turned_round_and_may_not_be_turned_again() -> None:
     assert values(score_all(judged(FakeEngine(by_number), judge=monitor), [row("0.9")])) == pytest.approx(
         [0.1]
     )
-    with pytest.raises(ConfigError, check=about("", "reward.plaudit.coefficient=-1")):
+    with pytest.raises(ConfigError, check=about("coefficient", "reward.plaudit.coefficient=-1")):
         judged(FakeEngine(by_number), judge=monitor, coefficient=-1.0)
 
 

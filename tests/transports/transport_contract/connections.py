@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from wire_server import PATIENCE, Step, WireServer, gather, hang_up, reply, reply_and_close, stall
 
@@ -15,6 +16,21 @@ async def a_connection_is_used_again_and_again(subject: Subject) -> None:
         for _ in range(10):
             await transport.send(ASK)
         assert (len(server.requests), server.connections) == (10, 1)
+
+
+async def a_connection_that_is_silent_is_probed(subject: Subject) -> None:
+    async with WireServer(stall()) as server, subject.to(server.url(subject.kind)) as transport:
+        call = asyncio.create_task(outcome_of(transport))
+        await server.until(lambda: len(server.requests) == 1)
+        assert set(_timers(server.port)) <= {"02"}, "no keepalive timer runs"
+        call.cancel()
+
+
+def _timers(port: int) -> list[str]:
+    """Which timer runs for each connection to a port of this machine; none where only Linux would tell."""
+    table = Path("/proc/net/tcp")
+    lines = [line.split() for line in table.read_text().splitlines()] if table.exists() else []
+    return [line[5][:2] for line in lines if line[2].endswith(f":{port:04X}") and line[3] == "01"]
 
 
 async def nothing_in_the_client_limits_how_many_calls_run_at_once(subject: Subject) -> None:

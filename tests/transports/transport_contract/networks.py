@@ -13,7 +13,7 @@ from pathlib import Path
 import trustme
 from wire_server import Exchange, Step, WireServer, answer, reply
 
-from plaudit.errors import EndpointRefused, Unreachable
+from plaudit.errors import EndpointRefused, TransportFailed, Unreachable
 from transport_contract.subject import ASK, KEY, Subject, everything_in, outcome_of
 
 
@@ -75,6 +75,29 @@ async def a_certificate_for_another_host_is_not_trusted(subject: Subject) -> Non
         async with WireServer(tls=tls) as server, subject.to(server.url(subject.kind)) as transport:
             assert isinstance(await outcome_of(transport), Unreachable)
             assert server.requests == []
+
+
+async def a_server_that_wants_a_certificate_of_ours_is_not_said_to_be_silent(subject: Subject) -> None:
+    with _authority() as tls:
+        tls.verify_mode, tls.maximum_version = ssl.CERT_REQUIRED, ssl.TLSVersion.TLSv1_2
+        async with (
+            WireServer(tls=tls) as server,
+            subject.to(server.url(subject.kind, host="localhost")) as transport,
+        ):
+            found = await outcome_of(transport)
+    assert isinstance(found, Unreachable)
+    assert "no answer within" not in str(found) and ": ;" not in str(found), found
+
+
+async def a_server_that_hangs_up_on_plain_http_may_want_https(subject: Subject) -> None:
+    with _authority() as tls:
+        async with (
+            WireServer(tls=tls) as server,
+            subject.to(f"http://127.0.0.1:{server.port}") as transport,
+        ):
+            found = await outcome_of(transport)
+    assert isinstance(found, TransportFailed)
+    assert "check the URL's scheme and port" in str(found)
 
 
 async def a_secure_endpoint_is_reached_through_a_tunnel_that_the_proxy_cannot_look_into(

@@ -7,7 +7,7 @@ import gzip
 
 from wire_server import Exchange, WireServer, answer, chunked, good_body, hang_up, reply, stall, zipped
 
-from plaudit.errors import RequestRefused, TransportFailed
+from plaudit.errors import KeyRefused, RateLimited, RequestRefused, TransportFailed
 from plaudit.types import ChatRequest, EmbedRequest, GenerateRequest, Reply, Usage
 from transport_contract.subject import ASK, KEY, Subject
 
@@ -64,6 +64,20 @@ async def compressed_and_chunked_replies_are_read(subject: Subject) -> None:
         found = await subject.outcome(step)
         assert isinstance(found, Reply)
         assert found.text == "8"
+
+
+async def an_error_that_cannot_be_unpacked_keeps_its_status(subject: Subject) -> None:
+    for encoding in ("br", "zstd", "gzip"):
+        for status, meaning in ((401, KeyRefused), (429, RateLimited), (502, TransportFailed)):
+            headers = {"Content-Encoding": encoding, "Retry-After": "2"}
+            found = await subject.outcome(answer(status, b"\x8b\x00\x80", headers=headers))
+            assert type(found) is meaning and f"answered {status}" in str(found), (encoding, found)
+
+
+async def an_encoding_that_is_no_compression_is_passed_over(subject: Subject) -> None:
+    for encoding in ("utf-8", "none", "identity"):
+        found = await subject.outcome(reply("8", headers={"Content-Encoding": encoding}))
+        assert isinstance(found, Reply) and found.text == "8"
 
 
 async def rate_headers_come_with_the_reply(subject: Subject) -> None:

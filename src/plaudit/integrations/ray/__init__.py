@@ -1,14 +1,4 @@
-"""Ray: one engine that every worker of a cluster shares.
-
-cluster_engine SharedEngine, what callers use
-engine_client  a process's side: gathers requests into few calls, and outlives the actor
-engine_server  the actor's side: many processes, one engine, one place for groups to meet
-messages       what travels between the two
-actor          the Ray actor, and the connection to it
-ledger         what outlives an engine that dies: what it spent, and when it last called
-
-Only `cluster_engine` and `actor` import Ray.
-"""
+"""Ray: one engine that every worker of a cluster shares. Only `cluster_engine` and `actor` import Ray."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class EngineLost(PlauditError):
 class ActorConnection:
     """The connection from this process to the actor of that name."""
 
-    def __init__(self, name: str, config: EngineConfig, *, node: str | None, is_detached: bool) -> None:
+    def __init__(self, name: str, config: EngineConfig, node: str | None, is_detached: bool) -> None:
         self._name = name
         self._config = config
         self._node = node

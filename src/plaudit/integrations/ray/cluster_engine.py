@@ -1,12 +1,8 @@
-"""One engine for a whole Ray cluster, used from any of its processes like an Engine of one's own.
-
-One concurrency limit, one RPM, TPM and budget, one cache, one deduplication, for any number of workers.
-"""
+"""One engine for a whole Ray cluster, used from any of its processes like an Engine of one's own."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack, cast
 
@@ -14,7 +10,6 @@ import ray.cloudpickle
 
 from plaudit.config import EngineConfig
 from plaudit.engine import BaseEngine, Engine
-from plaudit.errors import EngineClosed
 from plaudit.events import Summary
 from plaudit.integrations.ray.actor import ActorConnection, check_node, check_running, default_name
 from plaudit.integrations.ray.engine_client import (
@@ -38,7 +33,8 @@ class SharedEngine(BaseEngine):
     """Judges samples by the engine that all processes of a training share. A context manager; for any thread.
 
     It can be pickled: a copy in another process reaches the same engine. Or let every process make its own
-    with the same settings; other settings under the same name are an error that says which.
+    with the same settings; other settings under the same name are an error that says which. Closing one
+    leaves the engine; in the process that started it, this ends it.
     """
 
     def __init__(
@@ -92,19 +88,14 @@ class SharedEngine(BaseEngine):
         self.config = config
         self.endpoints = config.endpoints
         self.model = config.model
-        self._node = node
-        self._is_detached = detached
+        self._made_of = name, config, node, detached
         self._pickled_judge: PickledJudge | None = None
-        self._lock = threading.Lock()
-        self._is_closed = False
-        self._connection: ActorConnection | None = None
-        self._client: EngineClient | None = None
 
     def __repr__(self) -> str:
         return f"SharedEngine({', '.join(e.url for e in self.endpoints)}, model={self.model!r}, {self.name})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.name, self.config, self._node, self._is_detached
+        return self._made_of
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._set_up(*state)
@@ -140,37 +131,19 @@ class SharedEngine(BaseEngine):
 
     def summary(self) -> Summary:
         """What the engine has done for all processes since it started, in numbers."""
-        client, connection = self._client_at_work(), self._connection
-        assert connection is not None
-        return cast(Summary, client.call(connection.summary))
+        return cast(Summary, self._client_at_work().call(ActorConnection.summary))
 
     def stop(self) -> None:
         """End the engine, even a detached one, once what is finished is stored.
 
         A process that still needs one starts another, which has a whole budget to spend.
         """
-        client, connection = self._client_at_work(), self._connection
-        assert connection is not None
-        client.call(connection.stop)
+        self._client_at_work().call(ActorConnection.stop)
         self.close()
 
-    def close(self) -> None:
-        """Leave: what has no verdict fails. In the process that started the engine, this ends it."""
-        with self._lock:
-            self._is_closed = True
-            client = self._client
-        if client is not None:
-            client.close()
-
     def _client_at_work(self) -> EngineClient:
-        """The client, begun when it is first needed: a copy starts nothing by being unpickled."""
-        check_running()  # before the lock, which another thread may have held at a fork
-        with self._lock:
-            if self._is_closed:
-                raise EngineClosed("the engine is closed; open a new one")
-            if self._client is None or not self._client.is_alive:
-                self._connection = ActorConnection(
-                    self.name, self.config, node=self._node, is_detached=self._is_detached
-                )
-                self._client = EngineClient(self._connection)
-            return self._client
+        check_running()
+        return cast(EngineClient, self._at_work())
+
+    def _open(self) -> EngineClient:
+        return EngineClient(ActorConnection(*self._made_of))

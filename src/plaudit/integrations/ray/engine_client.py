@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from plaudit._loop_thread import LoopOwner
-from plaudit.errors import ConfigError, EngineClosed, PlauditError
+from plaudit.errors import ConfigError, EngineClosed
 from plaudit.integrations.ray.messages import CancelRequest, JoinRequest, Message, Results, ScoreRequest
 from plaudit.judges.base import Judge, Panel, is_panel
 from plaudit.scheduling.batch import Batch
@@ -51,24 +51,20 @@ class EngineConnection(Protocol):
 
     async def connect(self) -> None:
         """Find the engine, or start it. ConfigError: it runs with other settings, or Ray is missing."""
-        ...
 
     async def send(self, messages: Sequence[Message]) -> None:
         """Hand messages over."""
-        ...
 
     async def collect(self) -> Results:
         """Wait for results."""
-        ...
 
     async def close(self) -> None:
         """Leave; the process that started the engine ends it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class PickledJudge:
-    """A judge ready to travel. Judges are pure, so it is pickled once for as long as it is used."""
+    """A judge ready to travel: pickled once for as long as it is used, because judges are pure."""
 
     judge: Judge | Panel
     pickled: bytes
@@ -116,6 +112,9 @@ class PendingScore:
                     self.batch.retries += max(verdict.attempts - 1, 0)
         self.batch.deliver(items)
 
+    def give_up(self, why: str, cause: Cause = Cause.CLOSED) -> None:
+        self.deliver([(place, Verdict.failed(cause, why)) for place in self.missing])
+
 
 class PendingJoin:
     """A member that waits for its group."""
@@ -125,31 +124,28 @@ class PendingJoin:
         self.group = group
         self.member = member
         self.payload = payload
+        self.timeout = timeout
         self.losses = 0
         self.due = 0.0
         self.found: Future[dict[str, Any]] = Future()
         self._size = size
-        self._timeout = timeout
-
-    def begin(self, *, now: float) -> None:
-        self.due = now + self._timeout
 
     def message(self, *, now: float) -> JoinRequest:  # noqa: ARG002 - its time counts from its arrival
-        return JoinRequest(self.id, self.group, self.member, self.payload, self._size, self._timeout)
+        return JoinRequest(self.id, self.group, self.member, self.payload, self._size, self.timeout)
 
     def resolve(self, found: Mapping[str, bytes]) -> None:
-        if not self.found.done():
-            try:
-                read = {member: pickle.loads(payload) for member, payload in found.items()}  # noqa: S301
-                self.found.set_result(read)
-            except Exception as error:  # noqa: BLE001 - another member's class, unknown here
-                self.found.set_exception(
-                    ConfigError(f"what a member of {self.group!r} brought cannot be read: {error!r}")
-                )
+        try:
+            read = {member: pickle.loads(payload) for member, payload in found.items()}  # noqa: S301
+            self.found.set_result(read)
+        except Exception as error:  # noqa: BLE001 - another member's class, unknown here
+            self.found.set_exception(
+                ConfigError(f"what a member of {self.group!r} brought cannot be read: {error!r}")
+            )
 
-    def fail(self, error: PlauditError) -> None:
-        if not self.found.done():
-            self.found.set_exception(error)
+    def give_up(self, why: str) -> None:
+        """The member alone is the group."""
+        log.warning("group %r could not meet: %s", self.group, why)
+        self.resolve({self.member: self.payload})
 
 
 def split_batch(batch: Batch, judge: PickledJudge) -> list[PendingScore]:
@@ -179,9 +175,8 @@ class AsyncEngineClient:
     def __init__(self, connection: EngineConnection) -> None:
         self._connection = connection
         self._ids = itertools.count(1)
-        self._scores: dict[int, PendingScore] = {}
-        self._joins: dict[int, PendingJoin] = {}
-        self._of_batch: dict[Batch, list[int]] = {}
+        self._open: dict[int, PendingScore | PendingJoin] = {}
+        self._parts: dict[Batch, Sequence[PendingScore]] = {}
         self._finished_joins: deque[PendingJoin] = deque(maxlen=FINISHED_JOINS_KEPT)
         self._outbox: list[PendingScore | PendingJoin | CancelRequest] = []
         self._outbox_size = 0
@@ -200,34 +195,37 @@ class AsyncEngineClient:
         loop = asyncio.get_running_loop()
         due = None if batch.deadline is None else loop.time() + batch.deadline
         if due is not None:
-            alarm = loop.call_at(due + OVERDUE, self.end, batch, Cause.DEADLINE, "deadline")
-            batch.when_done(alarm.cancel)
+            batch.when_done(loop.call_at(due + OVERDUE, self.expire, batch).cancel)
+        self._parts[batch] = parts
+        batch.when_done(functools.partial(self._parts.__delitem__, batch))
         for part in parts:
             part.id, part.due = next(self._ids), due
-            self._scores[part.id] = part
-            self._of_batch.setdefault(batch, []).append(part.id)
+            self._open[part.id] = part
             self._post(part, size=len(part.missing))
 
     def join(self, joined: PendingJoin) -> None:
         if not joined.found.set_running_or_notify_cancel():
             return
         joined.id = next(self._ids)
-        self._joins[joined.id] = joined
+        self._open[joined.id] = joined
         loop = asyncio.get_running_loop()
-        joined.begin(now=loop.time())
-        alarm = loop.call_at(
-            joined.due + SILENT, self._give_up_join, joined.id, "the shared engine is silent"
-        )
+        joined.due = loop.time() + joined.timeout
+        alarm = loop.call_at(joined.due + SILENT, self._give_up, joined, "the shared engine is silent")
         joined.found.add_done_callback(lambda _: alarm.cancel())
         self._post(joined, size=1)
 
-    def end(self, batch: Batch, cause: Cause, why: str) -> None:
+    def expire(self, batch: Batch) -> None:
+        self._end(batch, Cause.DEADLINE, "deadline")
+
+    def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - others may wait for the same
+        self._end(batch, Cause.CANCELLED, "cancelled")
+
+    def _end(self, batch: Batch, cause: Cause, why: str) -> None:
         """Give every sample without a verdict this one, and have nothing more sent for it."""
-        for request in list(self._of_batch.get(batch, ())):
-            part = self._scores.get(request)
-            if part is not None:
-                self._settle(part, [(place, Verdict.failed(cause, why)) for place in part.missing])
-                self._post(CancelRequest(request), size=0)
+        for part in self._parts.get(batch, ()):
+            if self._open.pop(part.id, None):
+                part.give_up(why, cause)
+                self._post(CancelRequest(part.id), size=0)
 
     def _post(self, item: PendingScore | PendingJoin | CancelRequest, *, size: int) -> None:
         self._outbox.append(item)
@@ -244,7 +242,7 @@ class AsyncEngineClient:
         items, self._outbox, self._outbox_size = self._outbox, [], 0
         if self._is_connected:
             self._send(items)
-        elif self._reconnecting is None and (self._scores or self._joins):
+        elif self._reconnecting is None and self._open:
             self._reconnecting = self._spawn(self._reconnect())  # it sends all that is open
 
     # -- the engine, lost and found -----------------------------------------------------------------------
@@ -260,26 +258,26 @@ class AsyncEngineClient:
             # A member that has left its group may be missed by one whose answer was lost: it comes once more.
             now = asyncio.get_running_loop().time()
             finished = [joined for joined in self._finished_joins if joined.due > now]
-            self._send([*self._scores.values(), *finished, *self._joins.values()])
+            self._send([*finished, *self._open.values()])
 
-    async def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def call(self, action: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
         """Do something else over the connection; the second time with the engine found again."""
         await self.connect()
         epoch = self._epoch
         try:
-            return await action()
+            return await action(self._connection)
         except Exception as error:  # noqa: BLE001 - as in _hand_over
             self._on_lost(epoch, error)
         await self.connect()
-        return await action()
+        return await action(self._connection)
 
     async def _reconnect(self) -> None:
         try:
             await self.connect()
         except Exception as error:  # noqa: BLE001 - every request that waits fails with the reason
-            self._fail(list(self._scores.values()), f"the shared engine cannot be reached: {error}")
-            for join in list(self._joins):
-                self._give_up_join(join, str(error))
+            for request in list(self._open.values()):
+                is_join = isinstance(request, PendingJoin)
+                self._give_up(request, f"{'' if is_join else 'the shared engine cannot be reached: '}{error}")
         finally:
             self._reconnecting = None
 
@@ -288,12 +286,11 @@ class AsyncEngineClient:
         now = asyncio.get_running_loop().time()
         messages = [item if isinstance(item, CancelRequest) else item.message(now=now) for item in items]
         if messages:
-            self._spawn(self._hand_over(messages))
+            self._spawn(self._hand_over(messages, self._epoch))
         if self._listening is None or self._listening.done():
-            self._listening = self._spawn(self._collect())
+            self._listening = self._spawn(self._collect(self._epoch))
 
-    async def _hand_over(self, messages: Sequence[Message]) -> None:
-        epoch = self._epoch
+    async def _hand_over(self, messages: Sequence[Message], epoch: int) -> None:
         try:
             for start in range(0, len(messages), TOGETHER):
                 if epoch == self._epoch:  # else it is lost, and the next one gets them all
@@ -301,10 +298,9 @@ class AsyncEngineClient:
         except Exception as error:  # noqa: BLE001 - any error means that the connection is lost
             self._on_lost(epoch, error)
 
-    async def _collect(self) -> None:
-        """Fetch results as long as a request is open."""
-        epoch = self._epoch
-        while epoch == self._epoch and (self._scores or self._joins):
+    async def _collect(self, epoch: int) -> None:
+        """Fetch results as long as a request is open, of the engine that was there when this was begun."""
+        while epoch == self._epoch and self._open:
             try:
                 results = await self._connection.collect()
             except Exception as error:  # noqa: BLE001 - as in _hand_over
@@ -320,14 +316,11 @@ class AsyncEngineClient:
         self._is_connected = False
         self._listening = None  # to another one; what the old one still says is not heard
         log.warning("the shared engine was lost; looking for it again: %s", _first_line(error))
-        for part in self._scores.values():
-            part.losses += 1
-        for joined in self._joins.values():
-            joined.losses += 1
         why = f"the shared engine was lost {LOSSES + 1} times over this request: {_first_line(error)}"
-        self._fail([part for part in self._scores.values() if part.losses > LOSSES], why)
-        for join in [join for join, joined in self._joins.items() if joined.losses > LOSSES]:
-            self._give_up_join(join, why)
+        for request in list(self._open.values()):
+            request.losses += 1
+            if request.losses > LOSSES:
+                self._give_up(request, why)
         self._flush()
 
     # -- outcomes -----------------------------------------------------------------------------------------
@@ -337,38 +330,24 @@ class AsyncEngineClient:
         for request, place, verdict in results.verdicts:
             fresh.setdefault(request, []).append((place, verdict))
         for request, items in fresh.items():
-            if (part := self._scores.get(request)) is not None:
-                self._settle(part, items)
-        for join, found in results.groups:
-            joined = self._joins.pop(join, None)
-            if joined is None:
+            part = self._open.get(request)
+            if isinstance(part, PendingScore):
+                part.deliver(items)
+                if not part.missing:
+                    del self._open[request]
+        for request, found in results.groups:
+            joined = self._open.pop(request, None)
+            if not isinstance(joined, PendingJoin):
                 continue
             if isinstance(found, str):
-                joined.fail(ConfigError(found))
+                joined.found.set_exception(ConfigError(found))
             else:
                 joined.resolve(found)
                 self._finished_joins.append(joined)
 
-    def _settle(self, part: PendingScore, items: list[tuple[int, Verdict]]) -> None:
-        part.deliver(items)
-        if part.missing:
-            return
-        del self._scores[part.id]
-        rest = self._of_batch[part.batch]
-        rest.remove(part.id)
-        if not rest:
-            del self._of_batch[part.batch]
-
-    def _fail(self, parts: Iterable[PendingScore], why: str) -> None:
-        for part in parts:
-            failed = Verdict.failed(Cause.CLOSED, why)
-            self._settle(part, [(place, failed) for place in part.missing])
-
-    def _give_up_join(self, join: int, why: str) -> None:
-        joined = self._joins.pop(join, None)
-        if joined is not None:
-            log.warning("group %r could not meet: %s", joined.group, why)
-            joined.resolve({joined.member: joined.payload})
+    def _give_up(self, request: PendingScore | PendingJoin, why: str) -> None:
+        if self._open.pop(request.id, None):
+            request.give_up(why)
 
     # -- life ---------------------------------------------------------------------------------------------
 
@@ -385,11 +364,14 @@ class AsyncEngineClient:
         await asyncio.gather(*under_way, return_exceptions=True)
         if self._flushing is not None:
             self._flushing.cancel()
-        unwanted = [CancelRequest(request) for request in self._scores]
-        self._fail(list(self._scores.values()), "the engine was closed")
-        for joined in self._joins.values():
-            joined.fail(EngineClosed("the engine was closed"))
-        self._joins.clear()
+        unwanted: list[CancelRequest] = []
+        for request in list(self._open.values()):
+            if isinstance(request, PendingScore):
+                unwanted.append(CancelRequest(request.id))
+                self._give_up(request, "the engine was closed")
+            else:
+                request.found.set_exception(EngineClosed("the engine was closed"))
+        self._open.clear()
         if unwanted and self._is_connected:
             try:
                 await asyncio.wait_for(self._connection.send(unwanted), LEAVE_WITHIN)
@@ -401,32 +383,26 @@ class AsyncEngineClient:
         await self._connection.close()
 
 
-class EngineClient(LoopOwner):
+class EngineClient(LoopOwner[AsyncEngineClient]):
     """The client for any thread. Closing fails what has no outcome, and leaves the engine."""
 
     def __init__(self, connection: EngineConnection) -> None:
-        self._async_client = AsyncEngineClient(connection)
-        super().__init__("the connection to the shared engine", self._async_client.close, within=CLOSE_WITHIN)
+        work = AsyncEngineClient(connection)
+        super().__init__("the connection to the shared engine", work, within=CLOSE_WITHIN)
 
     def connect(self) -> None:
         """Find or start the engine now, and raise what is wrong."""
-        self.run(self._async_client.connect)
+        self.thread.run(self.work.connect)
 
-    def call(self, action: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    def call(self, action: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
         """Do something else over the connection, and wait for what it gives."""
-        return self.run(functools.partial(self._async_client.call, action))
+        return self.thread.run(functools.partial(self.work.call, action))
 
     def start(self, batch: Batch, parts: Iterable[PendingScore]) -> None:
-        self._post(self._async_client.start, batch, list(parts))
+        self.thread.post(self.work.start, batch, list(parts))
 
     def join(self, joined: PendingJoin) -> None:
-        self._post(self._async_client.join, joined)
-
-    def expire(self, batch: Batch) -> None:
-        self._post(self._async_client.end, batch, Cause.DEADLINE, "deadline")
-
-    def cancel(self, batch: Batch, *, abort: bool) -> None:  # noqa: ARG002 - others may wait for the same
-        self._post(self._async_client.end, batch, Cause.CANCELLED, "cancelled")
+        self.thread.post(self.work.join, joined)
 
 
 def _first_line(error: Exception) -> str:

@@ -49,7 +49,7 @@ class EngineServer:
         self._engine = open_engine(self._on_event)
         self._meeting = Rendezvous()
         self._clients: dict[str, ClientState] = {}
-        self._judges: dict[bytes, tuple[Judge | Panel, bool]] = {}
+        self._judges: dict[bytes, Judge | Panel] = {}
         self._is_publish_due = False
         self._is_closing = False
 
@@ -78,7 +78,8 @@ class EngineServer:
                 case JoinRequest():
                     client.keep(self._loop.create_task(self._join(client, message)))
                 case CancelRequest():
-                    client.cancel_request(message.id)
+                    for submission in client.submissions:
+                        submission.cancel_request(message.id)
         for (_, deadline, *_), submission in submissions.items():
             self._submit(submission, deadline)
 
@@ -126,7 +127,7 @@ class EngineServer:
     def _take(self, client: ClientState, request: ScoreRequest, submissions: dict[_Key, Submission]) -> None:
         """Read a request, and put it with those that can go to the engine in the same submission."""
         try:
-            judge, is_panel = self._judge(request.judge)
+            judge = self._judge(request.judge)
             samples = pickle.loads(request.samples)  # noqa: S301 - from the training itself
         except Exception as error:  # noqa: BLE001 - a class that is not installed here, or worse
             client.fail(request, f"the engine's process cannot load the judge or a sample: {error!r}")
@@ -135,21 +136,18 @@ class EngineServer:
         if deadline is not None:
             deadline = max(math.ceil(deadline * 10) / 10, 0.1)  # so that most go together
         # A panel must not mix groups of two callers.
-        key = (request.judge, deadline, request.id if is_panel else 0, request.job)
+        key = (request.judge, deadline, request.id if is_panel(judge) else 0, request.job)
         if key not in submissions:
             submissions[key] = Submission(client, judge, job=request.job)
         submissions[key].add(request, samples)
 
-    def _judge(self, pickled: bytes) -> tuple[Judge | Panel, bool]:
-        """The judge in these bytes and whether it is a panel: read once, as long as it is in use."""
-        found = self._judges.pop(pickled, None)
-        if found is None:
-            judge = pickle.loads(pickled)  # noqa: S301 - as above
-            found = (judge, is_panel(judge))
-        self._judges[pickled] = found
+    def _judge(self, pickled: bytes) -> Judge | Panel:
+        """The judge in these bytes, read once, as long as it is in use."""
+        judge = self._judges.pop(pickled, None) or pickle.loads(pickled)  # noqa: S301 - as above
+        self._judges[pickled] = judge
         if len(self._judges) > JUDGES_KEPT:
             del self._judges[next(iter(self._judges))]
-        return found
+        return judge
 
     def _submit(self, submission: Submission, deadline: float | None) -> None:
         if (wait := self._opens_at - self._loop.time()) > 0:
@@ -159,7 +157,7 @@ class EngineServer:
             else:
                 submission.cancel()  # over before anything may be sent, as the caller's clock will find
             return
-        if not submission.is_wanted:
+        if not submission.requests:
             return
         try:
             submission.start(
@@ -205,8 +203,7 @@ class EngineServer:
         client.alarm = self._loop.call_later(GONE_AFTER, self._forget_if_gone, client_id)
 
     def _forget_if_gone(self, client_id: str) -> None:
-        client = self._clients[client_id]
-        if client.calls:
+        if self._clients[client_id].calls:
             self._expect_call(client_id)
         else:
             self.forget(client_id)
@@ -227,10 +224,6 @@ class ClientState:
     def keep(self, task: asyncio.Task[None]) -> None:
         self._joins.add(task)
         task.add_done_callback(self._joins.discard)
-
-    def cancel_request(self, request: int) -> None:
-        for submission in self.submissions:
-            submission.cancel_request(request)
 
     def publish(self) -> None:
         is_over = False
@@ -278,20 +271,15 @@ class Submission:
         self.samples: list[Sample] = []
         self.is_over = False
         self._client = client
+        self.requests: dict[int, ScoreRequest] = {}
+        """Those that are still wanted."""
         self._pending: Pending | None = None
-        self._requests: dict[int, ScoreRequest] = {}
         self._places: list[tuple[int, int]] = []
-
         client.submissions.append(self)
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether a request of it is still open."""
-        return bool(self._requests)
 
     def add(self, request: ScoreRequest, samples: Sequence[Sample]) -> None:
         self.samples.extend(samples)
-        self._requests[request.id] = request
+        self.requests[request.id] = request
         self._places.extend((request.id, place) for place in request.places)
 
     def start(self, pending: Pending) -> None:
@@ -301,7 +289,7 @@ class Submission:
 
     def fail(self, error: str) -> None:
         self.is_over = True
-        for request in self._requests.values():
+        for request in self.requests.values():
             self._client.fail(request, error)
 
     def fresh_verdicts(self) -> list[tuple[int, int, Verdict]]:
@@ -315,11 +303,11 @@ class Submission:
 
     def cancel_request(self, request: int) -> None:
         """Cancel one request; once all are, nothing more is sent."""
-        if self._requests.pop(request, None) is not None and not self._requests:
+        if self.requests.pop(request, None) is not None and not self.requests:
             self.cancel()
 
     def cancel(self) -> None:
-        self._requests.clear()
+        self.requests.clear()
         if self._pending is None:
             self.is_over = True
         else:

@@ -83,7 +83,10 @@ class Ledger:
         if isinstance(event, CallStarted):
             self.entry = Entry(entry.spent, self._clock())
             if self.entry.last_call - self._written.last_call > EVERY:
-                self._try_to_write()
+                try:
+                    self.write()
+                except Exception as error:  # noqa: BLE001 - as below; the next entry says it all again
+                    log.warning("the time of a call could not be saved: %s", error)
         elif isinstance(event, CallFinished) and event.usage.cost:
             self._paid += event.usage.cost
             self.entry = Entry(max(entry.spent, self._before + self._paid), entry.last_call)
@@ -99,9 +102,3 @@ class Ledger:
     def end(self) -> None:
         """The engine was stopped for good: the next one begins afresh."""
         self._store.delete()
-
-    def _try_to_write(self) -> None:
-        try:
-            self.write()
-        except Exception as error:  # noqa: BLE001 - as above; the next entry says it all again
-            log.warning("the time of a call could not be saved: %s", error)

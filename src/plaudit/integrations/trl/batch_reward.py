@@ -11,24 +11,23 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from plaudit.engine import BaseEngine, Engine, configure, forget_engine
+from plaudit.config import EngineConfig
+from plaudit.engine import Engine, forget_engine, shared_engine
 from plaudit.errors import BatchFailed, ConfigError
-from plaudit.events import Summary
-from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, RankTurn, combine, rank_and_count, turn
+from plaudit.integrations.trl.ranks import LENGTH, CombinedRewards, combine, rank_and_count, rank_share, turn
 from plaudit.integrations.trl.samples import samples_of
-from plaudit.integrations.trl.shared_engine import engine_of
 from plaudit.integrations.trl.trainer_facts import generations_of, trainer_of, warn_of_others, warn_of_split
 from plaudit.judges.base import Judge, Panel, compares
+from plaudit.observers.log import Log
 from plaudit.observers.metrics import metrics
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import Reward
 from plaudit.rewards.combine import most_frequent_error
 from plaudit.rewards.failure import OnContentFailure, OnFailure
 from plaudit.scoring import AskedRows
-from plaudit.settings import load
 from plaudit.setup.preflight import EARLY_SECONDS, GREETING_SECONDS, check_answers, check_engine
-from plaudit.types import Sample, Source, Status, Verdict
-from plaudit.value_check import check_number, check_value
+from plaudit.types import Cause, Sample, Source, Status, Verdict
+from plaudit.value_check import check_length, check_number, check_value
 
 log = logging.getLogger("plaudit")
 
@@ -37,6 +36,9 @@ Rule = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 RewardFunction = Callable[..., Coroutine[Any, Any, list[float | None]]]
 JUDGE, MONITOR = "judge", "monitor"
 Judges = Mapping[str, Judge | Panel]
+Configured = tuple[EngineConfig, dict[str, Any]]
+Asked = Mapping[str, AskedRows]
+"""Verdicts on their way, by judge, for every row of a batch."""
 WINDOW = 200
 """Rows over which failures are counted; all of a batch, where it has more."""
 FIRST_ROWS = 8
@@ -79,52 +81,36 @@ class BatchReward:
         rules: Mapping[str, Rule],
         reward: Reward,
         batch: BatchOptions,
-        *,
-        engine: Engine | None,
-        options: Mapping[str, Any],
+        engine: Engine | Configured,
     ) -> None:
-        if not isinstance(engine, BaseEngine | None):
-            raise ConfigError(
-                "is not an engine; give url= and model= instead, or an Engine", setting="engine", value=engine
-            )
-        if engine is not None and options:
-            raise ConfigError(
-                f"comes with its own {', '.join(options)}; leave out one or the other", setting="engine"
-            )
+        """`engine`: the caller's own, or what opens one that all with equal options share."""
+        self._made_of = judges, rules, reward, batch, engine
         self._judges = judges
         self._rules = rules
         self._reward = reward
         self._batch = batch
-        self._given = engine
-        self._configured = None if engine is not None else configure(load({}), **options)
+        if isinstance(engine, tuple):
+            config, live = engine
+            live = {**live, "observers": live["observers"] or [Log()]}
+            self._engine = shared_engine(
+                ("a rank's part", *engine), lambda: Engine.from_config(rank_share(config), **live)
+            )
+        else:
+            self._engine = engine
         self._has_penalty = any(component.name == LENGTH for component in reward.components)
         self._compares = any(map(compares, judges.values()))
-        self._needs_groups = self._has_penalty or self._compares
-        self._start()
-
-    def _start(self) -> None:
-        """What belongs to this process alone."""
-        if self._configured is not None:
-            self._engine = engine_of(*self._configured)
-        elif self._given is not None:
-            self._engine = self._given
-        self._watch = FailureWatch(self._batch.max_failure_rate)
-        self._early: SubmittedBatch | None = None
+        self._watch = FailureWatch(batch.max_failure_rate)
+        self._early: tuple[Sequence[Sample], Asked] | None = None
         self._has_begun = False
         self._has_warned_of_split = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self._given is not None:
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._engine is self._made_of[-1]:
             raise TypeError(
                 "this reward function was given a live engine, which cannot go to another process; "
                 "give reward_function url= and model= (or endpoints=) in place of engine="
             )
-        own = ("_engine", "_watch", "_early", "_has_begun", "_has_warned_of_split")
-        return {name: value for name, value in self.__dict__.items() if name not in own}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start()
+        return BatchReward, self._made_of
 
     # -- what TRL calls, and what overlap() does ----------------------------------------------------------
 
@@ -144,42 +130,35 @@ class BatchReward:
                 "are missing, and a length penalty counts them; pass them, or no penalty=",
                 setting="completion_ids",
             )
-        with turn() as place:
-            return await self._rewards(place, prompts, completions, completion_ids, columns)
-
-    async def _rewards(
-        self,
-        place: RankTurn,
-        prompts: Sequence[Any],
-        completions: Sequence[Any],
-        completion_ids: Sequence[Sequence[int]] | None,
-        columns: Mapping[str, Any],
-    ) -> list[float | None]:
-        trainer = trainer_of(columns)
-        samples = self._samples(prompts, completions, columns, trainer)
-        asked = self._collected(samples)
-        start = asyncio.get_running_loop().time()
-        try:
-            verdicts = await self._by_rule(
-                prompts=prompts, completions=completions, completion_ids=completion_ids, **columns
+        if completion_ids is not None:
+            check_length("completion_ids", completion_ids, len(completions), "completions")
+        trainer, clock = trainer_of(columns), asyncio.get_running_loop().time
+        with turn() as before:
+            samples = self._samples(prompts, completions, columns, trainer)
+            asked = self._collected(samples)
+            start = clock()
+            try:
+                verdicts = await self._by_rule(
+                    prompts=prompts, completions=completions, completion_ids=completion_ids, **columns
+                )
+                for name, rows in asked.items():
+                    verdicts[name] = list((await rows).values())
+            except BaseException:
+                _call_off(asked)
+                raise
+            waited = clock() - start
+            lengths = None if completion_ids is None else [len(ids) for ids in completion_ids]
+            combined = await combine(
+                self._reward,
+                samples,
+                verdicts=verdicts,
+                lengths=lengths,
+                generations=self._generations(trainer),
+                before=before,
             )
-            verdicts |= await asked.verdicts()
-        except BaseException:
-            asked.cancel()
-            raise
-        waited = asyncio.get_running_loop().time() - start
-        lengths = None if completion_ids is None else [len(ids) for ids in completion_ids]
-        combined = await combine(
-            self._reward,
-            samples,
-            verdicts=verdicts,
-            lengths=lengths,
-            generations=self._generations(trainer),
-            place=place,
-        )
         rewards = combined.here
         numbers = metrics(
-            verdicts=verdicts[JUDGE], summary=asked.summary(JUDGE), rewards=rewards, lengths=lengths
+            verdicts=verdicts[JUDGE], summary=asked[JUDGE].summary, rewards=rewards, lengths=lengths
         )
         self._show(columns, samples, verdicts, {**numbers, "judge/wait_s": waited})
         self._check(combined)
@@ -190,7 +169,8 @@ class BatchReward:
     ) -> None:
         """Ask the judges now; `judged_reward` collects when it is called for the same completions."""
         self.call_off()
-        self._early = self._ask(self._samples(prompts, completions, columns, trainer))
+        samples = self._samples(prompts, completions, columns, trainer)
+        self._early = samples, self._ask(samples)
 
     def check_judge(self, *, is_early: bool = False) -> None:
         """Find out whether the judge will answer before anything is generated; BatchFailed where never."""
@@ -199,14 +179,14 @@ class BatchReward:
         try:
             check_engine(self._engine, self._judges[JUDGE], seconds=seconds, is_cheap=is_early)
         except BatchFailed:
-            if self._given is None:
+            if self._engine is not self._made_of[-1]:
                 forget_engine(self._engine)  # the next one finds the server as it is then
             raise
 
     def call_off(self) -> None:
         """Forget what was submitted and never collected."""
         if self._early is not None:
-            self._early.cancel()
+            _call_off(self._early[1])
             self._early = None
 
     # -- how ----------------------------------------------------------------------------------------------
@@ -221,17 +201,24 @@ class BatchReward:
             prompts, completions, columns, reference=self._batch.reference, num_generations=generations
         )
         has_parts = rank_and_count()[1] > 1 and not self._compares  # then groups are put together again
-        if self._needs_groups and not has_parts and not self._has_warned_of_split:
+        needs_groups = self._has_penalty or self._compares
+        if needs_groups and not has_parts and not self._has_warned_of_split:
             self._has_warned_of_split = warn_of_split([str(sample.group) for sample in samples], generations)
         return samples
 
     def _generations(self, trainer: Any) -> int | None:
         return self._batch.num_generations or generations_of(trainer)
 
-    def _ask(self, samples: Sequence[Sample]) -> SubmittedBatch:
-        asked = SubmittedBatch(self._engine, self._judges, samples, deadline=self._batch.deadline)
-        if not self._has_begun and (complaint := asked.complaint()):
-            asked.cancel()
+    def _ask(self, samples: Sequence[Sample]) -> Asked:
+        deadline = self._batch.deadline
+        asked = {
+            name: AskedRows(self._engine, judge, samples, deadline=deadline, is_raw=name != JUDGE)
+            for name, judge in self._judges.items()
+        }
+        useless = [rows for rows in asked.values() if rows.settled and not rows.count]
+        if useless and not self._has_begun:
+            complaint = useless[0].settled[0].error
+            _call_off(asked)
             columns = ", ".join(samples[0].extra) or "none"
             raise ConfigError(
                 f"the judge can judge none of these {len(samples)} completions: {complaint}; "
@@ -241,13 +228,14 @@ class BatchReward:
         self._has_begun = True
         return asked
 
-    def _collected(self, samples: Sequence[Sample]) -> SubmittedBatch:
+    def _collected(self, samples: Sequence[Sample]) -> Asked:
         """What was submitted early, if it was for these samples; else they are submitted now."""
-        early, self._early = self._early, None
-        if early is not None and early.is_about(samples):
-            return early
-        if early is not None:
-            early.cancel()
+        if self._early is not None:
+            early, asked = self._early
+            if list(map(_shown, early)) == list(map(_shown, samples)):
+                self._early = None
+                return asked
+            self.call_off()
             log.warning(
                 "what overlap() submitted is not what the trainer wants rewards for, so it is judged anew; "
                 "does the trainer change completions after _generate?"
@@ -263,13 +251,12 @@ class BatchReward:
                 raise ConfigError(
                     f"the rule {name!r} gave {given!r:.80}; it should give a number for each completion"
                 )
-            values = list(given)
-            if len(values) != len(batch["completions"]):
+            found[name] = [_verdict(name, value) for value in given]
+            if len(found[name]) != len(batch["completions"]):
                 raise ConfigError(
-                    f"the rule {name!r} gave {len(values)} values for {len(batch['completions'])} "
+                    f"the rule {name!r} gave {len(found[name])} values for {len(batch['completions'])} "
                     "completions; it should give one for each, in order"
                 )
-            found[name] = [_verdict(name, value) for value in values]
         return found
 
     def _show(
@@ -319,44 +306,17 @@ def _verdict(rule: str, value: float | None) -> Verdict:
         raise ConfigError(f"the rule {rule!r} gave {value!r:.80} for a completion, not a number") from None
     if not math.isfinite(score):
         error = f"the rule {rule!r} gave {'no number' if value is None else score}"
-        return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+        return Verdict.failed(Cause.CODE, error, source=Source.RULE)
     return Verdict(score, Status.OK, source=Source.RULE)
 
 
-class SubmittedBatch:
-    """Verdicts on their way, by judge, for every row of a batch."""
-
-    def __init__(
-        self, engine: Engine, judges: Judges, samples: Sequence[Sample], *, deadline: float | None
-    ) -> None:
-        self._samples = samples
-        self._parts = {
-            name: AskedRows(engine, judge, samples, deadline=deadline, is_raw=name != JUDGE)
-            for name, judge in judges.items()
-        }
-
-    def is_about(self, samples: Sequence[Sample]) -> bool:
-        """Whether a judge would be asked the same about these samples."""
-        return [_shown(sample) for sample in self._samples] == [_shown(sample) for sample in samples]
-
-    async def verdicts(self) -> dict[str, list[Verdict]]:
-        """By judge, one for each row, in order."""
-        return {name: list((await part).values()) for name, part in self._parts.items()}
-
-    def complaint(self) -> str:
-        """Why a judge can judge no row at all; nothing where each can judge some."""
-        useless = (part for part in self._parts.values() if part.settled and not part.count)
-        return next((str(part.settled[0].error) for part in useless), "")
-
-    def summary(self, name: str) -> Summary:
-        return self._parts[name].summary
-
-    def cancel(self) -> None:
-        for part in self._parts.values():
-            part.cancel()
+def _call_off(asked: Asked) -> None:
+    for rows in asked.values():
+        rows.cancel()
 
 
 def _shown(sample: Sample) -> tuple[object, ...]:
+    """What a judge would be asked about."""
     return sample.prompt, sample.response, sample.reference, sample.group
 
 

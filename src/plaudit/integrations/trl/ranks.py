@@ -1,4 +1,4 @@
-"""Rewards over all ranks of a training: TRL compares a group wherever its rows lie, and so does this.
+"""Several ranks of a training: each keeps its part of the limits, and they work out the rewards together.
 
 TRL cuts a generation batch into equal parts, one for each rank, and a group may lie across two of them. What
 a group decides (whether enough of it was judged, its mean, its median length) is decided here over the whole
@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from plaudit.config import Endpoint, EngineConfig
+from plaudit.errors import ConfigError
 from plaudit.integrations.trl.samples import groups_of
 from plaudit.rewards import Reward, Rewards, Rows
 from plaudit.types import Sample, Verdict
 
+log = logging.getLogger("plaudit")
+
 Verdicts = Mapping[str, Sequence[Verdict]]
 LENGTH = "length"
 """The component that looks at the lengths of a group."""
+COUNTED = ("max_concurrent", "rpm", "tpm")
 _last_turn: asyncio.Event | None = None
 _channel: Any = None
 
@@ -53,27 +60,14 @@ class CombinedRewards:
         return replace(whole, rows=whole.rows[self.rows], groups=whole.groups[self.rows])
 
 
-class RankTurn:
-    """A call's place in the order in which calls begin, which is the same on every rank."""
-
-    def __init__(self, before: asyncio.Event | None) -> None:
-        self._before = before
-
-    async def gather(self, mine: RankRows) -> list[RankRows]:
-        """The rows of every rank, in the order of ranks."""
-        if self._before is not None:
-            await self._before.wait()
-        return await asyncio.to_thread(_all_gather, mine)
-
-
 @contextmanager
-def turn() -> Iterator[RankTurn]:
-    """Take the next place; it is free for the one after when this ends."""
+def turn() -> Iterator[asyncio.Event | None]:
+    """Take a place in the order in which calls begin, the same on every rank: the end of the one before."""
     global _last_turn  # noqa: PLW0603 - ranks are a matter of the process
     before, done = _last_turn, asyncio.Event()
     _last_turn = done
     try:
-        yield RankTurn(before)
+        yield before
     finally:
         done.set()
 
@@ -86,6 +80,38 @@ def rank_and_count() -> tuple[int, int]:
     return distributed.get_rank(), distributed.get_world_size()
 
 
+def rank_share(config: EngineConfig) -> EngineConfig:
+    """A rank's part of every limit, so that all ranks together keep it. Ranks have equally many rows."""
+    rank, count = int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
+    if count <= 1:
+        return config
+    limits = {name: getattr(config, name) for name in (*COUNTED, "budget")}
+    if limits := {name: limit for name, limit in limits.items() if limit is not None}:
+        log.info(
+            "each of %d ranks has its part of %s", count, ", ".join(f"{n}={v}" for n, v in limits.items())
+        )
+    endpoints = tuple(replace(one, **_parts(one, rank, count)) for one in config.endpoints)
+    budget = None if config.budget is None else config.budget / count
+    return replace(config, **_parts(config, rank, count), budget=budget, endpoints=endpoints)
+
+
+def _parts(limited: EngineConfig | Endpoint, rank: int, count: int) -> dict[str, Any]:
+    """This rank's part of the limits that are whole numbers; the first ranks have one more."""
+    parts: dict[str, Any] = {}
+    for name in COUNTED:
+        limit = getattr(limited, name)
+        if limit is not None and limit < count:
+            raise ConfigError(
+                f"is less than one for each of the {count} ranks; start one `plaudit serve` with this limit, "
+                "and give reward_function its URL without a limit",
+                setting=name,
+                value=limit,
+            )
+        if limit is not None:
+            parts[name] = limit // count + (rank < limit % count)
+    return parts
+
+
 async def combine(
     reward: Reward,
     samples: Sequence[Sample],
@@ -93,14 +119,17 @@ async def combine(
     verdicts: Verdicts,
     lengths: Sequence[int] | None,
     generations: int | None,
-    place: RankTurn,
+    before: asyncio.Event | None,
 ) -> CombinedRewards:
-    """The rewards of the whole batch, the same on every rank. Each rank has to call it."""
+    """The rewards of the whole batch, the same on every rank. Each rank has to call it, in its `turn`."""
     rank, count = rank_and_count()
     if count == 1:
         rewards = reward.combine(samples, verdicts=verdicts, lengths=lengths)
         return CombinedRewards(rewards, verdicts, slice(0, len(samples)))
-    parts = await place.gather(_rows_here(reward, samples, verdicts, lengths))
+    mine = _rows_here(reward, samples, verdicts, lengths)
+    if before is not None:
+        await before.wait()
+    parts = await asyncio.to_thread(_all_gather, mine)
     values = {name: [value for part in parts for value in part.values[name]] for name in parts[0].values}
     joined = {name: [v for part in parts for v in part.verdicts[name]] for name in verdicts}
     digests = [digest for part in parts for digest in part.prompts]

@@ -12,7 +12,7 @@ from dataclasses import fields
 from inspect import signature
 from typing import Any
 
-from plaudit.engine import Engine
+from plaudit.engine import BaseEngine, Engine, configure
 from plaudit.errors import ConfigError
 from plaudit.integrations.trl.batch_reward import (
     JUDGE,
@@ -23,14 +23,14 @@ from plaudit.integrations.trl.batch_reward import (
     Rule,
 )
 from plaudit.integrations.trl.ranks import LENGTH
-from plaudit.integrations.trl.shared_engine import check_options
 from plaudit.integrations.trl.trainer_facts import check_version
 from plaudit.judges import Monitor
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge
+from plaudit.judges.check import check_judge, check_weight
 from plaudit.judges.file import load_judge
 from plaudit.rewards import Component, Reward, RewardSource
-from plaudit.value_check import check_length
+from plaudit.settings import ConfigOptions, load
+from plaudit.value_check import check_known, check_length
 
 JUDGE_FILES = (".toml", ".yaml", ".yml", ".json")
 
@@ -73,14 +73,18 @@ def reward_function(
         BatchFailed: the judge will never answer: its key is refused, or there is no such model or route.
     """
     names = [item.name for item in fields(BatchOptions)]
-    check_options(options, own=[*signature(reward_function).parameters, *names])
+    known = [*signature(reward_function).parameters, *names, "url", *ConfigOptions.__annotations__]
+    for name in options:
+        check_known(name, [*known, "transport", "ledger"], "option of reward_function")
     batch = BatchOptions(**{name: options.pop(name) for name in names if name in options})
     check_version(batch.on_failure)
     judges: dict[str, Judge | Panel] = {JUDGE: _judge(judge)}
-    ruled = _ruled([rules] if callable(rules) or isinstance(rules, Component) else rules, rule_weights)
-    components = [Component(JUDGE, weight=weight, floor=0.0), *(component for component, _ in ruled)]
+    several = rules if isinstance(rules, Sequence) else [rules]
+    ruled, functions = _ruled(several, rule_weights)
+    components = [Component(JUDGE, weight=weight, floor=0.0), *ruled]
+    check_weight("weight", weight, judges[JUDGE])
     if monitor is not None:
-        if not hasattr(monitor, "use"):
+        if isinstance(monitor, type) or not hasattr(monitor, "use"):
             raise ConfigError(
                 'is not a monitor; give one like Monitor("It edits the tests.")',
                 setting="monitor",
@@ -101,14 +105,15 @@ def reward_function(
         max_failure_rate=None,  # FailureWatch counts over more than one small batch
         tie_eps=batch.tie_eps,
     )
-    made = BatchReward(
-        judges,
-        {component.name: rule for component, rule in ruled if rule is not None},
-        reward,
-        batch,
-        engine=engine,
-        options=options,
-    )
+    if not isinstance(engine, BaseEngine | None):
+        raise ConfigError(
+            "is not an engine; give url= and model= instead, or an Engine", setting="engine", value=engine
+        )
+    if engine is not None and options:
+        raise ConfigError(
+            f"comes with its own {', '.join(options)}; leave out one or the other", setting="engine"
+        )
+    made = BatchReward(judges, functions, reward, batch, engine or configure(load({}), **options))
     made.check_judge(is_early=True)
     return made.judged_reward
 
@@ -127,11 +132,12 @@ def _judge(judge: Any) -> Judge | Panel:
 
 def _ruled(
     rules: Sequence[Rule | Component], weights: Sequence[float] | None
-) -> list[tuple[Component, Rule | None]]:
-    """A component for each rule, and the function that TRL would have called, where it is one."""
+) -> tuple[list[Component], dict[str, Rule]]:
+    """A component for each rule; and those that are functions as TRL would have called them, by name."""
     if weights is not None:
         check_length("rule_weights", weights, len(rules), "rules")
-    ruled: list[tuple[Component, Rule | None]] = []
+    components: list[Component] = []
+    functions: dict[str, Rule] = {}
     for number, rule in enumerate(rules):
         weight = None if weights is None else weights[number]
         if isinstance(rule, Component):
@@ -142,14 +148,18 @@ def _ruled(
                     setting=f"rule_weights[{number}]",
                     value=weight,
                 )
-            ruled.append((rule, None))
+            components.append(rule)
         elif callable(rule):
             name = getattr(rule, "__name__", type(rule).__name__)
-            ruled.append((Component(name, weight=1.0 if weight is None else weight), rule))
+            if name in functions:
+                raise ConfigError(f"has {name!r} twice; give each function its own __name__", setting="rules")
+            floor = 0.0  # which it never gets: a function's failure is no fault of the response
+            components.append(Component(name, weight=1.0 if weight is None else weight, floor=floor))
+            functions[name] = rule
         else:
             raise ConfigError(
                 "is not a rule; give a TRL reward function, or a Component",
                 setting=f"rules[{number}]",
                 value=rule,
             )
-    return ruled
+    return components, functions

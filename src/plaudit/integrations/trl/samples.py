@@ -14,7 +14,6 @@ from plaudit.rows import made_sample, read_prompt, read_response
 from plaudit.types import Sample
 from plaudit.value_check import check_length
 
-Columns = Mapping[str, Any]
 NO_COLUMNS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
 """What TRL passes beside the columns of the data set."""
 
@@ -22,16 +21,30 @@ NO_COLUMNS = frozenset({"trainer_state", "log_extra", "log_metric", "environment
 def samples_of(
     prompts: Sequence[Any],
     completions: Sequence[Any],
-    columns: Columns,
+    columns: Mapping[str, Any],
     *,
     reference: str | None = None,
     num_generations: int | None = None,
 ) -> list[Sample]:
     """One sample for each completion, in order; `reference` names the column with the right answers."""
     check_length("completions", completions, len(prompts), "prompts")
-    rows = columns_of(columns, len(prompts))
-    references = _references(rows, reference, len(prompts))
-    others = {name: values for name, values in rows.items() if name != reference}
+    others = {
+        name: values
+        for name, values in columns.items()
+        if name not in NO_COLUMNS and isinstance(values, list | tuple) and len(values) == len(prompts)
+    }
+    references: Sequence[Any] = [None] * len(prompts)
+    if reference is not None:
+        if reference in columns:
+            check_length(reference, columns[reference], len(prompts), "prompts")
+        if reference not in others:
+            raise ConfigError(
+                f"is not a column of the dataset, which has {', '.join(others) or 'none'} "
+                "beside the prompt; name the column with the right answers",
+                setting="reference",
+                value=reference,
+            )
+        references = others.pop(reference)
     groups = groups_of(prompts, num_generations)
     step = getattr(columns.get("trainer_state"), "global_step", None)
     training = {STEP_KEY: step} if isinstance(step, int) else {}
@@ -45,15 +58,6 @@ def samples_of(
     return samples
 
 
-def columns_of(columns: Columns, count: int) -> dict[str, Sequence[Any]]:
-    """The columns of the data set: what has a value for each row."""
-    return {
-        name: values
-        for name, values in columns.items()
-        if name not in NO_COLUMNS and isinstance(values, list | tuple) and len(values) == count
-    }
-
-
 def groups_of(prompts: Sequence[Any], num_generations: int | None = None) -> list[str]:
     """A name for each row's group: equal prompts side by side, cut where a group is complete."""
     groups: list[str] = []
@@ -65,16 +69,3 @@ def groups_of(prompts: Sequence[Any], num_generations: int | None = None) -> lis
         size += 1
         groups.append(str(number))
     return groups
-
-
-def _references(rows: Columns, name: str | None, count: int) -> Sequence[Any]:
-    if name is None:
-        return [None] * count
-    if name not in rows:
-        raise ConfigError(
-            f"is not a column of the dataset, which has {', '.join(rows) or 'none'} "
-            "beside the prompt; name the column with the right answers",
-            setting="reference",
-            value=name,
-        )
-    return rows[name]  # type: ignore[no-any-return]

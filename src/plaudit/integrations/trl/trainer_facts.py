@@ -32,15 +32,13 @@ def check_version(on_failure: object, version: str | None = None) -> None:
     found = re.match(r"(\d+)\.(\d+)", version or "")
     if found is None:
         return
-    number = (int(found[1]), int(found[2]))
+    number, newer = (int(found[1]), int(found[2])), ".".join(map(str, OLDEST_MASKING))
     if number < OLDEST_AWAITING:
-        raise ConfigError(
-            f"TRL {version} does not await reward functions; run: pip install 'trl>={_words(OLDEST_MASKING)}'"
-        )
+        raise ConfigError(f"TRL {version} does not await reward functions; run: pip install 'trl>={newer}'")
     if number < OLDEST_MASKING and on_failure in ("mask", "raise"):
         raise ConfigError(
             f"TRL {version} counts a row without a reward as 0.0; run: pip install "
-            f"'trl>={_words(OLDEST_MASKING)}', or set on_failure='group_mean', which gives no advantage"
+            f"'trl>={newer}', or set on_failure='group_mean', which gives no advantage"
         )
 
 
@@ -86,7 +84,3 @@ def warn_of_split(groups: Sequence[str], generations: int | None) -> bool:
             small[0],
         )
     return bool(small)
-
-
-def _words(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))

@@ -44,6 +44,8 @@ class BatchRow:
     """Whether verl goes on with the others of its group where the reward of this row raises."""
     name: str = "a row"
     """How messages call it."""
+    broken: str = ""
+    """Why it can be judged by nothing, if it cannot."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """What the row should have and has not, by key: a message with the remedy."""
     decoded: str | None = None
@@ -81,7 +83,8 @@ def read_row(
             f"uid: {name} has none, and counts as its own group; "
             'have the trainer set non_tensor_batch["uid"], the same for all responses to one prompt'
         )
-    truth = _ground_truth(columns)
+    holder = columns.get("reward_model")
+    truth = plain(holder.get("ground_truth")) if isinstance(holder, Mapping) else None
     if truth is None:
         missing["ground_truth"] = (
             f'reward_model["ground_truth"]: {name} has none; write it into the data\'s column reward_model, '
@@ -162,12 +165,9 @@ def _response_ids(batch: Any, name: str, length: Any) -> list[int]:
     `length` is what verl says of it: with several sequences in a trajectory the mask is padded as a whole.
     """
     responses, mask = _tensor(batch, "responses", name), _tensor(batch, "attention_mask", name)
-    width = len(responses)
-    if width == 0:
-        return []
-    if length is not None:
-        return responses[: int(length)].tolist()  # type: ignore[no-any-return]
-    return responses[: int(mask[-width:].sum())].tolist()  # type: ignore[no-any-return]
+    if length is None:
+        length = mask[len(mask) - len(responses) :].sum()
+    return responses[: int(length)].tolist()  # type: ignore[no-any-return]
 
 
 def _turns(item: Any, text: str | None, tokenizer: Any, name: str) -> list[Message]:
@@ -218,17 +218,12 @@ def _decoded(tokenizer: Any, ids: Sequence[int], name: str) -> str:
         return ""
     try:
         return str(tokenizer.decode(ids, skip_special_tokens=True))
-    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError, AttributeError) as error:
         raise ConfigError(
             f"of {name} cannot be decoded ({type(error).__name__}: {error}); "
             "actor_rollout_ref.model.path must name the model that wrote it",
             setting="responses",
         ) from None
-
-
-def _ground_truth(columns: Mapping[str, Any]) -> Any:
-    holder = columns.get("reward_model")
-    return plain(holder.get("ground_truth")) if isinstance(holder, Mapping) else None
 
 
 def _step(columns: Mapping[str, Any]) -> dict[str, int]:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from plaudit.rewards import Component, KimiLength, LengthPenalty, Reward, RewardRow, SoftOverlong
-from plaudit.rewards.failure import OnContentFailure
+from plaudit.integrations.verl.reward_settings import RewardSettings, penalty_of
+from plaudit.rewards import Component, KimiLength, LengthPenalty, Reward, RewardRow
+from plaudit.rewards.failure import OnFailure
 from plaudit.types import Sample, Status, Verdict
 
 JUDGE, RULE, PENALTY = "judge", "rule", "penalty"
 """Components of the reward."""
-Penalty = LengthPenalty | SoftOverlong | KimiLength
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +36,26 @@ class GroupMember:
 class Combination:
     """Makes rewards out of the members of a group."""
 
-    def __init__(
-        self,
-        *,
-        coefficient: float = 1.0,
-        rule_coefficient: float = 1.0,
-        penalty: Penalty | None = None,
-        on_failure: float | Literal["group_mean"] = "group_mean",
-        on_content_failure: OnContentFailure = "mask",
-        tie_eps: float = 0.0,
-    ) -> None:
-        """
-        coefficient         what the judge's score, from 0 to 1, is multiplied by; 0: it is only reported
-        rule_coefficient    what the rule's score is multiplied by
-        penalty             what is added for the length; a negative number where it costs
-        the rest            as in plaudit.rewards.Reward
-        """
-        judge = Component(JUDGE, weight=coefficient, use="add" if coefficient else "observe", floor=0.0)
-        rule = Component(RULE, weight=rule_coefficient, floor=0.0)  # which it never gets: rules only fail
+    def __init__(self, settings: RewardSettings) -> None:
+        weight, penalty = settings.coefficient, penalty_of(settings)
+        judge = Component(JUDGE, weight=weight, use="add" if weight else "observe", floor=0.0)
+        rule = Component(
+            RULE, weight=settings.rule_coefficient, floor=0.0
+        )  # which it never gets: rules only fail
         length = [Component(PENALTY, penalty)] if penalty else []
+        on_failure: OnFailure = "group_mean" if isinstance(settings.failure, str) else settings.failure
         self._with_rule, self._without_rule = (
             Reward(
                 [*parts, *length],
                 on_failure=on_failure,
-                on_content_failure=on_content_failure,
+                on_content_failure=settings.content_failure,
                 max_failure_rate=None,  # one group is too small to tell; the manager watches the rate
-                tie_eps=tie_eps,
+                tie_eps=settings.tie_eps,
             )
             for parts in ([judge, rule], [judge])
         )
-        self.compares = tie_eps > 0 or _looks_around(penalty)
+        by_median = isinstance(penalty, LengthPenalty) and penalty.reference == "group_median"
+        self.compares = settings.tie_eps > 0 or by_median or isinstance(penalty, KimiLength)
         """Whether the reward of a row that was judged depends on the others of its group."""
         self.needs_group = on_failure == "group_mean" or self.compares
 
@@ -135,10 +124,3 @@ def extra_info(
             "plaudit/record": record,
         }
     return numbers
-
-
-def _looks_around(penalty: Penalty | None) -> bool:
-    """Whether a penalty compares the rows of a group."""
-    if isinstance(penalty, LengthPenalty):
-        return penalty.reference == "group_median"
-    return isinstance(penalty, KimiLength)

@@ -56,6 +56,7 @@ def judge_for(settings: RewardSettings, plain: Settings) -> Judge | Panel:
     return judge_of(plain)
 
 
+@spelling(as_key)
 def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngine:
     """The engine that all workers share. Without Ray, one of this process, whose limits hold here only."""
     config = config_for(settings, plain)
@@ -68,7 +69,8 @@ def open_reward_engine(settings: RewardSettings, plain: Settings) -> RewardEngin
         "only; call ray.init() first to share one engine between processes",
         PLACE,
     )
-    return LocalEngine(Engine.from_config(config))
+    with spelling(plain.spelled):
+        return LocalEngine(Engine.from_config(config))
 
 
 def start_cluster_engine(config: Any, settings: RewardSettings) -> RewardEngine:
@@ -96,14 +98,11 @@ def _config_there(config: Any) -> EngineConfig:
 def check_judge_answers(engine: RewardEngine, judge: Judge | Panel | None = None) -> None:
     """Ask the judge for a word. Raises BatchFailed where it will never answer; else it only warns."""
     with ThreadPoolExecutor(1) as aside:  # the caller may be on an event loop
-        (verdict,) = aside.submit(asyncio.run, _greeted(engine, judge)).result()
+        asked = engine.ascore([greeting(_run_name())], Greeting.like(judge), deadline=GREETING_SECONDS)
+        (verdict,) = aside.submit(asyncio.run, asked).result()
     check_answers([verdict], has_begun=False)
     if not verdict.is_valid and verdict.cause is not Cause.UNREADABLE and verdict.cause is not Cause.CUT_OFF:
         log.warning("the judge does not answer yet (%s): %s", verdict.status, verdict.error)
-
-
-async def _greeted(engine: RewardEngine, judge: Judge | Panel | None) -> list[Verdict]:
-    return await engine.ascore([greeting(_run_name())], Greeting.like(judge), deadline=GREETING_SECONDS)
 
 
 def _run_name() -> str:
@@ -119,15 +118,13 @@ def _run_name() -> str:
 @spelling(as_key)
 def config_for(settings: RewardSettings, plain: Settings) -> EngineConfig:
     """What the engine is opened with, wherever it runs."""
-    given = tuple(_endpoint(table, plain) for table in settings.endpoints)
-    return engine_config(plain, endpoints=judge_endpoints(plain, given))
+    return engine_config(plain, endpoints=judge_endpoints(plain, _given_endpoints(settings, plain)))
 
 
 @spelling(as_key)
 def endpoints_for(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:
     """The servers that the settings name, as they stand: nothing is asked."""
-    given = tuple(_endpoint(table, plain) for table in settings.endpoints)
-    return given or endpoints_of(plain)
+    return _given_endpoints(settings, plain) or endpoints_of(plain)
 
 
 class LocalEngine:
@@ -149,6 +146,14 @@ class LocalEngine:
         self.engine.close()
 
 
+def _given_endpoints(settings: RewardSettings, plain: Settings) -> tuple[Endpoint, ...]:
+    def endpoint(number: int, table: EndpointTable) -> Endpoint:
+        with spelling(lambda name, value: as_key(f"endpoints[{number}].{name}", value)):
+            return _endpoint(table, plain)
+
+    return tuple(endpoint(number, table) for number, table in enumerate(settings.endpoints))
+
+
 def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
     key = plain.api_key
     if table.api_key_env:
@@ -157,7 +162,7 @@ def _endpoint(table: EndpointTable, plain: Settings) -> Endpoint:
             raise ConfigError(
                 f"of {table.url} is not set where this worker runs; "
                 f"export {table.api_key_env}=... before ray start",
-                setting="endpoints.api_key_env",
+                setting="api_key_env",
                 value=table.api_key_env,
             )
         key = Secret(value, origin=table.api_key_env)

@@ -1,13 +1,7 @@
 """verl's reward loop (0.7.1 and later) judged by a language model: the class to name in the configuration.
 
-    reward.reward_manager.source=importlib
-    reward.reward_manager.name=RewardManager
-    reward.reward_manager.module.path=pkg://plaudit.integrations.verl
-    +reward.plaudit.base_url=http://judge:8000/v1
-    +reward.plaudit.rubric="Is the answer correct and brief?"
-
-docs/verl.md explains every key. verl makes one of these in each worker process and hands it one response at a
-time, as it finishes generating; all of them share one engine, and groups meet there.
+verl makes one of these in each worker process and hands it one response at a time, as it finishes generating;
+all of them share one engine, and groups meet there.
 """
 
 from __future__ import annotations
@@ -103,10 +97,9 @@ class RewardManager(RewardManagerBase):  # type: ignore[misc]
             row = await asyncio.to_thread(
                 read_row, item, self.tokenizer, is_validation=is_validation, earlier=earlier
             )
-            broken = ""
         except ConfigError as error:
-            row, broken = _unread(item, is_validation), str(error)
-        reward, extra = await self._judged.score(row, broken=broken)
+            row = _unread(item, is_validation, str(error))
+        reward, extra = await self._judged.score(row)
         return {"reward_score": reward, "reward_extra_info": extra}
 
 
@@ -132,7 +125,7 @@ def _check_before_generating(manager: type[Any]) -> None:
         self.plaudit_engine = start_cluster_engine(self.config, settings)
         start(self)
         ray.get([worker.__ray_ready__.remote() for worker in self.reward_loop_workers])
-        if at(at(self.config, "trainer"), "use_v1"):
+        if at(self.config, "trainer", "use_v1"):
             arguments = (list(self.reward_loop_workers), threading.get_ident())
             threading.Thread(
                 target=_end_with_workers, args=arguments, name="plaudit-end", daemon=True
@@ -179,7 +172,7 @@ _check_before_generating(RewardLoopManager)
 
 def _check_room(config: Any, settings: RewardSettings) -> None:
     """Warn where rows may wait for others of their group that never come, or cannot get into a worker."""
-    rollouts = at(at(at(config, "actor_rollout_ref"), "rollout"), "n") or settings.group_size
+    rollouts = at(config, "actor_rollout_ref", "rollout", "n") or settings.group_size
     if settings.group_size != rollouts:
         log.warning(
             "reward.plaudit.group_size=%s, and verl generates actor_rollout_ref.rollout.n=%s responses to a "
@@ -192,14 +185,14 @@ def _check_room(config: Any, settings: RewardSettings) -> None:
             "reward.num_workers=%s is little for data.train_batch_size=%s x %s rows: Ray lets 1,000 into a "
             "worker at once, and rows that wait for their group take the room of those they wait for; set it "
             "to %d",
-            at(at(config, "reward"), "num_workers"),
-            at(at(config, "data"), "train_batch_size"),
+            at(config, "reward", "num_workers"),
+            at(config, "data", "train_batch_size"),
             settings.group_size,
             needed,
         )
 
 
-def _unread(item: Any, is_validation: bool | None) -> BatchRow:
+def _unread(item: Any, is_validation: bool | None, broken: str) -> BatchRow:
     """A row that cannot be read, in its group all the same: the others would wait for it."""
     columns: Mapping[str, Any] = item.non_tensor_batch
     uid = columns.get("uid")
@@ -209,4 +202,5 @@ def _unread(item: Any, is_validation: bool | None) -> BatchRow:
         data_source=str(columns.get("data_source") or ""),
         is_validation=validation_of(columns, is_validation),
         can_be_left_out=can_be_left_out(columns),
+        broken=broken,
     )

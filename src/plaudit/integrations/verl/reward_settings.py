@@ -1,26 +1,19 @@
 """What stands under `reward.plaudit` in a verl configuration: every key, typed and checked.
 
-    reward:
-      plaudit:
-        rubric: Is the answer correct and brief?
-        base_url: http://judge:8000/v1
-        coefficient: 0.5
-        penalty: {kind: length, side: over, gate: positive}
-
 What is left out comes from the environment (OPENAI_API_KEY, PLAUDIT_RPM, ...), as everywhere in plaudit.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from plaudit.errors import ConfigError, as_argument, spelling
-from plaudit.integrations.verl.combination import Penalty
+from plaudit.errors import NO_VALUE, ConfigError, as_argument, spelling
 from plaudit.rewards import KimiLength, LengthPenalty, SoftOverlong
 from plaudit.rewards.failure import OnContentFailure
 from plaudit.settings import SAMPLING, checked
@@ -29,6 +22,7 @@ from plaudit.value_check import MOST, check_known, check_number, check_numbers, 
 PLACE = "reward.plaudit"
 ROOM = 900
 """Rows a worker takes at once, with something to spare: Ray's default for asynchronous actors is 1,000."""
+Penalty = LengthPenalty | SoftOverlong | KimiLength
 PENALTIES: dict[str, type[Penalty]] = {
     "length": LengthPenalty,
     "overlong": SoftOverlong,
@@ -168,49 +162,39 @@ def settings_from(config: Any) -> RewardSettings:
             f"{PLACE}: this configuration has no section reward, so it is of a verl before 0.7.1; "
             "upgrade verl, or see docs/verl-legacy.md"
         )
-    table = _container(at(reward, "plaudit") or {})
+    table = at(reward, "plaudit") or {}
+    if not isinstance(table, dict | list | str | int | float):
+        from omegaconf import OmegaConf
+
+        table = OmegaConf.to_container(table, resolve=True) if OmegaConf.is_config(table) else table
     if not isinstance(table, dict):
         raise ConfigError(f"{PLACE} is {table!r}; it should be a table, like +{PLACE}.base_url=http://...")
-    rollout = at(at(config, "actor_rollout_ref"), "rollout")
+    rollout = at(config, "actor_rollout_ref", "rollout")
     return read_settings(
-        table,
-        rollouts=int(at(rollout, "n") or 1),
-        val_rollouts=int(at(at(rollout, "val_kwargs"), "n") or 1),
+        table, rollouts=int(at(rollout, "n") or 1), val_rollouts=int(at(rollout, "val_kwargs", "n") or 1)
     )
 
 
 def is_chosen(config: Any) -> bool:
     """Whether a verl configuration names plaudit's reward manager."""
-    chosen = at(at(config, "reward"), "reward_manager")
-    path = str(at(at(chosen, "module"), "path") or "")
+    chosen = at(config, "reward", "reward_manager")
+    path = str(at(chosen, "module", "path") or "")
     return at(chosen, "name") == "plaudit" or path.startswith("pkg://plaudit.")
 
 
 def workers_needed(config: Any, settings: RewardSettings) -> int | None:
-    """What `reward.num_workers` should be where it is too small; None where it is enough.
-
-    Ray lets 1,000 rows into a worker at once, and rows that wait for their group take the room of those that
-    they wait for.
-    """
-    prompts, workers = at(at(config, "data"), "train_batch_size"), at(at(config, "reward"), "num_workers")
+    """What `reward.num_workers` should be, where rows that wait for their group may fill too few workers."""
+    prompts, workers = at(config, "data", "train_batch_size"), at(config, "reward", "num_workers")
     group = settings.group_size or 1
     rows = int(prompts or 0) * group
     return math.ceil(rows / ROOM) if rows > ROOM * int(workers or 1) and group > 1 else None
 
 
-def at(node: Any, key: str) -> Any:
-    """A key of a DictConfig, a dictionary or a dataclass; None where it is missing."""
-    if node is None:
-        return None
-    return node.get(key) if hasattr(node, "get") else getattr(node, key, None)
-
-
-def _container(node: Any) -> Any:
-    if isinstance(node, (dict, list, str, int, float, bool)):
-        return node
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+def at(node: Any, *keys: str) -> Any:
+    """What lies under these keys of a DictConfig, a dictionary or a dataclass; None where one is missing."""
+    for key in keys:
+        node = node.get(key) if hasattr(node, "get") else getattr(node, key, None)
+    return node
 
 
 def penalty_of(settings: RewardSettings) -> Penalty | None:
@@ -222,13 +206,8 @@ def penalty_of(settings: RewardSettings) -> Penalty | None:
         raise ConfigError(f"is unknown; use {', '.join(PENALTIES)}", setting="penalty.kind", value=kind)
     wanted = PENALTIES[kind]
     _check_names(options, [field.name for field in fields(wanted)], "penalty.")
-    try:
-        return msgspec.convert(options, wanted, strict=False)
-    except msgspec.ValidationError as error:
-        if isinstance(own := error.__cause__, ConfigError):
-            raise ConfigError(own.message, setting=f"penalty.{own.setting}", value=own.value) from None
-        message, place = reworded(error)
-        raise ConfigError(f"does not do: {message}", setting=f"penalty{place}") from None
+    penalty: Penalty = _typed("penalty", options, wanted)
+    return penalty
 
 
 _AT_LEAST = {
@@ -263,12 +242,19 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     except UnicodeEncodeError:
         raise ConfigError("is not Unicode text (it contains a lone surrogate)", setting=name) from None
     except msgspec.ValidationError as error:
+        if isinstance(own := error.__cause__, ConfigError):
+            raise ConfigError(own.message, setting=f"{name}.{own.setting}", value=own.value) from None
         message, place = reworded(error)
+        for step in re.findall(r"\w+", place):  # to what is wrong in a table, or in one of several
+            is_item = step.isdigit()
+            kind = get_args(kind)[0] if is_item else get_type_hints(kind)[step]
+            value = value[int(step) if is_item else step]
         if choices := [
             word for one in kinds_of(kind) if get_origin(one) is Literal for word in get_args(one)
         ]:
             or_number = " or a number" if float in kinds_of(kind) else ""
             raise ConfigError(
-                f"is unknown; use {', '.join(choices)}{or_number}", setting=name, value=value
+                f"is unknown; use {', '.join(choices)}{or_number}", setting=f"{name}{place}", value=value
             ) from None
-        raise ConfigError(f"does not do: {message}", setting=f"{name}{place}", value=value) from None
+        shown = NO_VALUE if place or isinstance(value, dict) else value  # a part may be a secret header
+        raise ConfigError(f"does not do: {message}", setting=f"{name}{place}", value=shown) from None

@@ -16,18 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from plaudit.errors import BatchFailed, ConfigError, NoVerdict, PlauditError
+from plaudit.errors import BatchFailed, NoVerdict, PlauditError, spelling
 from plaudit.integrations.verl.batch_row import BatchRow
 from plaudit.integrations.verl.combination import Combination, GroupMember, extra_info
-from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, penalty_of
-from plaudit.integrations.verl.rule_score import RuleScorer, Ruling
-from plaudit.judges.base import Judge, Panel, compares, higher_is_better
-from plaudit.judges.check import check_judge, judge_of_one
+from plaudit.integrations.verl.reward_settings import PLACE, RewardSettings, as_key
+from plaudit.integrations.verl.rule_score import RuleScorer
+from plaudit.judges.base import Judge, Panel, compares
+from plaudit.judges.check import check_judge, check_weight, judge_of_one
 from plaudit.judges.scale import unit_score
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards.failure import StandIns
 from plaudit.setup.preflight import check_answers
-from plaudit.types import Sample, Source, Status, Verdict
+from plaudit.types import Cause, Sample, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 T = TypeVar("T")
@@ -67,26 +67,15 @@ class RowReward:
     def __init__(
         self, settings: RewardSettings, judge: Judge | Panel, engine: RewardEngine, rule: RuleScorer
     ) -> None:
-        check_judge(judge, for_rewards=True)
-        if settings.coefficient < 0 and not higher_is_better(judge):
-            raise ConfigError(
-                f"{PLACE}.coefficient={settings.coefficient:g} would reward what {type(judge).__name__} "
-                "looks for: its score is already inverted, 1 being the best; "
-                f"make {PLACE}.coefficient positive, or 0 to watch only"
-            )
+        with spelling(as_key):
+            check_judge(judge, for_rewards=True)
+            check_weight("coefficient", settings.coefficient, judge)
         self._settings = settings
         self._judge, self._lone_judge = judge, judge_of_one(judge)
         self._compares = compares(judge)
         self._engine = engine
         self._rule = rule
-        self._combination = Combination(
-            coefficient=settings.coefficient,
-            rule_coefficient=settings.rule_coefficient,
-            penalty=penalty_of(settings),
-            on_failure="group_mean" if isinstance(settings.failure, str) else settings.failure,
-            on_content_failure=settings.content_failure,
-            tie_eps=settings.tie_eps,
-        )
+        self._combination = Combination(settings)
         self._stand_ins = StandIns()
         self._outage = Outage(settings.max_failure_rate)
         self._told: set[str] = set()
@@ -99,8 +88,8 @@ class RowReward:
         await self._has_ended.wait()
         return self._end
 
-    async def score(self, row: BatchRow, *, broken: str = "") -> tuple[float, dict[str, float | str | None]]:
-        """The reward of one row, and what to report beside it. `broken`: why the row cannot be judged.
+    async def score(self, row: BatchRow) -> tuple[float, dict[str, float | str | None]]:
+        """The reward of one row, and what to report beside it.
 
         Raises NoVerdict where the row is to be left out, because it or its group has too few verdicts, and
         BatchFailed where the training is to end; every row after that does.
@@ -108,21 +97,19 @@ class RowReward:
         if self._end:
             raise BatchFailed(self._end)
         try:
-            return await self._score(row, broken)
+            return await self._score(row)
         except BatchFailed as error:
             self._end = str(error)
             self._has_ended.set()
             raise
 
-    async def _score(self, row: BatchRow, broken: str) -> tuple[float, dict[str, float | str | None]]:
+    async def _score(self, row: BatchRow) -> tuple[float, dict[str, float | str | None]]:
         if "raw_prompt" in row.missing:
             self._say("raw_prompt", row.missing["raw_prompt"])
         me = uuid.uuid4().hex  # two rows of a group may say the same
-        if broken:
-            self._say("broken", broken)
-            verdict, said = await self._judged(row, me, broken), Ruling.failed("")
-        else:
-            verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
+        if row.broken:
+            self._say("broken", row.broken)
+        verdict, said = await asyncio.gather(self._judged(row, me), self._rule.ask(row))
         if said.verdict.error:
             self._say(f"rule {row.data_source}", said.verdict.error)
         member = GroupMember(
@@ -152,7 +139,11 @@ class RowReward:
         source = f"{'validation' if row.is_validation else 'training'} {row.data_source}"
         reward = earned.reward
         if self._masks(row) and not (earned.valid and self._is_sure(row, came)):
-            raise NoVerdict(_why_left_out(row, verdict))
+            raise NoVerdict(
+                f"{row.name} is left out: too few rows of its group have a verdict to compare it with"
+                if verdict.is_valid
+                else f"{row.name} is left out: it has no verdict ({verdict.status}): {verdict.error}"
+            )
         if earned.valid and reward is not None:
             self._stand_ins.add(reward, group=None, source=source)
         elif (len(came) == 1 and isinstance(self._settings.failure, str)) or reward is None:
@@ -171,23 +162,20 @@ class RowReward:
 
     # -- the judge ----------------------------------------------------------------------------------------
 
-    async def _judged(self, row: BatchRow, me: str, broken: str = "") -> Verdict:
-        samples, judge, place = [row.sample], self._judge, 0
+    async def _judged(self, row: BatchRow, me: str) -> Verdict:
+        came: dict[str, Sample | None] = {me: row.sample}
         if self._compares:  # also if this one cannot be judged: the others wait for it
-            came = await self._meet(row, "answers", me, None if broken else row.sample)
-            answers = {member: sample for member, sample in came.items() if sample is not None}
-            if broken:
-                return _failed(broken)
-            if len(answers) > 1:
-                samples, place = list(answers.values()), list(answers).index(me)
-            elif self._lone_judge is None:
-                return _failed(
-                    f"{type(judge).__name__} compares responses, and {row.name} is alone; "
-                    f"set {PLACE}.group_size to 2 or more, or choose a judge of single responses"
-                )
-            else:
-                judge = self._lone_judge
-        return _failed(broken) if broken else await self._asked(samples, judge, place)
+            came = await self._meet(row, "answers", me, None if row.broken else row.sample)
+        if row.broken:
+            return _failed(row.broken)
+        answers = {member: sample for member, sample in came.items() if sample is not None}
+        judge = self._judge if len(answers) > 1 else self._lone_judge
+        if judge is None:
+            return _failed(
+                f"{type(self._judge).__name__} compares responses, and {row.name} is alone; "
+                f"set {PLACE}.group_size to 2 or more, or choose a judge of single responses"
+            )
+        return await self._asked(list(answers.values()), judge, list(answers).index(me))
 
     async def _asked(self, samples: Sequence[Sample], judge: Judge | Panel, place: int) -> Verdict:
         """The verdict on one of the samples; while the judge is down, asks again."""
@@ -231,12 +219,12 @@ class RowReward:
 
     def _masks(self, row: BatchRow) -> bool:
         """Whether the row is left out where it has no verdict. Validation reports every row."""
-        is_wanted = self._settings.failure in ("auto", "mask")
         if self._settings.failure == "mask" and not row.can_be_left_out:
             self._say(
                 "mask",
                 f"{PLACE}.failure=mask: this verl trainer accepts no missing rewards; group_mean is used",
             )
+        is_wanted = self._settings.failure in ("auto", "mask")
         return is_wanted and row.can_be_left_out and not row.is_validation
 
     async def _meet_to_be_sure(self, row: BatchRow, me: str, member: GroupMember) -> dict[str, GroupMember]:
@@ -321,12 +309,6 @@ WHOLE_GROUP = (
 )
 
 
-def _why_left_out(row: BatchRow, verdict: Verdict) -> str:
-    if verdict.is_valid:
-        return f"{row.name} is left out: too few rows of its group have a verdict to compare it with"
-    return f"{row.name} is left out: it has no verdict ({verdict.status}): {verdict.error}"
-
-
 def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
     what = f"{came} of the {size} rows of the group of {row.name} came within {timeout:g} s"
     if row.is_validation is None:
@@ -338,7 +320,7 @@ def _late(row: BatchRow, came: int, size: int, timeout: float) -> str:
 
 
 def _failed(error: str) -> Verdict:
-    return Verdict(None, Status.FAILED, error=error, source=Source.RULE)
+    return Verdict.failed(Cause.INPUT, error, source=Source.RULE)
 
 
 class Outage:

@@ -15,7 +15,7 @@ from typing import Any
 
 from plaudit.errors import ConfigError
 from plaudit.integrations.verl.batch_row import BatchRow
-from plaudit.types import Source, Status, Verdict
+from plaudit.types import Cause, Source, Status, Verdict
 
 log = logging.getLogger("plaudit")
 
@@ -40,8 +40,7 @@ class Ruling:
 
     @classmethod
     def failed(cls, error: str, *, is_known: bool = True, detail: str = "") -> Ruling:
-        verdict = Verdict(None, Status.FAILED, source=Source.RULE, error=error)
-        return cls(verdict, is_known, detail=detail)
+        return cls(Verdict.failed(Cause.CODE, error, source=Source.RULE), is_known, detail=detail)
 
     @classmethod
     def of(cls, result: Any) -> Ruling:
@@ -76,6 +75,8 @@ class RuleScorer:
 
     async def ask(self, row: BatchRow) -> Ruling:
         """A score, nothing where there is no rule for such rows, or a failure that costs this row only."""
+        if row.broken:
+            return Ruling.failed("")
         if self.use == "off":
             return NO_RULE
         is_known = self.use == "require"
@@ -160,7 +161,9 @@ def is_verls_own(compute_score: ComputeScore) -> bool:
 
 
 def check_is_plain(compute_score: ComputeScore) -> None:
-    """Raise ConfigError where a function is asynchronous: its coroutine would be taken for a score."""
+    """Raise ConfigError where it is no function, or async: its coroutine would be taken for a score."""
+    if not callable(compute_score):
+        raise ConfigError("is not a function", setting="compute_score", value=compute_score)
     if inspect.iscoroutinefunction(_inner(compute_score)):
         raise ConfigError(
             "compute_score is an `async def`, which legacy managers cannot wait for; give a plain function"

@@ -10,7 +10,7 @@ extra_infos=) gives a list of numbers or dictionaries. Each of extra_infos has `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from plaudit.errors import ConfigError
@@ -20,10 +20,10 @@ from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenalty
 from plaudit.integrations.verl.legacy.length_penalty_manager import LengthReward
 from plaudit.integrations.verl.rule_score import ComputeScore, Ruling, check_is_plain, is_verls_own
 from plaudit.judges.base import Judge, Panel
-from plaudit.rewards import Component, Reward, RewardRow
+from plaudit.rewards import Component, Reward
 from plaudit.scoring import Scoring
 from plaudit.settings import load
-from plaudit.types import Message, Source, Status, Verdict
+from plaudit.types import Cause, Message, Source, Verdict
 
 SCORE = "score"
 OWN_OPTIONS = ("use_async_io", "time_limit", "on_failure", "max_failure_rate")
@@ -102,7 +102,7 @@ class _ByPlaudit:
         def collect() -> Sequence[Earned]:
             rewards = task.result()
             assert rewards is not None, "it keeps the time limit itself"
-            return [_earned(row, row.flat()) for row in rewards.rows]
+            return [{SCORE: row.reward, **row.flat()} for row in rewards.rows]
 
         return collect
 
@@ -134,7 +134,8 @@ class _ByFunction:
             rewards = self._reward.combine([row.sample for row in rows], verdicts=verdicts)
             pairs = zip(rewards.rows, rulings, strict=True)
             return [
-                _earned(row, {**ruling.extra, "plaudit/valid": float(row.valid)}) for row, ruling in pairs
+                {SCORE: row.reward, **ruling.extra, "plaudit/valid": float(row.valid)}
+                for row, ruling in pairs
             ]
 
         return collect
@@ -162,14 +163,9 @@ class _ByFunction:
 
 
 _LATE = Ruling(
-    Verdict(None, Status.DEADLINE, source=Source.RULE, error="compute_score did not answer within time_limit")
+    Verdict.failed(Cause.DEADLINE, "compute_score did not answer within time_limit", source=Source.RULE)
 )
 
 
 def _as_given(prompt: str | Sequence[Message]) -> str | list[Message]:
     return prompt if isinstance(prompt, str) else list(prompt)
-
-
-def _earned(row: RewardRow, info: Mapping[str, Any]) -> Earned:
-    assert row.reward is not None, "no policy here leaves gaps"
-    return Earned(row.reward, {SCORE: row.reward, **info})

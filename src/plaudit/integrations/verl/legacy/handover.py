@@ -20,7 +20,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
 from plaudit._loop_thread import result_of
@@ -33,30 +34,16 @@ T = TypeVar("T")
 TENSORS = ("prompts", "responses", "attention_mask")
 
 
-@dataclass(frozen=True, slots=True)
-class Earned:
-    """What one row gets, and what is said about it."""
-
-    reward: float
-    info: Mapping[str, Any]
-
-
+Earned = Mapping[str, Any]
+"""What one row gets, as its `score`, and what is said about it."""
 Collect = Callable[[], Sequence[Earned]]
 
 
 class BatchScorer(Protocol):
     def send(self, rows: Sequence[BatchRow]) -> Collect:
         """Send a batch off, and give what waits for it."""
-        ...
 
     def shutdown(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    data: Any
-    task: Task[tuple[Sequence[BatchRow], Collect]] | None
-    """Reads the rows and sends them off; None where there is nothing to ask."""
 
 
 class TwoCallManager:
@@ -83,13 +70,14 @@ class TwoCallManager:
         self._key = reward_fn_key
         self._scorer = scorer
         self._is_async = use_async_io
-        self._sent: _Sent | None = None
+        self._sent: tuple[Any, Task[tuple[Sequence[BatchRow], Collect]] | None] | None = None
+        """A batch, and what reads its rows and sends them off; None where there is nothing to ask."""
         self._called_off = ""
         self._warned: set[str] = set()
 
     def __call__(self, data: Any, return_dict: bool = False) -> Any:
         """The rewards of a DataProto; of the one that was submitted, without asking again."""
-        if self._sent is None or not _is_same(self._sent.data, data):
+        if self._sent is None or not _is_same(self._sent[0], data):
             self.submit(data)
         return self.collect(return_dict)
 
@@ -97,12 +85,11 @@ class TwoCallManager:
         """Begin to score a DataProto, and return at once."""
         if self._sent is not None:
             raise ConfigError(
-                f"a batch of {len(self._sent.data)} is already in flight; collect() it before the next one"
+                f"a batch of {len(self._sent[0])} is already in flight; collect() it before the next one"
             )
         self._called_off = ""
         if data.batch is not None and "rm_scores" in data.batch.keys():  # noqa: SIM118 - a TensorDict
-            # A reward model has spoken already.
-            self._sent = _Sent(data, None)
+            self._sent = data, None  # a reward model has spoken already
             return
         items = self._items(data)
 
@@ -110,7 +97,7 @@ class TwoCallManager:
             rows = self._rows(items)
             return rows, self._scorer.send(rows) if rows else tuple
 
-        self._sent = _Sent(data, Task(read_and_send, use_async_io=self._is_async))
+        self._sent = data, Task(read_and_send, use_async_io=self._is_async)
 
     def collect(self, return_dict: bool = False) -> Any:
         """The rewards of what was submitted. Waits for what is missing, up to the time limit.
@@ -119,31 +106,31 @@ class TwoCallManager:
         """
         if self._sent is None:
             raise ConfigError(self._called_off or "there is nothing to collect; submit(data) comes first")
-        sent, self._sent = self._sent, None
-        if sent.task is None:
-            return _given_rewards(sent.data, return_dict)
+        (data, task), self._sent = self._sent, None
+        if task is None:
+            return _given_rewards(data, return_dict)
         since = time.monotonic()
-        found = sent.task.result()
+        found = task.result()
         assert found is not None, "no time limit was given"
         rows, collect = found
         earned = collect()
         log.info("rewards of %d responses; waited %.2f s for them", len(earned), time.monotonic() - since)
         self._print(rows, earned)
-        tensor = _tensor(sent.data, [row.length for row in rows], [one.reward for one in earned])
+        tensor = _tensor(data, [row.length for row in rows], [one["score"] for one in earned])
         return {"reward_tensor": tensor, "reward_extra_info": _columns(earned)} if return_dict else tensor
 
     def shutdown_workers(self) -> None:
         """Free thread and connections; verdicts that came are kept. The next batch starts them anew."""
         if self._sent is not None:
-            sent, self._sent = self._sent, None
+            (_, task), self._sent = self._sent, None
             self._called_off = "the batch in flight was cancelled by shutdown_workers(); submit it again"
-            if sent.task is not None:
-                sent.task.settle()
+            if task is not None:
+                task.settle()
         self._scorer.shutdown()
 
     # -- rows ---------------------------------------------------------------------------------------------
 
-    def _items(self, data: Any) -> list[_Item]:
+    def _items(self, data: Any) -> list[SimpleNamespace]:
         """The rows of a DataProto as they are now: the trainer adds columns meanwhile."""
         columns = data.non_tensor_batch
         if len(data) and self._key not in columns:
@@ -154,18 +141,18 @@ class TwoCallManager:
         has = () if data.batch is None else data.batch.keys()
         tensors = {name: data.batch[name].cpu() for name in TENSORS if name in has}
         return [
-            _Item(
-                {name: tensor[number] for name, tensor in tensors.items()},
-                {name: column[number] for name, column in columns.items()}
+            SimpleNamespace(
+                batch={name: tensor[number] for name, tensor in tensors.items()},
+                non_tensor_batch={name: column[number] for name, column in columns.items()}
                 | {"data_source": columns[self._key][number]},
             )
             for number in range(len(data))
         ]
 
-    def _rows(self, items: Sequence[_Item]) -> list[BatchRow]:
+    def _rows(self, items: Sequence[SimpleNamespace]) -> list[BatchRow]:
         rows = [read_row(item, self._tokenizer, number=number) for number, item in enumerate(items)]
         if any(row.sample.group is None for row in rows):
-            rows = [_grouped_by_prompt(row) for row in rows]
+            rows = [_with_group(row) for row in rows]
             self._warn(
                 "uid",
                 f"uid: {rows[0].name} has none; rows with the same prompt are taken for a group. Set "
@@ -189,7 +176,7 @@ class TwoCallManager:
                 print("[prompt]", _prompt_text(row))
                 print("[response]", row.solution)
                 print("[ground_truth]", row.ground_truth)
-                for name, value in one.info.items():
+                for name, value in one.items():
                     print(f"[{name}]", value)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -198,12 +185,6 @@ class TwoCallManager:
                 "a batch is in flight and cannot leave this process; collect() it before pickling"
             )
         return self.__dict__
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    batch: Any
-    non_tensor_batch: Mapping[str, Any]
 
 
 # -- what verl has and wants --------------------------------------------------------------------------------
@@ -234,18 +215,15 @@ def _tensor(data: Any, lengths: Sequence[int], rewards: Sequence[float]) -> Any:
     import torch
 
     tensor = torch.zeros_like(data.batch["responses"], dtype=torch.float32)  # (rows, tokens)
-    if rewards:
-        last = torch.tensor([max(length - 1, 0) for length in lengths], device=tensor.device)
-        tensor[torch.arange(len(rewards)), last] = torch.tensor(
-            rewards, dtype=torch.float32, device=tensor.device
-        )
+    for row, (length, reward) in enumerate(zip(lengths, rewards, strict=True)):
+        tensor[row, max(length - 1, 0)] = reward
     return tensor
 
 
 def _columns(earned: Sequence[Earned]) -> dict[str, list[Any]]:
     """The extra information in the order of the batch: every key has a value of one type for every row."""
-    names = dict.fromkeys(name for one in earned for name in one.info)
-    return {name: _column([one.info.get(name) for one in earned]) for name in names}
+    names = dict.fromkeys(name for one in earned for name in one)
+    return {name: _column([one.get(name) for one in earned]) for name in names}
 
 
 def _column(values: Sequence[Any]) -> list[Any]:
@@ -267,7 +245,7 @@ def _prompt_text(row: BatchRow) -> str:
     )
 
 
-def _grouped_by_prompt(row: BatchRow) -> BatchRow:
+def _with_group(row: BatchRow) -> BatchRow:
     group = row.sample.group or json.dumps(row.sample.prompt, ensure_ascii=False)
     return replace(row, sample=replace(row.sample, group=group))
 

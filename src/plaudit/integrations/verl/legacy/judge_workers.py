@@ -116,10 +116,9 @@ def _report(verdicts: Sequence[Verdict]) -> None:
 class PercentLog:
     """Progress as log lines: an observer that says at INFO how much is judged, all batches together."""
 
-    def __init__(self, logger: logging.Logger | None = None, *, every: float = EVERY) -> None:
-        self._logger = logger or logging.getLogger("plaudit")
+    def __init__(self, *, every: float = EVERY) -> None:
         self._every = every
-        self._batches: dict[int, int] = {}
+        self._batches: set[int] = set()
         self._total = self._done = 0
         self._said_at = 0.0
 
@@ -129,17 +128,13 @@ class PercentLog:
                 if not self._batches:
                     self._total = self._done = 0
                     self._said_at = event.at
-                self._batches[event.batch] = event.samples
+                self._batches.add(event.batch)
                 self._total += event.samples
             case VerdictsReady():
                 self._done += len(event.verdicts)
                 if event.at - self._said_at >= self._every and self._done < self._total:
                     self._said_at = event.at
                     percent = 100 * self._done // self._total
-                    self._logger.info(
-                        "judged %s of %s (%d%%)", f"{self._done:,}", f"{self._total:,}", percent
-                    )
+                    log.info("judged %s of %s (%d%%)", f"{self._done:,}", f"{self._total:,}", percent)
             case BatchFinished():
-                self._batches.pop(event.batch, None)
-            case _:
-                pass
+                self._batches.discard(event.batch)

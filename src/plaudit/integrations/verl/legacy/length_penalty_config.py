@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
 from plaudit.caches import Cache
@@ -16,7 +16,6 @@ from plaudit.errors import ConfigError, spelling
 from plaudit.integrations.verl.combination import JUDGE, PENALTY, RULE
 from plaudit.integrations.verl.legacy.judge_workers import PercentLog
 from plaudit.judges.base import Judge, Panel
-from plaudit.judges.check import check_judge
 from plaudit.observers.log import Log
 from plaudit.openai_manager import CEILING, ROUTE, TIME_LIMIT, as_own_argument
 from plaudit.rewards import Component, LengthPenalty, Reward
@@ -60,21 +59,22 @@ class LengthPenaltyConfig:
     """Relative distance from the group's median length up to which nothing is charged."""
     outer_ratio: float = 0.5
     """Relative distance from which on everything is charged."""
-    judge: Judge | Panel | str | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    judge: Judge | Panel | str | None = None
     """A judge, the name of a kind, or a file that describes one; None: $PLAUDIT_JUDGE, else a rubric."""
-    rubric: str | None = field(default=None, kw_only=True)
+    rubric: str | None = None
     """What to judge by, in words, or a file that holds them; for a judge that is not given as an object."""
-    enable_rule: bool = field(default=True, kw_only=True)
+    enable_rule: bool = True
     """Whether verl's rule, or the user's own compute_score, counts."""
-    time_limit: float = field(default=TIME_LIMIT, kw_only=True)
+    time_limit: float = TIME_LIMIT
     """Seconds a batch may take; what is missing then is a failure."""
-    on_failure: OnFailure = field(default="group_mean", kw_only=True)
+    on_failure: OnFailure = "group_mean"
     """What a row without a verdict gets: `group_mean` (no advantage), `raise`, or a number."""
-    max_failure_rate: float | None = field(default=0.2, kw_only=True)
+    max_failure_rate: float | None = 0.2
     """A larger share of failures raises BatchFailed; None: never."""
-    cache: Cache | str | os.PathLike[str] | Unset | None = field(default=UNSET, kw_only=True)
+    cache: Cache | str | os.PathLike[str] | Unset | None = UNSET
     """Where verdicts are kept, as for Engine; None: nowhere."""
-    num_async_workers: int | None = field(default=None, kw_only=True)
+    num_async_workers: int | None = None
     """Changes nothing: one event loop holds every request, and needs no workers."""
 
     def __post_init__(self) -> None:
@@ -82,6 +82,8 @@ class LengthPenaltyConfig:
             check_value(name, getattr(self, name), bool)
         if isinstance(self.api_key, str):
             object.__setattr__(self, "api_key", Secret(self.api_key) if self.api_key.strip() else None)
+        check_value("api_endpoint", self.api_endpoint, str | None)
+        check_number("reward_coefficient", self.reward_coefficient)
         check_number("time_limit", self.time_limit, low=ABOVE_0, high=math.inf)
         check_value("max_concurrent_requests", self.max_concurrent_requests, int | None)
         if self.num_async_workers is not None:
@@ -143,12 +145,7 @@ class LengthPenaltyConfig:
 
     def chosen_judge(self, settings: Settings) -> Judge | Panel:
         """The judge, made from its name or file where it is not one already."""
-        if self.judge is not None and not isinstance(self.judge, str):
-            judge: Judge | Panel = self.judge
-        else:
-            judge = judge_of(settings)
-        check_judge(judge, for_rewards=True)
-        return judge
+        return judge_of(settings) if self.judge is None or isinstance(self.judge, str) else self.judge
 
     @spelling(as_own_argument)
     def open_engine(self, settings: Settings, max_concurrent: int | None) -> Engine:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from plaudit.integrations.verl.batch_row import BatchRow
@@ -19,20 +18,10 @@ from plaudit.integrations.verl.legacy.handover import Collect, Earned, TwoCallMa
 from plaudit.integrations.verl.legacy.judge_workers import JudgeWorkers
 from plaudit.integrations.verl.legacy.length_penalty_config import LengthPenaltyConfig
 from plaudit.integrations.verl.rule_score import NO_RULE, NOT_ASKED, BatchRules, ComputeScore, Ruling
+from plaudit.judges.check import check_weight
 from plaudit.policy.fingerprint import sample_id
 from plaudit.rewards import RewardRow
 from plaudit.types import Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedRow:
-    row: BatchRow
-    verdict: Verdict
-    ruling: Ruling
-
-    @property
-    def group(self) -> str | None:
-        return self.row.sample.group
 
 
 class LengthReward:
@@ -45,9 +34,11 @@ class LengthReward:
         self._workers: JudgeWorkers | None = None
         if config.enable_openai_reward:
             settings = config.settings()
+            judge = config.chosen_judge(settings)
+            check_weight("reward_coefficient", config.reward_coefficient, judge)
             self._workers = JudgeWorkers(
                 functools.partial(config.open_engine, settings),
-                config.chosen_judge(settings),
+                judge,
                 time_limit=config.time_limit,
                 use_async_io=config.use_async_io,
                 max_concurrent=config.max_concurrent_requests,
@@ -70,39 +61,40 @@ class LengthReward:
             # The rule is at work while verdicts arrive.
             rulings = self._rule.score(rows) if self._rule else [NO_RULE] * len(rows)
             verdicts = wait() if wait else [NOT_ASKED] * len(rows)
-            return self._earned([_JudgedRow(*parts) for parts in zip(rows, verdicts, rulings, strict=True)])
+            return self._earned(rows, verdicts, rulings)
 
         return collect
 
-    def _earned(self, batch: Sequence[_JudgedRow]) -> list[Earned]:
+    def _earned(
+        self, rows: Sequence[BatchRow], verdicts: Sequence[Verdict], rulings: Sequence[Ruling]
+    ) -> list[Earned]:
         """Where one of a group has no rule, none has: rewards of a group are made of the same parts."""
-        unruled = {one.group for one in batch if not one.ruling.is_known} if self._workers else set()
+        groups = [row.sample.group for row in rows]
+        pairs = zip(groups, rulings, strict=True) if self._workers else ()
+        unruled = {group for group, ruling in pairs if not ruling.is_known}
         rewarded: dict[int, RewardRow] = {}
         for has_rule in (True, False):
-            part = {row: one for row, one in enumerate(batch) if (one.group not in unruled) is has_rule}
-            if not part:
-                continue
-            rewards = self._config.reward(has_rule=has_rule).combine(  # BatchFailed where too many failed
-                [one.row.sample for one in part.values()],
-                verdicts={
-                    JUDGE: [one.verdict for one in part.values()],
-                    RULE: [one.ruling.verdict for one in part.values()],
-                },
-                lengths=[one.row.length for one in part.values()],
-            )
-            rewarded |= zip(part, rewards.rows, strict=True)
-        sizes = Counter(one.group for one in batch)
-        return [_earned(one, rewarded[index], sizes[one.group]) for index, one in enumerate(batch)]
+            part = [n for n, group in enumerate(groups) if (group not in unruled) is has_rule]
+            if part:
+                rewards = self._config.reward(has_rule=has_rule).combine(  # BatchFailed where too many failed
+                    [rows[n].sample for n in part],
+                    verdicts={JUDGE: [verdicts[n] for n in part], RULE: [rulings[n].verdict for n in part]},
+                    lengths=[rows[n].length for n in part],
+                )
+                rewarded |= zip(part, rewards.rows, strict=True)
+        sizes = Counter(groups)
+        return [
+            _info(row, verdict, ruling, rewarded[number], sizes[row.sample.group])
+            for number, (row, verdict, ruling) in enumerate(zip(rows, verdicts, rulings, strict=True))
+        ]
 
 
-def _earned(one: _JudgedRow, reward: RewardRow, members: int) -> Earned:
+def _info(row: BatchRow, verdict: Verdict, ruling: Ruling, reward: RewardRow, members: int) -> Earned:
     assert reward.reward is not None, "no policy here leaves gaps"
-    member = GroupMember(
-        one.verdict.score, one.verdict.status, one.row.length, one.ruling.verdict.score, one.ruling.is_known
-    )
-    record = sample_id(one.row.sample)
-    info = extra_info(reward, member, one.verdict, reward=reward.reward, members=members, record=record)
-    return Earned(reward.reward, {**info, **one.ruling.extra})
+    member = GroupMember(verdict.score, verdict.status, row.length, ruling.verdict.score, ruling.is_known)
+    record = sample_id(row.sample)
+    info = extra_info(reward, member, verdict, reward=reward.reward, members=members, record=record)
+    return {**info, **ruling.extra}
 
 
 class LengthPenaltyRewardManager(TwoCallManager):

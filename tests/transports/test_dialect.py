@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plaudit.transports.complaint import Complaint, complaint_of
-from plaudit.transports.shape import FULL, Shape
+from plaudit.transports.dialect import FULL, Shape
 
 
 def openai(message: str, **fields: str | None) -> dict[str, object]:
