@@ -80,8 +80,6 @@ QUICK = (
     ("cache_lookup.py", "--entries", "2000"),
 )
 """The longest first, because they run side by side."""
-COUNTING = ("limits.py", "two_runs.py", "kill_resume.py", "soak.py", "fuzz_parser.py")
-"""What they count does not depend on speed, so it must hold in `--quick` too."""
 TRAINERS = (
     ("advantages.py",),
     ("verl_rate.py",),
@@ -128,7 +126,11 @@ def quick() -> int:
 
 
 def trouble(command: tuple[str, ...]) -> str:
-    """Run one; its name if it is broken. A goal that a loaded machine misses is none of its faults."""
+    """Run one; its name if it is broken.
+
+    A benchmark ends with 1 where it missed a goal, which a loaded machine may, and with 2 where a promise was
+    broken, which none may.
+    """
     name, started = " ".join(command), time.monotonic()
     script, *words = command
     try:
@@ -138,7 +140,7 @@ def trouble(command: tuple[str, ...]) -> str:
         status, said = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as error:
         status, said = 124, str(error)
-    is_broken = "Traceback (most recent call last)" in said or status > (0 if script in COUNTING else 1)
+    is_broken = "Traceback (most recent call last)" in said or status not in (0, 1)
     text = f"=== {name}: {'BROKEN' if is_broken else 'works'} ({time.monotonic() - started:.0f} s)"
     print(f"{text}\n{said}" if is_broken else text, flush=True)
     return name if is_broken else ""

@@ -138,7 +138,7 @@ def main() -> int:
         print(f"TROUBLE: {trouble}")
     if not account.troubles:
         print("output never torn, every acknowledged verdict kept, only what was in flight paid again")
-    return 1 if account.troubles else 0
+    return 2 if account.troubles else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 A simulated server behind the engine's own HTTP transport, in virtual time. It notes when it read each
 request, also those whose client had left by then, and what each truly cost, whatever it says of that. For
-every fault the same calls are sent under one limit at a time, and under all three. Exit status 1: a window
+every fault the same calls are sent under one limit at a time, and under all three. Exit status 2: a window
 held more than allowed, or more dollars were spent.
 """
 
@@ -286,7 +286,7 @@ def main() -> int:
         print(f"{unseen} servers saw no request: nothing is shown")
     else:
         print("every limit held" if not over else f"{over} limits were crossed")
-    return 1 if over or unseen else 0
+    return 2 if over or unseen else 0
 
 
 if __name__ == "__main__":

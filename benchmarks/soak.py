@@ -248,7 +248,7 @@ def main() -> int:
         print(f"Most calls at once: {', '.join(f'{n} to {k}' for k, n in watch.peak.items())}")
         report(watch, readings, {"items the engine holds": MOST_HELD})
     print(f"{len(watch.violations)} violations")
-    return 1 if watch.violations else 0
+    return 2 if watch.violations else 0
 
 
 if __name__ == "__main__":
