@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from plaudit.config import Endpoint
-from plaudit.errors import RateLimited
 from plaudit.policy.limit import LimitConfig
 from plaudit.scheduling.call import Call, Outcome
 from plaudit.scheduling.lane import Flight, Lane
@@ -63,7 +62,7 @@ def refuse(lane: Lane, *, at: float, rate: RateHeaders | None) -> None:
     flights = [send(lane, at=at) for _ in range(20)]
     for flight in flights:
         del lane.flights[flight.id]
-        lane.on_refusal(RateLimited("slow down", rate=rate), flight, now=at + 0.01)
+        lane.on_refusal(flight, now=at + 0.01, retry_after=None, rate=rate)
 
 
 def told(lane: Lane) -> None:
@@ -269,6 +268,6 @@ def test_a_reply_to_a_call_from_before_a_refusal_allows_nothing() -> None:
     lane = paced()
     early, late = send(lane, at=10.0), send(lane, at=10.1)
     del lane.flights[late.id]
-    lane.on_refusal(RateLimited("429"), late, now=10.2)
+    lane.on_refusal(late, now=10.2, retry_after=None)
     left(lane, early, remaining=20, at=10.3)
     assert left_at_once(lane, at=10.3) <= 1

@@ -123,6 +123,16 @@ def test_one_call_in_five_that_breaks_at_random_is_not_lost(seed: int) -> None:
     assert result.over_ideal < 1.5
 
 
+@pytest.mark.parametrize("slots", [15, 33, 150])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_server_that_breaks_what_is_too_much_is_soon_given_what_it_takes(slots: int, seed: int) -> None:
+    server = Scenario(latency=taking(2.0), capacity=Reject(slots=slots, status=500), seed=seed)
+    first, second = score_batches([server], batches=2)
+    assert first.failures == second.failures == 0
+    assert max(first.over_ideal, second.over_ideal) < 1.4
+    assert 0.8 * slots <= second.limits[0] <= 1.5 * slots
+
+
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_small_burst_that_asks_for_a_second_each_time_keeps_its_rate(name: str, seed: int) -> None:

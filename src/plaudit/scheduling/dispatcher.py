@@ -403,10 +403,14 @@ class Dispatcher:
         self._finish(call, reply)
 
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
+        lane, was_lost = flight.lane, flight.lane.is_lost
+        lane.on_refusal(flight, now=now, retry_after=error.retry_after, rate=error.rate)
+        self._after_refusal(flight, error, now, was_lost=was_lost)
+
+    def _after_refusal(self, flight: Flight, error: PlauditError, now: float, *, was_lost: bool) -> None:
+        """Let a call that was too much leave again; that is no attempt of it."""
         lane, call = flight.lane, flight.call
         call.rejections += 1
-        was_lost = lane.is_lost
-        lane.on_refusal(error, flight, now=now)
         self._tell_state(lane, now, error)
         self._report_limit(lane)
         if lane.is_lost and not was_lost:
@@ -437,7 +441,9 @@ class Dispatcher:
         call.resends = 0
         is_unreachable, was_lost = isinstance(error, Unreachable), lane.is_lost
         retry_after = getattr(error, "retry_after", None)
-        lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+        if lane.on_failure(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable):
+            self._after_refusal(flight, error, now, was_lost=was_lost)
+            return
         self._tell_state(lane, now, error)
         has_hung = ran_out_of_time(error)
         is_overload = has_hung and lane.on_timeout(flight, now=now)

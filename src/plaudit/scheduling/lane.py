@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from plaudit.config import Endpoint, Price
-from plaudit.errors import RateLimited
 from plaudit.policy.balance import Load
 from plaudit.policy.breaker import MOMENT, OUTLIVED, BadCall, Breaker, BreakerConfig, BreakerState
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
@@ -20,7 +19,7 @@ from plaudit.policy.weather import Weather
 from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.call import MORE_ROOM, Call
 from plaudit.transports.base import Transport
-from plaudit.types import Reply, Usage
+from plaudit.types import RateHeaders, Reply, Usage
 
 NEVER = float("inf")
 BACKOFF = 0.25
@@ -33,6 +32,9 @@ HALF, LEAST = 0.5, 0.1
 """Shares of the calls answered a second so far: with which a pace begins that nothing tells, and at least."""
 NEARLY_ALL = 0.75
 """Share of the calls that fail from which on retries are held back."""
+FULL, QUICK = 0.65, 0.5
+"""Share of the calls that break, in less than so much of the time that replies take, from which on they are
+taken for refused."""
 REMEMBERED = 512
 """Refused calls by which to see whether they come in runs."""
 LEAST_LATE = 1.0
@@ -87,7 +89,7 @@ class Flight:
         self.order = 0
         self.wave = NO_WAVE
         self.refusals = 0
-        """All refusals until then."""
+        """All refusals until then, and calls that broke."""
         self.was_allowed = False
         """Whether it left because the endpoint had said that it takes it."""
         self.has_begun = False
@@ -126,6 +128,8 @@ class Lane:
         """Whether replies need more tokens than judges ask for; None while nothing was cut off."""
         self._roomy = 0
         """Replies in a row that had more room and would have done without."""
+        self.breaks_when_full = False
+        """Whether it breaks what is too much, and does not say so."""
         self.answered = self.rate_limited = self.failed = 0
         """In the order of sending."""
         self.latencies = LatencyHistogram()
@@ -258,10 +262,12 @@ class Lane:
         if not was_closed and self.breaker.state is BreakerState.CLOSED:
             self._reopen(now)
 
-    def on_refusal(self, error: RateLimited, flight: Flight, *, now: float) -> None:
+    def on_refusal(
+        self, flight: Flight, *, now: float, retry_after: float | None, rate: RateHeaders | None = None
+    ) -> None:
         """Learn from a call refused for load or rate: which of the two, or neither?"""
-        if error.rate is not None:
-            self.rate_hint = rate_hint(error.rate) or self.rate_hint
+        if rate is not None:
+            self.rate_hint = rate_hint(rate) or self.rate_hint
         if self._first_refusal is None:
             self._first_refusal = flight.order - 1, flight.sent_at - self._first_sent
         self._refusals += 1
@@ -278,10 +284,11 @@ class Lane:
             and not is_paced
             and self.weather.on_refusal(load=height, is_run=is_run, is_at_edge=is_at_edge)
         )
-        if self._on_bad(flight, now=now, retry_after=error.retry_after, is_refusal=True):
-            if self.breaker.short_openings >= 2 and self.pace.rate is None:
-                rate = max(1.0 / max(now - flight.sent_at, 0.05), HALF * self.throughput)
-                self.begin_pace(rate, now=now)
+        if self._on_bad(flight, now=now, retry_after=retry_after, is_refusal=True):
+            may_be_rate = self.pace.rate is None and not self.breaks_when_full
+            if may_be_rate and self.breaker.short_openings >= 2:
+                guess = max(1.0 / max(now - flight.sent_at, 0.05), HALF * self.throughput)
+                self.begin_pace(guess, now=now)
         elif is_weather or not was_closed:
             pass
         elif self.pace.rate is not None:
@@ -298,8 +305,8 @@ class Lane:
                 order=flight.order,
                 since=self.breaker.streak_from,
             )
-            left = self.limit.allowance if error.rate is None else error.rate.remaining_requests
-            if left is not None and left <= (len(self.flights) if error.rate is None else 0):
+            left = self.limit.allowance if rate is None else rate.remaining_requests
+            if left is not None and left <= (len(self.flights) if rate is None else 0):
                 self._obey_hint(now)
         self._look_for_rate(flight, now=now)
 
@@ -342,12 +349,25 @@ class Lane:
         self.weather.on_send(load=self._wave.height, count=count)
         if self.weather.share and not had_weather:
             self.limit.forgive(now=now)
+            self.breaks_when_full = False
 
     def on_failure(
         self, flight: Flight, *, now: float, retry_after: float | None, is_unreachable: bool
-    ) -> None:
-        """Learn from a call that broke."""
+    ) -> bool:
+        """Learn from a call that broke; whether that is for the load.
+
+        Where most calls break at once while others are answered, there may be too many of them, as where
+        calls are refused, and the same is asked: does less load bring fewer?
+        """
+        is_quick = self._typical is not None and now - flight.sent_at < QUICK * self._typical
+        if is_quick and self.breaker.is_closed and self.breaker.failing > FULL:
+            self.breaks_when_full = True
+        if is_quick and self.breaks_when_full:
+            self.on_refusal(flight, now=now, retry_after=retry_after)
+            return True
+        self._refusals += 1
         self._on_bad(flight, now=now, retry_after=retry_after, is_unreachable=is_unreachable)
+        return False
 
     def on_timeout(self, flight: Flight, *, now: float) -> bool:
         """Learn from a call that ran into a time limit, ours or a gateway's; whether that is for the load."""
@@ -402,6 +422,7 @@ class Lane:
         self.pace.rest(now=now)
         if now - self.breaker.shut_at > LONG_AWAY:
             self.weather.forget()  # there may be another capacity now, and what was little load be much
+            self.breaks_when_full = False
         self.limit.resume(now=now, in_flight=self.in_flight, bad_time=self.breaker.bad_time)
 
     @property
