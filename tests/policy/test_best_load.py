@@ -18,9 +18,12 @@ class Server:
         self.exponent = exponent
         self.now = 0.0
 
+    def seconds(self, load: int) -> float:
+        return 0.2 * float(max(1.0, load / self.knee) ** (1.0 + self.exponent))
+
     def round_at(self, load: int) -> Iterable[Move]:
         """A round of calls under this load; yields what the search wants."""
-        seconds = 0.2 * max(1.0, load / self.knee) ** (1.0 + self.exponent)
+        seconds = self.seconds(load)
         for _ in range(max(8, load) + 1):
             self.best.on_send(now=self.now, in_flight=load, limit=load)
             area = self.best.on_send(now=self.now, in_flight=load, limit=load)
@@ -75,6 +78,25 @@ def test_where_calls_only_queue_it_stays_above_the_slots(slots: int) -> None:
     server.follow(move.load, rounds=12)
     assert server.best.settled_at is not None
     assert server.best.settled_at >= slots
+
+
+class SharingServer(Server):
+    """Gets slower with each call, but still answers more of them a second."""
+
+    def seconds(self, load: int) -> float:
+        return 0.2 * (1.0 + load / self.knee)
+
+
+def test_where_calls_share_the_server_more_of_them_are_tried() -> None:
+    server = SharingServer(BestLoad(ceiling=4096), knee=50)
+    for load in (64, 90):
+        list(server.round_at(load))
+    move = server.best.begin_below(64, is_proven=False)
+    assert move is not None
+    _, moves = server.follow(move.load, rounds=2)
+    assert moves[-1].to == "climb"
+    assert moves[-1].load >= 80
+    assert server.best.is_shared
 
 
 def test_a_settled_load_is_doubted_less_and_less_often() -> None:

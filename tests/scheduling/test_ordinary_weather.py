@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from dispatching import Bench, good, numbered
+from dispatching import GOOD, Bench, good, numbered
 from msgspec import structs
 from simulation import score_batches
 
@@ -151,6 +151,52 @@ def test_calls_that_arrive_in_any_order_are_refused_no_more_often(slots: int, se
     assert result.over_ideal < 1.3
     assert result.reject_share < 0.2
     assert result.limits[0] >= 0.8 * slots
+
+
+class BatchingServer:
+    """Gives each call a token in each of its steps, as inference servers do; more calls make it longer."""
+
+    STEP, TOKENS = 0.05, 20
+
+    def __init__(self, *, half: int) -> None:
+        self._half = half
+        self._left: dict[asyncio.Future[None], int] = {}
+        self._work: asyncio.Task[None] | None = None
+
+    async def send(self, request: Request) -> Reply:
+        done = asyncio.get_running_loop().create_future()
+        self._left[done] = self.TOKENS
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._steps())
+        await done
+        return GOOD
+
+    async def _steps(self) -> None:
+        while self._left:
+            await asyncio.sleep(self.step(len(self._left)))
+            for done, left in list(self._left.items()):
+                self._left[done] = left - 1
+                if left == 1:
+                    del self._left[done]
+                    done.set_result(None)
+
+    def step(self, calls: int) -> float:
+        return self.STEP * (1.0 + calls / self._half)
+
+    async def close(self) -> None:
+        assert not self._left
+
+
+@pytest.mark.parametrize("half", [20, 50])
+def test_a_server_that_batches_is_given_more_while_that_brings_more(half: int) -> None:
+    async def main() -> None:
+        server = BatchingServer(half=half)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(1000))) == 1000
+            all_at_once = server.TOKENS * server.step(1000)
+            assert asyncio.get_running_loop().time() < 1.45 * all_at_once
+
+    run(main())
 
 
 class ImpatientGateway(SimulatedTransport):

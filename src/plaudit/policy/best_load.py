@@ -22,6 +22,8 @@ FEWEST = 8
 HELD_UP, LIKELY, SURELY = 0.3, 0.5, 0.9
 CHANGED = 1.5
 """How many times as long as before calls take where something has changed."""
+SHARED = 0.85
+"""Slope of latency over load up to which more calls still bring more: they share the server's steps."""
 FLAT = 1.15
 """Slope of latency over load up to which more calls bring no less: they queue, and cost nothing."""
 SPARE = 1.25
@@ -75,6 +77,8 @@ class BestLoad:
         """Seconds that the quicker calls take there."""
         self.search: Search | None = None
         self._curve = LoadCurve()
+        self.is_shared = False
+        """Whether calls take longer the more there are, and still more calls bring more replies."""
         self._area, self._area_at, self._in_flight = 0.0, 0.0, 0
         self._is_checked = settled_at is not None
         """Whether less was tried as well."""
@@ -149,13 +153,17 @@ class BestLoad:
         self._curve.clear()
 
     def bent_below(self, load: int) -> int | None:
-        """The best load, if all the calls so far say that it is less than this.
+        """The best load, if all the calls so far say that it is no more than this.
 
         A call meets half of a load on average while a batch comes to its end, and too much costs less than
         too little.
         """
         bend = self._curve.bend()
-        if bend is None or max(bend.is_above, bend.is_below) > HELD_UP or 2.0 * bend.load >= load:
+        if bend is None or max(bend.is_above, bend.is_below) > HELD_UP:
+            return None
+        if bend.slope < SHARED:
+            return load
+        if 2.0 * bend.load >= load:
             return None
         return math.ceil(2.0 * bend.load)
 
@@ -195,7 +203,8 @@ class BestLoad:
         """Settle where more calls stop to bring more, or look further."""
         assert self.search is not None
         search, bend = self.search, self._curve.bend()
-        if bend is not None and bend.is_above > LIKELY:
+        if bend is not None and (bend.is_above > LIKELY or bend.slope < SHARED):
+            self.is_shared = bend.slope < SHARED
             self.search = None
             return Move("climb", round(bend.highest))
         if bend is None or search.is_up:
@@ -204,6 +213,8 @@ class BestLoad:
             search.plan.clear()
             share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
             return self._try(max(1, round(share * bend.lowest)))
+        if bend.slope < 1.0:  # a little more with every call
+            return Move("settle", round(bend.highest))
         spare = SPARE if bend.slope <= FLAT else 1.0
         return Move("settle", max(1, math.ceil(spare * bend.load - 0.5)))
 

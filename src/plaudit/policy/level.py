@@ -147,9 +147,17 @@ class Level:
             return math.inf if len(self.latencies) >= self.needed else None
         slowdown = self.slowdown_over(previous)
         if slowdown is not None and not self.is_held_up(previous, now=now):
-            before = self.base if self.target > previous.target else previous.target
-            return self.target / before / slowdown
+            return self._calls_over(previous) / slowdown
         return 1.0 if now >= self.overdue_at(previous) else None
+
+    def _calls_over(self, previous: Level) -> float:
+        """How many times as many calls run here as did before."""
+        return self.target / (self.base if self.target > previous.target else previous.target)
+
+    def growth_over(self, previous: Level | None) -> float:
+        """The same for calls that were added; 2 where none were, for then nothing but more of them counts."""
+        growth = 2.0 if previous is None else self._calls_over(previous)
+        return growth if growth > 1.0 else 2.0
 
     def slowdown_over(self, previous: Level) -> float | None:
         """How much longer calls take here than they took on the level before."""

@@ -17,6 +17,7 @@ that stay; from then on it is probed with single calls, then two, then four. Ref
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ class LimitConfig:
     step_every: float = 0.05
     """Seconds between two steps of growth, until replies and refusals show the server's own pace."""
     gain: float = 1.1
-    """How much more goodput a level must bring to justify the next."""
+    """How much more goodput twice the calls must bring to justify the next level."""
 
 
 class _Belief(NamedTuple):
@@ -447,10 +448,11 @@ class ConcurrencyLimit:
         if gain is None:
             return
         self.is_learned = True
-        if gain >= self._config.gain and previous is not None:
+        has_gained = gain >= self._config.gain ** math.log2(level.growth_over(previous))
+        if has_gained and previous is not None:
             self._best.settled_at = None
             self._has_gained = True
-        if gain >= self._config.gain and not self._is_slow(level, previous):
+        if has_gained and (self._best.is_shared or not self._is_slow(level, previous)):
             self._step_every = min(self._config.step_every, level.pace() / 96.0)
             self._open(now, self._next_target(level, gain), reference=level)
             return

@@ -24,8 +24,11 @@ QUICK = 0.25
 """Share of the calls that are quicker than those by which a load is judged: past the bend all calls take
 longer, but calls of another kind, or a few that hang, change only the slower ones."""
 LIKELY_SLOPE, SLOPE_SPREAD = 1.6, 0.6
-LEAST_SLOPE, MOST_SLOPE = 1.0, 3.0
-"""How latency grows with load past the bend, both as logarithms: 1 for a queue, more where it thrashes."""
+LEAST_SLOPE, MOST_SLOPE = 0.4, 3.0
+"""How latency grows with load past the bend, both as logarithms: 1 for a queue, more where it thrashes, less
+where calls share what the server does in each of its steps."""
+LONGER = 1.5
+"""How many times as long replies under one load may be as those under another, to be compared with them."""
 MODEL_ERROR = 0.06
 """How far off such a line may be at the best, as a share of the latency."""
 GRID, EDGE = 0.06, 0.12
@@ -105,6 +108,9 @@ class LoadCurve:
         if not known:
             return []
         slope = _by_length(known)
+        lengths = [statistics.fmean(call.tokens for call in calls) for calls in known]
+        if not slope and max(lengths) > LONGER * min(lengths):
+            return []  # calls of quite different lengths came back, and what length costs is not known
         spread = _spread(known, slope)
         points = []
         for calls in known:
