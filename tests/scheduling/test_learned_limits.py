@@ -251,6 +251,7 @@ def test_the_next_process_starts_where_this_one_ended(path: Path) -> None:
 def test_a_climb_that_the_end_of_a_run_cut_short_goes_on_with_the_next_level() -> None:
     known = Learned(at=NOW, limit=300)
     assert known.start == LimitConfig(start=600)
+    assert replace(known, collapses_at=400).start == LimitConfig(start=600, collapses_at=400)
     assert replace(known, settled=True).start == LimitConfig(start=300, is_known=True, is_settled=True)
     lane = Lane(Endpoint("http://a/v1", model="m"), FakeServer(), start=known.start)
     assert learned_of(lane, now=NOW) is None  # or each run that sends a few calls would double it

@@ -11,7 +11,7 @@ from dispatching import GOOD, Bench, good, numbered
 from msgspec import structs
 from simulation import score_batches
 
-from plaudit.errors import TransportFailed
+from plaudit.errors import TransportFailed, Unreachable
 from plaudit.events import CallFinished
 from plaudit.scheduling.learned_limits import Learned, learned_of, load, save
 from plaudit.simulator import (
@@ -195,6 +195,57 @@ def test_a_server_that_batches_is_given_more_while_that_brings_more(half: int) -
             assert good(await bench.ask_all(*numbered(1000))) == 1000
             all_at_once = server.TOKENS * server.step(1000)
             assert asyncio.get_running_loop().time() < 1.45 * all_at_once
+
+    run(main())
+
+
+class CrashingServer:
+    """Goes down with all its calls once it has too many, and is back after five seconds."""
+
+    ROUND_TRIP, CALL, AWAY = 0.02, 1.0, 5.0
+
+    def __init__(self, *, stands: int) -> None:
+        self._stands = stands
+        self._calls: set[asyncio.Future[None]] = set()
+        self._back_at = 0.0
+        self.crashes = 0
+
+    async def send(self, request: Request) -> Reply:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self.ROUND_TRIP)
+        if loop.time() < self._back_at:
+            raise Unreachable("connection refused")
+        ends = loop.create_future()
+        self._calls.add(ends)
+        if len(self._calls) > self._stands:
+            self._go_down()
+        try:
+            async with asyncio.timeout(self.CALL):
+                await ends
+        except TimeoutError:
+            return GOOD
+        finally:
+            self._calls.discard(ends)
+        raise TransportFailed("connection reset")
+
+    def _go_down(self) -> None:
+        self.crashes += 1
+        self._back_at = asyncio.get_running_loop().time() + self.AWAY
+        for ends in self._calls:
+            if not ends.done():
+                ends.set_result(None)
+
+    async def close(self) -> None:
+        assert not self._calls
+
+
+@pytest.mark.parametrize("stands", [9, 40, 73, 200])
+def test_a_server_that_goes_down_under_too_many_calls_is_not_brought_down_for_ever(stands: int) -> None:
+    async def main() -> None:
+        server = CrashingServer(stands=stands)
+        async with Bench(server) as bench:
+            assert good(await bench.ask_all(*numbered(3000))) == 3000
+            assert server.crashes <= 8
 
     run(main())
 

@@ -111,7 +111,7 @@ class Breaker:
         self._was_shut = 0.0
         self._truths = 0
         self._bad_since: float | None = None
-        self._ever_worked = False
+        self._ever_worked = self._ever_open = False
         self._lost_at = 0.0
 
     @property
@@ -224,7 +224,7 @@ class Breaker:
         """Seconds of such calls, and of none that succeeds, after which the endpoint is given up."""
         if is_refusal:
             return self._config.refusal_patience
-        if is_unreachable and not self._ever_worked:
+        if is_unreachable and not (self._ever_worked or self._ever_open):
             return self._config.cold_patience
         return self._config.patience
 
@@ -295,6 +295,7 @@ class Breaker:
         self._truths = self._truths + 1 if is_true else 0
         self._was_shut = self._probe_sent - self.shut_at
         self.state = BreakerState.CLOSED
+        self._ever_open = True
         self._rounds = 0
         self._let_in = 1
         self._asked_until = 0.0

@@ -50,6 +50,8 @@ class LimitConfig:
     """Whether more than a known limit was tried, and brought no more."""
     usual: float | None = None
     """Seconds that the quicker calls took then."""
+    collapses_at: int | None = None
+    """Calls at once that are known to bring the endpoint down."""
     step_every: float = 0.05
     """Seconds between two steps of growth, until replies and refusals show the server's own pace."""
     gain: float = 1.1

@@ -43,9 +43,10 @@ from plaudit.policy.fingerprint import jitter
 from plaudit.policy.retry import RetryBudget, RetryPolicy
 from plaudit.scheduling.admission import Admission
 from plaudit.scheduling.call import MORE_ROOM, Call, Outcome, kind_of, ran_out_of_time, resend_wait
+from plaudit.scheduling.call_timers import RetryQueue, Timeouts
 from plaudit.scheduling.fair_queue import FairQueue
 from plaudit.scheduling.hedging import AGAIN, Hedging
-from plaudit.scheduling.lane import NEVER, Flight, Lane, Timeouts
+from plaudit.scheduling.lane import NEVER, Flight, Lane
 from plaudit.scheduling.listening import Listening
 from plaudit.types import RawRequest, Reply, Usage
 
@@ -569,32 +570,3 @@ class Dispatcher:
     def _tell(self, event: Event) -> None:
         if self._emit is not None:
             self._emit(event)
-
-
-class RetryQueue:
-    """Calls that wait for their next attempt: each has a timer, and holds no permit meanwhile."""
-
-    def __init__(self, back: Callable[[Call], None]) -> None:
-        self._back = back
-        self._loop = asyncio.get_running_loop()
-        self._timers: dict[Call, asyncio.TimerHandle] = {}
-
-    def __len__(self) -> int:
-        return len(self._timers)
-
-    def put(self, call: Call, *, seconds: float) -> None:
-        """Keep a call for so long. One that waits already keeps its time."""
-        if call not in self._timers:
-            self._timers[call] = self._loop.call_later(seconds, self._leave, call)
-
-    def clear(self) -> list[Call]:
-        """Stop all timers; the answer is the calls that waited."""
-        for timer in self._timers.values():
-            timer.cancel()
-        calls = list(self._timers)
-        self._timers.clear()
-        return calls
-
-    def _leave(self, call: Call) -> None:
-        del self._timers[call]
-        self._back(call)

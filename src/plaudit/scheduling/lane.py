@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 
 from plaudit.config import Endpoint, Price
 from plaudit.policy.balance import Load
 from plaudit.policy.breaker import MOMENT, OUTLIVED, BadCall, Breaker, BreakerConfig, BreakerState
+from plaudit.policy.collapse import Collapse
 from plaudit.policy.hedge import MIN_CALLS, hedge_age, hung_age
 from plaudit.policy.histogram import LatencyHistogram
 from plaudit.policy.limit import ConcurrencyLimit, LimitConfig
@@ -16,7 +16,6 @@ from plaudit.policy.pace import Pace, rate_hint
 from plaudit.policy.quota import Quota
 from plaudit.policy.refusal_record import RefusalRecord
 from plaudit.policy.weather import Weather
-from plaudit.scheduling.alarm import Alarm
 from plaudit.scheduling.call import MORE_ROOM, Call
 from plaudit.transports.base import Transport
 from plaudit.types import RateHeaders, Reply, Usage
@@ -119,6 +118,7 @@ class Lane:
         self.limit = ConcurrencyLimit(replace(start, ceiling=self.ceiling))
         self.pace = Pace()
         self.weather = Weather()
+        self.collapse = Collapse(start.collapses_at)
         self.record = RefusalRecord()
         self.breaker = Breaker(breaker)
         has_quota = endpoint.rpm is not None or endpoint.tpm is not None
@@ -211,6 +211,7 @@ class Lane:
         self._wave.count += 1
         self._wave.height = len(self.flights)
         flight.refusals = self._refusals
+        self.collapse.on_send(now=now, in_flight=len(self.flights))
         self.breaker.on_send(now=now, in_flight=len(self.flights))
         flight.was_allowed = self.pace.on_send(now=now)
         flight.area = self.limit.on_send(now=now, in_flight=len(self.flights))
@@ -218,6 +219,7 @@ class Lane:
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
         self.on_answer(flight, now=now)
+        self.collapse.on_reply(sent_at=flight.sent_at, height=flight.wave.height)
         self._note_latency(now - flight.sent_at)
         if flight.call.has_more_room:
             self._check_room(reply, flight)
@@ -359,6 +361,11 @@ class Lane:
         Where most calls break at once while others are answered, there may be too many of them, as where
         calls are refused, and the same is asked: does less load bring fewer?
         """
+        if self.breaker.is_closed:
+            under_way = len(self.flights) + 1
+            self.collapse.on_failure(
+                now=now, sent_at=flight.sent_at, in_flight=under_way, was_connected=not is_unreachable
+            )
         is_quick = self._typical is not None and now - flight.sent_at < QUICK * self._typical
         if is_quick and self.breaker.is_closed and self.breaker.failing > FULL:
             self.breaks_when_full = True
@@ -404,6 +411,7 @@ class Lane:
             if is_refusal:
                 self.weather.withdraw(self.breaker.streak)
             self.record.forget()
+            self.collapse.on_shut(bad_time=now - flight.sent_at)
             self.limit.hold(since=self.breaker.streak_from)
         return is_shut
 
@@ -502,7 +510,7 @@ class Lane:
                 return max(ready, self.quota_ready_at(call, now))
             self._reopen(now)
         under_way = len(self.flights)
-        if under_way >= min(self.limit.limit + hung, self.ceiling):
+        if under_way >= min(self.limit.limit + hung, self.ceiling, self.collapse.bound):
             return NEVER
         if self.pace.rate is None:
             return now if self.quota is None else self.quota_ready_at(call, now)
@@ -558,34 +566,3 @@ class Lane:
                 break
             newer += 1
         return len(self.flights) - newer
-
-
-class Timeouts:
-    """Cancels flights that are older than `timeout` seconds, and marks them, by one timer for all of them."""
-
-    def __init__(self, lanes: Sequence[Lane], *, timeout: float) -> None:
-        self._lanes = lanes
-        self._timeout = timeout
-        self._loop = asyncio.get_running_loop()
-        self.timer: Alarm | None = None
-
-    def watch(self) -> None:
-        if self.timer is None and self._timeout < NEVER:
-            self.timer = Alarm(self._timeout, self._look)
-
-    def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        due = NEVER
-        for lane in self._lanes:
-            for flight in lane.flights.values():  # in the order of sending
-                if flight.sent_at + self._timeout > now or not flight.has_begun:
-                    due = min(due, flight.sent_at + self._timeout)
-                    break
-                if flight.task is not None and not flight.is_overdue:
-                    flight.is_overdue = True
-                    flight.task.cancel()
-        self.timer = Alarm(max(due - now, 0.0), self._look) if due < NEVER else None

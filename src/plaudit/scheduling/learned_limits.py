@@ -34,6 +34,8 @@ class Learned(msgspec.Struct, omit_defaults=True):
     """Whether it rate limits what is too much (429), rather than queueing it."""
     settled: bool = False
     """Whether more calls at once were tried, and brought no more."""
+    collapses_at: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Calls at once that brought it down."""
     seconds: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     """How long the quicker calls took then."""
     rate: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
@@ -49,13 +51,14 @@ class Learned(msgspec.Struct, omit_defaults=True):
         if self.limit is None:
             return None
         if not (self.refuses or self.settled):  # the run ended in the midst of its climb: with the next level
-            return LimitConfig(start=2 * self.limit)
+            return LimitConfig(start=2 * self.limit, collapses_at=self.collapses_at)
         return LimitConfig(
             start=self.limit,
             is_known=True,
             refuses=self.refuses,
             is_settled=self.settled,
             usual=self.seconds,
+            collapses_at=self.collapses_at,
         )
 
 
@@ -106,8 +109,9 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
     bent_at = limit.bent_at
     return Learned(
         at=now,
-        limit=bent_at or limit.believed,
+        limit=int(min(bent_at or limit.believed, lane.collapse.bound)),
         refuses=limit.refuses,
-        settled=limit.is_settled or bent_at is not None,
+        settled=limit.is_settled or bent_at is not None or lane.collapse.height is not None,
+        collapses_at=lane.collapse.height,
         seconds=limit.usual,
     )
