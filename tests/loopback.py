@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,3 +72,15 @@ def loopback(scenario: Scenario = INSTANT, *, speed: float = 1.0, port: int = 0)
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join()
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that refuses connections until a server listens there, and that nobody else is given."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port: int = reserved.getsockname()[1]
+        if sys.platform != "linux":
+            reserved.close()  # elsewhere no server could listen there
+        yield port

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -21,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopback import INSTANT, loopback
+from loopback import INSTANT, loopback, reserved_port
 from page_preludes import PRELUDES
 
 ROOT = Path(__file__).parent.parent
@@ -137,8 +136,13 @@ def _is_program(block: Block) -> bool:
 def run(program: list[Block], folder: Path) -> None:
     """Run a program in a folder that has what it names: its commands, and where it begins, its Python."""
     page = program[0].page
-    with loopback(INSTANT) as judge, _world(folder) as environment:
-        ports = {"judge": judge.url, "free": str(_free_port()), "server": str(_free_port())}
+    with (
+        loopback(INSTANT) as judge,
+        reserved_port() as free,
+        reserved_port() as server,
+        _world(folder) as environment,
+    ):
+        ports = {"judge": judge.url, "free": str(free), "server": str(server)}
 
         def real(code: str) -> str:
             for shown, put in _SHOWN.items():
@@ -170,7 +174,6 @@ def run(program: list[Block], folder: Path) -> None:
             env=environment | {"PORT": ports["server"]},
             text=True,
             capture_output=True,
-            timeout=110 if program[0].group == "light" else 550,
         )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
@@ -185,12 +188,6 @@ if inspect.iscoroutine(ended):
     asyncio.run(ended)
 """
 """Runs a file that may await at its top, as a notebook does."""
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 _COMMANDS = {

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from complaints import about
 from loopback import INSTANT, Loopback, loopback
+from until import PATIENCE_S
 
 from plaudit import acompute_score, compute_score
 from plaudit.errors import BatchFailed, ConfigError
@@ -326,7 +327,7 @@ def test_a_batch_is_reported_in_the_log_and_single_samples_are_not(
         with caplog.at_level(logging.INFO, logger="plaudit"):
             compute_score("It scatters.", None, ESSAYS, QUESTION)
             compute_score(**essays(8))
-            assert lines.has_one.wait(10)
+            assert lines.has_one.wait(PATIENCE_S)
     finally:
         log.removeHandler(lines)
     assert len(lines.kept) == 1

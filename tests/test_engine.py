@@ -9,7 +9,6 @@ import json
 import logging
 import pickle
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,8 +17,8 @@ from pathlib import Path
 import pytest
 from complaints import about
 from held import GOOD, Held
-from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, samples, taking
-from until import until
+from loopback import HANGING, INSTANT, JUDGE, PROMPT, loopback, reserved_port, samples, taking
+from until import PATIENCE_S, until
 
 import plaudit
 from plaudit import Endpoint, Engine, Pending, Price, Rubric, Sample, Source, Status, Verdict
@@ -82,7 +81,7 @@ async def failing() -> float:
 def test_verdicts_come_in_the_order_of_the_samples() -> None:
     with loopback() as server, Engine(server.url, model="m", cache=None) as engine:
         forwards = engine.score(samples(100), JUDGE)
-        backwards = engine.submit(samples(100)[::-1], JUDGE).result(timeout=30)
+        backwards = engine.submit(samples(100)[::-1], JUDGE).result()
         assert scores(forwards) == scores(backwards)[::-1]
         assert len(set(scores(forwards))) > 5
         assert statuses(forwards) == {Status.OK}
@@ -403,7 +402,7 @@ def test_with_a_tenth_of_calls_failing_each_sample_has_its_own_true_verdict_or_n
     with loopback(sound.replace(faults=FAULTS)) as server:
         with Engine(server.url, model="m") as engine:
             pending = engine.submit(batch, ONE_TO_TEN)
-            verdicts = pending.result(timeout=60)
+            verdicts = pending.result()
         stats = server.stats
         assert len(verdicts) == 200
         for verdict, expected in zip(verdicts, truth, strict=True):
@@ -479,7 +478,7 @@ def test_a_wrong_key_gets_one_message_and_few_calls() -> None:
     with loopback(INSTANT.replace(api_key="right")) as server:
         with Engine(server.url, model="m", api_key=KEY) as engine:
             pending = engine.submit(samples(1024), JUDGE)
-            verdicts = pending.result(timeout=30)
+            verdicts = pending.result()
         ((cause, message),) = ((one.cause, one.error) for one in pending.summary.causes)
         assert cause is Cause.REFUSED_KEY
         assert "api_key" in message
@@ -506,13 +505,14 @@ def test_a_server_that_starts_late_is_waited_for_and_told_of_with_its_url_and_a_
             told.append(event)
             is_told.set()
 
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    with Engine(f"http://127.0.0.1:{port}/v1", model="m", observers=[observe]) as engine:
+    with (
+        reserved_port() as port,
+        Engine(f"http://127.0.0.1:{port}/v1", model="m", observers=[observe]) as engine,
+    ):
         pending = engine.submit(samples(100), JUDGE)
-        assert is_told.wait(5.0)
+        assert is_told.wait(PATIENCE_S)
         with loopback(port=port):
-            assert statuses(pending.result(timeout=20.0)) == {Status.OK}
+            assert statuses(pending.result()) == {Status.OK}
     assert f"no connection to http://127.0.0.1:{port}/v1" in str(told[0].error)
     assert "plaudit simulate" in str(told[0].error)
     assert told[0].waits_s == 60.0
@@ -558,7 +558,9 @@ def test_max_concurrent_is_never_crossed_at_the_server() -> None:
 
 def test_requests_a_minute_are_never_crossed_at_the_server() -> None:
     with loopback() as server, Engine(server.url, model="m", rpm=20, cache=None) as engine:
-        verdicts = engine.score(samples(50), JUDGE, deadline=0.3)
+        pending = engine.submit(samples(50), JUDGE)
+        until(lambda: pending.remaining <= 30)
+        verdicts = pending.result(timeout=0.1)
         assert [verdict.status for verdict in verdicts].count(Status.OK) == 20
         assert server.stats.requests == 20
 
@@ -618,27 +620,28 @@ def test_streaming_samples_one_by_one_does_not_write_the_limits_each_time() -> N
 
 
 def test_deadlines_hold_though_the_server_hangs() -> None:
-    with loopback(HANGING) as server, Engine(server.url, model="m") as engine:
+    with loopback(HANGING) as server, Engine(server.url, model="m", timeout=1e6) as engine:
         start = time.monotonic()
         by_deadline = engine.score(samples(200), JUDGE, deadline=0.2)
-        assert 0.15 < time.monotonic() - start < 20.0
+        assert 0.15 < time.monotonic() - start < PATIENCE_S
         start = time.monotonic()
         by_timeout = engine.submit(samples(200), JUDGE).result(timeout=0.2)
-        assert 0.15 < time.monotonic() - start < 20.0
+        assert 0.15 < time.monotonic() - start < PATIENCE_S
         start = time.monotonic()
-    assert time.monotonic() - start < 20.0  # closing does not wait for the server either
+    assert time.monotonic() - start < PATIENCE_S  # closing does not wait for the server either
     assert {(v.status, v.score) for v in by_deadline + by_timeout} == {(Status.DEADLINE, None)}
 
 
 def test_replies_that_come_too_late_fill_the_cache() -> None:
-    slow = INSTANT.replace(latency=taking(0.3))
-    with loopback(slow) as server, Engine(server.url, model="m", hedge=False) as engine:
+    held = Held()
+    with Engine("http://held/v1", model="m", hedge=False, transport=lambda _: held) as engine:
         pending = engine.submit(samples(10), JUDGE)
-        until(lambda: server.stats.requests >= 10)
+        until(lambda: len(held.sent) >= 10)
         assert statuses(pending.result(timeout=0.05)) == {Status.DEADLINE}
+        held.all.set()
         again = engine.score(samples(10), JUDGE)
         assert statuses(again) == {Status.OK}
-        assert server.stats.requests == 10
+        assert len(held.sent) == 10
     with loopback() as nobody, Engine(nobody.url, model="m") as engine:
         once_more = engine.score(samples(10), JUDGE)  # another server, the same model: the same question
         assert {verdict.source for verdict in once_more} == {Source.CACHE}
@@ -646,10 +649,10 @@ def test_replies_that_come_too_late_fill_the_cache() -> None:
 
 def test_one_call_is_given_up_after_its_timeout_and_tried_again() -> None:
     first_hangs = INSTANT.replace(faults=(Fault("hang", requests=(0, 1)),))
-    with loopback(first_hangs) as server, Engine(server.url, model="m", timeout=0.1) as engine:
+    with loopback(first_hangs) as server, Engine(server.url, model="m", timeout=0.3) as engine:
         (verdict,) = engine.score(samples(1), JUDGE)
         assert verdict.status is Status.OK
-        assert verdict.attempts == 2
+        assert verdict.attempts >= 2  # a busy machine may be slow to answer the second one, too
 
 
 # -- 7: observers -----------------------------------------------------------------------------------------

@@ -19,8 +19,6 @@ NEEDS_MORE = {"demo.py", "grpo.py"}
     ids=lambda p: p.name,
 )
 def test_the_example_runs(path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout

@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from until import PATIENCE_S
 from unwoken import Stopped, signal_beside_a_wait
 
 from plaudit._loop_thread import LoopThread, result_of
@@ -20,7 +21,7 @@ async def nothing() -> None:
 
 
 def end(thread: LoopThread) -> None:
-    assert thread.end(nothing, within=5.0)
+    assert thread.end(nothing, within=PATIENCE_S)
 
 
 def test_actions_run_in_the_order_of_posting_on_the_loops_own_thread() -> None:
@@ -88,7 +89,7 @@ def test_nobody_exits_on_the_loops_thread(caplog: pytest.LogCaptureFixture) -> N
     is_still_there = threading.Event()
     thread.post(lambda: asyncio.get_running_loop().call_soon(sys.exit, 3))
     thread.post(lambda: asyncio.get_running_loop().call_later(0.01, is_still_there.set))
-    assert is_still_there.wait(5.0)
+    assert is_still_there.wait(PATIENCE_S)
     end(thread)
     assert "sys.exit" in caplog.text
 
@@ -101,8 +102,8 @@ def test_the_last_coroutine_runs_once_and_what_was_posted_before_it_runs_first()
         seen.append("last")
 
     thread.post(lambda: seen.append("posted"))
-    assert thread.end(last, within=5.0)
-    assert thread.end(last, within=5.0)
+    assert thread.end(last, within=PATIENCE_S)
+    assert thread.end(last, within=PATIENCE_S)
     assert seen == ["posted", "last"]
     assert not thread.is_alive
     assert "plaudit" not in [other.name for other in threading.enumerate()]
@@ -118,7 +119,7 @@ def test_posting_to_a_loop_that_has_ended_raises() -> None:
 def test_a_thread_can_end_itself_and_waits_for_nobody() -> None:
     thread = LoopThread()
     ended: list[bool] = []
-    thread.post(lambda: ended.append(thread.end(nothing, within=60.0)))
+    thread.post(lambda: ended.append(thread.end(nothing, within=PATIENCE_S)))
     end(thread)
     assert ended == [True]
     assert not thread.is_alive
@@ -139,7 +140,7 @@ def test_a_bug_in_the_last_coroutine_is_logged_and_the_thread_ends(caplog: pytes
 
     thread = LoopThread()
     with caplog.at_level(logging.ERROR):
-        assert thread.end(broken, within=5.0)
+        assert thread.end(broken, within=PATIENCE_S)
     assert "a bug while the engine was closed" in caplog.text
 
 
@@ -148,6 +149,6 @@ def test_threads_of_the_loops_executor_end_with_it() -> None:
     before = set(threading.enumerate())
     started = threading.Event()
     thread.post(lambda: asyncio.get_running_loop().run_in_executor(None, started.set))
-    assert started.wait(5.0)
+    assert started.wait(PATIENCE_S)
     end(thread)
     assert set(threading.enumerate()) <= before

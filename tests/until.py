@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
+"""Only against a hang: pytest's own timeout is longer, and no test should ever need a part of this."""
 _LOOK_EVERY_S = 0.002
 
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from plaudit.config import Kind
+from until import PATIENCE_S
 
-PATIENCE = 5.0
-"""Seconds to wait for what should happen at once, before a test fails."""
+from plaudit.config import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class WireServer:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until something is so, for as long as patience lasts."""
-        async with asyncio.timeout(PATIENCE), self._changed:
+        async with asyncio.timeout(PATIENCE_S), self._changed:
             await self._changed.wait_for(is_so)
 
     async def __aenter__(self) -> Self:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from until import PATIENCE_S
 
 BINARY = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -24,8 +25,6 @@ FLAGS = (
     "--disable-background-networking",
     "--remote-debugging-port=0",
 )
-PATIENCE = 30.0
-"""Seconds after which something that should appear is missing."""
 
 
 class Tab:
@@ -61,7 +60,7 @@ class Tab:
         self._last += 1
         answer = self._answers[self._last] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._last, "method": method, "params": parameters})
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             found = await answer
         assert "error" not in found, found
         result: dict[str, Any] = found["result"]
@@ -85,7 +84,7 @@ class Tab:
     async def until(self, expression: str) -> None:
         """Wait until an expression in the page is true."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE_S):
                 while not await self.js(f"!!({expression})"):  # noqa: ASYNC110 - another process
                     await asyncio.sleep(0.05)
                 return
@@ -159,7 +158,7 @@ async def browser() -> AsyncIterator[Tab]:
 
 
 async def _port(file: Path) -> int:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PATIENCE_S):
         while not (file.exists() and (text := file.read_text())):  # noqa: ASYNC110, ASYNC240 - another process
             await asyncio.sleep(0.05)
         return int(text.split()[0])

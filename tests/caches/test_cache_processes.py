@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cache_contract import digest
+from until import PATIENCE_S
 
 from plaudit.caches import SqliteCache
 from plaudit.errors import CacheError
@@ -67,7 +68,7 @@ def test_four_processes_write_while_others_read(tmp_path: Path) -> None:
 
     asyncio.run(read_until_done())
     for writer in writers:
-        _, errors = writer.communicate(timeout=30)
+        _, errors = writer.communicate(timeout=PATIENCE_S)
         assert (writer.returncode, errors) == (0, "")
     everything = [1000 * number + step for number in range(4) for step in range(300)]
     assert lookup(path, everything) == (1200, [])
@@ -93,7 +94,7 @@ def test_processes_that_find_damage_together_agree_on_one_fresh_file(tmp_path: P
     path.write_bytes(b"rubbish" * 5000)
     writers = [start_writer(path, 1000 * number, 20) for number in range(4)]
     for writer in writers:
-        writer.communicate(timeout=30)
+        writer.communicate(timeout=PATIENCE_S)
         assert writer.returncode == 0
     assert [file.name for file in tmp_path.glob("*.damaged-*")] == ["verdicts.sqlite.damaged-1"]
     assert lookup(path, [1000 * number + step for number in range(4) for step in range(20)]) == (80, [])

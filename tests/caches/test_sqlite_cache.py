@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from cache_contract import LeasingCacheContract, digest
+from until import PATIENCE_S
 
 from plaudit.caches import MemoryCache, SqliteCache, default_path, open_cache
 from plaudit.caches.store import Store, connect
@@ -124,7 +125,7 @@ def test_an_abandoned_cache_takes_its_thread_with_it(tmp_path: Path) -> None:
     [thread] = [thread for thread in cache_threads() if thread not in before]
     del cache
     gc.collect()
-    thread.join(timeout=60)
+    thread.join(timeout=PATIENCE_S)
     assert not thread.is_alive()
 
 
@@ -135,7 +136,7 @@ def test_an_interpreter_that_forgot_to_close_exits(tmp_path: Path) -> None:
         "asyncio.run(cache.put_many([(bytes(32), b'one')]))\n"
     )
     path = tmp_path / "c.sqlite"
-    done = subprocess.run([sys.executable, "-c", script, str(path)], timeout=30, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     assert asyncio.run(SqliteCache(path).get_many([bytes(32)])) == {bytes(32): b"one"}
 

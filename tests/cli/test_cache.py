@@ -197,7 +197,7 @@ def test_clear_on_a_terminal_asks(file: Path, answer: bytes, count: int) -> None
     mine, theirs = pty.openpty()
     os.write(mine, answer)
     command = [sys.executable, "-c", "from plaudit.cli import app; app()", "cache", "clear"]
-    done = subprocess.run(command, stdin=theirs, capture_output=True, timeout=30)
+    done = subprocess.run(command, stdin=theirs, capture_output=True)
     os.close(mine)
     os.close(theirs)
     assert b"Drop all verdicts" in done.stderr

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import pytest
 from simulated_judge import Simulator
+from until import PATIENCE_S
 
 from plaudit.cli.console import Console, ConsoleHandler
 from plaudit.observers.message_stream import messages
@@ -24,7 +25,6 @@ from plaudit.observers.progress import Progress
 from plaudit.types import Cause
 
 LINES = 200
-PATIENCE = 60.0
 FULL = Path("/dev/full")
 """Seconds after which a command that hangs is killed; none should take two."""
 
@@ -63,7 +63,6 @@ def score(
         [*command, *options],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
         text=True,
-        timeout=PATIENCE,
         check=False,
         preexec_fn=limit,
     )
@@ -200,7 +199,7 @@ def test_a_progress_line_that_cannot_be_written_ends_no_run() -> None:
             raise OSError(errno.ENOSPC, f"no room for {text!r}")
 
     with Progress(stream=Full(), delay=0.0):
-        assert tried.wait(PATIENCE)
+        assert tried.wait(PATIENCE_S)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is none on macOS")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from simulated_judge import Simulator, simulated
-from until import until
+from until import PATIENCE_S, until
 
 from plaudit.caches import default_path
 from plaudit.cli import app
@@ -270,15 +270,15 @@ def half_slow() -> Iterator[Simulator]:
 def test_a_signal_saves_what_is_done_and_a_rerun_goes_on(
     half_slow: Simulator, source: Path, out: Path, number: int, status: int
 ) -> None:
-    source.write_text(lines(100))
+    source.write_text(lines(1000))  # far more than can be judged before the signal comes
     run = slow_run(half_slow, source, out)
     until(lambda: stored() >= 12)
     os.kill(run.pid, number)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=PATIENCE_S)
     assert run.returncode == status
     assert not out.exists()
     partial = read(out.with_name("out.partial.jsonl"))
-    assert 8 <= len(partial) < 100
+    assert 8 <= len(partial) < 1000
     assert all(line["score"] is not None for line in partial)
     assert b"out.partial.jsonl" in said
     assert b"run the same command again" in said

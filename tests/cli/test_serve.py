@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from loopback import INSTANT, loopback, taking
+from until import PATIENCE_S
 
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "PLAUDIT"))
@@ -46,10 +47,10 @@ def test_it_says_its_url_answers_and_ends_well_on_sigterm(tmp_path: object) -> N
         url = process.stdout.readline().strip().removeprefix("listening on ")
         body = json.dumps({"samples": [{"prompt": "1 + 1?", "response": "2"}]}).encode()
         request = urllib.request.Request(f"{url}/score", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
             assert json.load(reply)["verdicts"][0]["status"] == "ok"
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert f"OPENAI_BASE_URL={url}/v1" in said
 
@@ -72,10 +73,10 @@ def test_what_it_says_to_type_reaches_a_server_for_other_machines(tmp_path: obje
             "Content-Type": "application/json",
             "Authorization": bearer.replace("$PLAUDIT_TOKEN", "a token for this test"),
         }
-        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20) as reply:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=PATIENCE_S) as reply:
             assert json.load(reply)["verdicts"][0]["status"] == "ok"
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_what_cannot_be_served_is_said_before_anything_starts(
     tmp_path: object, options: tuple[str, ...]
 ) -> None:
     with started(tmp_path, "--base-url", "http://127.0.0.1:1/v1", *options) as process:
-        said, error = process.communicate(timeout=20)
+        said, error = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, said) == (2, "")
     assert error.strip()
 
@@ -111,13 +112,14 @@ def test_more_clients_than_there_are_file_descriptors_wait_for_their_turn(tmp_pa
         host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
         with contextlib.ExitStack() as stack:
             clients = [
-                stack.enter_context(socket.create_connection((host, int(port)), 30)) for _ in range(200)
+                stack.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
+                for _ in range(200)
             ]
             for number, client in enumerate(clients):
                 client.sendall(score_request(number))
             answers = [client.makefile("rb").read() for client in clients]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert all(answer.startswith(b"HTTP/1.1 200") and b'"ok"' in answer for answer in answers)
 
 
@@ -128,12 +130,12 @@ def test_a_file_of_settings_is_named_by_an_option(tmp_path: Path) -> None:
         with started(tmp_path, "--config", str(file), "--quiet") as process:
             assert process.stdout is not None
             url = process.stdout.readline().strip().removeprefix("listening on ")
-            with urllib.request.urlopen(f"{url}/v1/models", timeout=20) as reply:
+            with urllib.request.urlopen(f"{url}/v1/models", timeout=PATIENCE_S) as reply:
                 assert [model["id"] for model in json.load(reply)["data"]] == ["from-the-file"]
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE_S) == 0
     with started(tmp_path, "--config", str(tmp_path / "missing.toml")) as process:
-        assert "missing.toml' does not exist" in process.communicate(timeout=20)[1]
+        assert "missing.toml' does not exist" in process.communicate(timeout=PATIENCE_S)[1]
 
 
 def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path: object) -> None:
@@ -145,13 +147,14 @@ def test_requests_that_are_on_their_way_when_it_is_to_end_are_answered(tmp_path:
         host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
         with contextlib.ExitStack() as stack:
             clients = [
-                stack.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(30)
+                stack.enter_context(socket.create_connection((host, int(port)), PATIENCE_S))
+                for _ in range(30)
             ]
             for client in clients:
                 client.sendall(score_request())
             process.send_signal(signal.SIGTERM)
             answers = [client.makefile("rb").read() for client in clients]
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
 
 
@@ -162,12 +165,12 @@ def test_a_second_signal_ends_it_at_once(tmp_path: object) -> None:
     ):
         assert process.stdout is not None and process.stderr is not None
         host, _, port = process.stdout.readline().strip().removeprefix("listening on http://").partition(":")
-        with socket.create_connection((host, int(port)), 20) as client:
+        with socket.create_connection((host, int(port)), PATIENCE_S) as client:
             client.sendall(score_request())
             process.send_signal(signal.SIGTERM)
             assert any("stopping" in line for line in process.stderr)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 128 + signal.SIGTERM
+            assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
@@ -181,13 +184,13 @@ def test_a_wrong_option_is_said_before_a_server_is_waited_for(
     tmp_path: Path, options: list[str], said: str
 ) -> None:
     with started(tmp_path, "--base-url", "http://127.0.0.1:9/v1", *options) as process:
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert stderr.startswith(f"plaudit: {said}")
 
 
 def test_a_token_that_is_too_short_is_named_by_its_variable(tmp_path: Path) -> None:
     with started(tmp_path, "--base-url", "http://127.0.0.1:9/v1", PLAUDIT_TOKEN="short") as process:
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     assert stderr == "plaudit: PLAUDIT_TOKEN has fewer than 16 characters; use a longer one\n"

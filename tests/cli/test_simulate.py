@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 from click.testing import CliRunner
+from until import PATIENCE_S
 
 from plaudit.cli import app
 from plaudit.simulator import PRESETS
@@ -42,7 +43,7 @@ def simulating(
 
 def ask(url: str, headers: dict[str, str] | None = None) -> dict[str, object]:
     data = msgspec.json.encode({"model": "simulated", "messages": [{"role": "user", "content": "hi"}]})
-    with urlopen(Request(f"{url}/v1/chat/completions", data, headers or {}), timeout=20) as response:
+    with urlopen(Request(f"{url}/v1/chat/completions", data, headers or {}), timeout=PATIENCE_S) as response:
         found: dict[str, object] = msgspec.json.decode(response.read())
         return found
 
@@ -54,7 +55,7 @@ def test_it_says_where_it_listens_answers_and_ends_cleanly(number: signal.Signal
         assert line.endswith("(scenario rejecting, seed 4, speed 100)")
         assert ask(line.split()[2])["choices"]
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, out) == (0, "")
         assert err == "served 1 requests: 1 answered, 0 rejected, at most 1 in flight\n"
 
@@ -67,13 +68,13 @@ def test_a_key_can_be_demanded_and_is_shown_nowhere() -> None:
             ask(url)
         assert ask(url, {"Authorization": "Bearer sesame"})["choices"]
         process.terminate()
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert "sesame" not in line + out + err
 
 
 def test_the_options_change_the_scenario() -> None:
     with simulating("--scenario", "queue", "--capacity", "3", "--latency", "2") as (_, line):
-        with urlopen(f"{line.split()[2]}/scenario", timeout=20) as response:
+        with urlopen(f"{line.split()[2]}/scenario", timeout=PATIENCE_S) as response:
             scenario = msgspec.json.decode(response.read())
         assert scenario["capacity"]["slots"] == 3
         latency = scenario["latency"]

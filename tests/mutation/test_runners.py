@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 from simulated_mutation import LoopRunner
+from until import PATIENCE_S
 from unwoken import Stopped, signal_beside_a_wait
 
 from plaudit.errors import EngineClosed
@@ -124,7 +125,7 @@ def test_on_a_thread_chains_go_on_while_the_caller_computes() -> None:
 
     with on_a_thread() as runner:
         runner.start(0, chain())
-        assert went_on.wait(10)  # and nobody has asked for its result
+        assert went_on.wait(PATIENCE_S)  # and nobody has asked for its result
 
 
 def test_on_a_loop_to_wait_for_nothing_is_an_error_and_no_hang() -> None:

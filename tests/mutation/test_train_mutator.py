@@ -97,7 +97,7 @@ def test_killed_outright_and_resumed_it_gives_the_same_curve(tmp_path: Path) -> 
         words = ("--servers", server.url, *settings)
         script = [sys.executable, str(ROOT / "train_query_mutator.py"), *words, "-o", str(tmp_path / "cut")]
         child = subprocess.Popen(script, env=os.environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        until((tmp_path / "cut" / "checkpoint.zip").exists, within=500)
+        until((tmp_path / "cut" / "checkpoint.zip").exists)
         assert child.poll() is None
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -11,6 +11,7 @@ from contextlib import closing
 import psutil
 import pytest
 from complaints import about
+from until import PATIENCE_S
 
 from plaudit.errors import ConfigError
 from plaudit.rewards.math_check import CHILD, MathCheck, answer_part
@@ -51,7 +52,7 @@ def test_a_truth_that_cannot_be_read_gives_no_score(check: MathCheck) -> None:
 
 
 def test_an_answer_that_keeps_the_checker_busy_is_wrong_and_the_next_one_is_checked() -> None:
-    with closing(MathCheck(timeout=1.5, workers=1)) as check:
+    with closing(MathCheck(timeout=3.0, workers=1)) as check:
         assert check.check([("1", r"\boxed{9^{9^{9^{9}}}}"), ("1", r"\boxed{1}")]) == [0, 1]
 
 
@@ -60,7 +61,7 @@ def test_a_child_that_was_killed_costs_nobody_his_answer(check: MathCheck) -> No
     for child in psutil.Process().children():
         if child.status() != psutil.STATUS_ZOMBIE and str(CHILD) in child.cmdline():
             child.kill()
-            child.wait(10)
+            child.wait(PATIENCE_S)
     assert check.check([("3", r"\boxed{3}")]) == [1]
 
 

@@ -39,7 +39,6 @@ def config_in_the_actor(agreed: EngineConfig, **environment: str) -> EngineConfi
         input=pickle.dumps(agreed),
         env={**os.environ, **environment},
         capture_output=True,
-        timeout=500,
         check=True,
     )
     differences, config = pickle.loads(ended.stdout)

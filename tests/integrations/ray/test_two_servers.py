@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 import ray
 from loopback import INSTANT, JUDGE, loopback, taking
+from until import PATIENCE_S
 
 from plaudit.integrations.ray import SharedEngine
 from plaudit.service.access import Access
@@ -84,7 +85,7 @@ def test_a_cluster_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytes
         "--model",
         "m",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "there is no Ray cluster at RAY_ADDRESS=auto; start one with `ray start --head`" in done.stderr
     assert "Traceback" not in done.stderr
@@ -121,7 +122,7 @@ def test_two_servers_that_are_started_by_command_share_one_engine() -> None:
         questions, draws = asyncio.run(main([listening(one), listening(two)]))
         for process in (one, two):
             process.terminate()
-        assert (one.wait(30), two.wait(30)) == (0, 0)
+        assert (one.wait(PATIENCE_S), two.wait(PATIENCE_S)) == (0, 0)
     assert {status for status, _, _ in [*questions, *draws]} == {200}
     assert judge.stats.requests == 1 + len(draws)
     assert judge.stats.peak_in_flight <= 3

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from loopback import INSTANT, Loopback, loopback, taking
+from loopback import INSTANT, Loopback, loopback, reserved_port, taking
 from until import until
 
 from plaudit import Reference, Rubric
@@ -176,9 +175,8 @@ def test_a_judge_that_will_never_answer_ends_the_training_before_the_first_gener
         def _generate(self, prompts: Any) -> Any:
             raise AssertionError("nothing is to be generated")
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    reward = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="missing")
-    trainer = overlap(Generating)(reward, server)
-    with loopback(port=port), pytest.raises(BatchFailed, match="missing"):  # it came up meanwhile
-        trainer.step()
+    with reserved_port() as port:
+        reward = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="missing")
+        trainer = overlap(Generating)(reward, server)
+        with loopback(port=port), pytest.raises(BatchFailed, match="missing"):  # it came up meanwhile
+            trainer.step()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -13,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import INSTANT, LOSING_A_TENTH, loopback, taking
+from loopback import INSTANT, LOSING_A_TENTH, loopback, reserved_port, taking
+from until import PATIENCE_S
 
 from plaudit.simulator import Fault
 
-pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore")]
 
 SCRIPT = Path(__file__).with_name("rank_training.py")
 THREE_FAIL = INSTANT.replace(faults=(Fault("refusal", requests=(0, 3)),))
@@ -32,26 +32,24 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def train_two_ranks(policy: str, folder: Path, **options: Any) -> list[dict[str, Any]]:
     """What each rank saw, by TRL's own code."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), policy, str(folder), json.dumps({"cache": None, **options})],
-            env={
-                **os.environ,
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": port,
-                "ACCELERATE_USE_CPU": "true",
-                "HF_HUB_OFFLINE": "1",
-            },
-        )
-        for rank in range(2)
-    ]
-    assert [rank.wait(timeout=550) for rank in ranks] == [0, 0]
+    with reserved_port() as port:
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, str(SCRIPT), policy, str(folder), json.dumps({"cache": None, **options})],
+                env={
+                    **os.environ,
+                    "RANK": str(rank),
+                    "LOCAL_RANK": str(rank),
+                    "WORLD_SIZE": "2",
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": str(port),
+                    "ACCELERATE_USE_CPU": "true",
+                    "HF_HUB_OFFLINE": "1",
+                },
+            )
+            for rank in range(2)
+        ]
+        assert [rank.wait(timeout=PATIENCE_S) for rank in ranks] == [0, 0]
     return [json.loads((folder / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
 
 

@@ -7,14 +7,13 @@ import inspect
 import logging
 import math
 import pickle
-import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from choosy import JUDGE, Choosy
 from complaints import about
-from loopback import HANGING, INSTANT, loopback, taking
+from loopback import HANGING, INSTANT, loopback, reserved_port, taking
 from until import until
 
 from plaudit import Endpoint, Engine, EngineConfig, Group, Monitor, Pairwise, Price, Reference, Rubric, Sample
@@ -472,18 +471,17 @@ def test_a_judge_that_refuses_later_is_named_with_the_first_completion() -> None
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_server_that_is_busy_or_broken_for_now_ends_nothing(status: int) -> None:
     with loopback(INSTANT.replace(faults=(Fault("error", 1.0, status=status),))) as judge:
-        function = reward_function(JUDGE, url=judge.url, model="m", cache=None, deadline=0.1)
+        function = reward_function(JUDGE, url=judge.url, model="m", cache=None, deadline=60.0)
         judge.server.become(INSTANT, now=0.0)
         assert asyncio.run(function(["q"], worth(1))) != [None]
 
 
 def test_a_server_that_is_not_up_yet_is_found_when_it_is() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    function = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m", cache=None)
-    with loopback(INSTANT, port=port) as judge:
-        assert asyncio.run(function(["q"], worth(1))) != [None]
-        assert judge.stats.requests == 1
+    with reserved_port() as port:
+        function = reward_function(JUDGE, url=f"http://127.0.0.1:{port}/v1", model="m", cache=None)
+        with loopback(INSTANT, port=port) as judge:
+            assert asyncio.run(function(["q"], worth(1))) != [None]
+            assert judge.stats.requests == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The heavy frameworks' own warnings are theirs to mend; their processes may take a while to start."""
+"""The heavy frameworks' own warnings are theirs to mend."""
 
 from __future__ import annotations
 
@@ -10,4 +10,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("trainers") and "/verl/" in item.path.as_posix():
             item.add_marker(pytest.mark.filterwarnings("ignore"))
-            item.add_marker(pytest.mark.timeout(600))

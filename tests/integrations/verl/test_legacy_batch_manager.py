@@ -14,6 +14,7 @@ from complaints import about
 from legacy_data import RESPONSE_WIDTH, Letters, batch, rewards_of
 from legacy_rows import RUBRIC, Watched
 from loopback import HANGING, INSTANT, Loopback, loopback
+from until import PATIENCE_S
 
 from plaudit import compute_score
 from plaudit.errors import BatchFailed, ConfigError
@@ -111,7 +112,7 @@ def test_submit_returns_while_the_function_is_at_work() -> None:
     go = threading.Event()
 
     def slow(**call: Any) -> list[float]:
-        assert go.wait(10)
+        assert go.wait(PATIENCE_S)
         return lengths(**call)
 
     manager = BatchRewardManager(Letters(), 0, slow)
@@ -135,7 +136,7 @@ def test_for_debugging_the_function_runs_on_the_callers_thread() -> None:
 
 def test_a_function_that_takes_too_long_counts_as_missing() -> None:
     go = threading.Event()
-    manager = BatchRewardManager(Letters(), 0, lambda **_: go.wait(10) and [], time_limit=0.1)
+    manager = BatchRewardManager(Letters(), 0, lambda **_: go.wait(PATIENCE_S) and [], time_limit=0.1)
     with pytest.raises(BatchFailed, match=r"16 deadline.*within time_limit"):
         manager(batch(RESPONSES))
     go.set()

@@ -6,13 +6,14 @@ import os
 import threading
 
 import pytest
+from until import PATIENCE_S
 
 from plaudit.integrations.verl.legacy.handover import Task
 
 
 def test_work_goes_on_while_nobody_waits() -> None:
     go = threading.Event()
-    task = Task(lambda: go.wait(10) and 42)
+    task = Task(lambda: go.wait(PATIENCE_S) and 42)
     go.set()
     assert task.result() == 42
     assert task.result() == 42
@@ -36,7 +37,7 @@ def test_an_exception_is_raised_where_the_result_is_asked_for() -> None:
 
 def test_what_takes_too_long_is_told_from_a_timeout_of_its_own() -> None:
     go = threading.Event()
-    late = Task(lambda: go.wait(10))
+    late = Task(lambda: go.wait(PATIENCE_S))
     assert late.result(timeout=0.01) is None
     go.set()
     assert late.result() is True
@@ -45,7 +46,7 @@ def test_what_takes_too_long_is_told_from_a_timeout_of_its_own() -> None:
         raise TimeoutError("no answer from the table")
 
     with pytest.raises(TimeoutError, match="no answer from the table"):
-        Task(impatient).result(timeout=10)
+        Task(impatient).result(timeout=PATIENCE_S)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -54,7 +55,7 @@ def test_a_forked_child_does_the_work_that_its_parents_thread_was_at() -> None:
 
     def work() -> int:
         if os.getpid() == parent:
-            go.wait(10)
+            go.wait(PATIENCE_S)
         return os.getpid()
 
     task = Task(work)

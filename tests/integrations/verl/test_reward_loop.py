@@ -136,7 +136,7 @@ def test_the_engine_outlives_every_worker(judged: Any) -> None:
     process = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
     for worker in judged.reward_loop_workers:
         ray.kill(worker)
-    until(lambda: all(_is_dead(worker) for worker in judged.reward_loop_workers), within=300.0)
+    until(lambda: all(_is_dead(worker) for worker in judged.reward_loop_workers))
     assert engine.score([Sample("Why?", "Because.")], JUDGE)[0].is_valid
     assert ray.get(actor.__ray_call__.remote(lambda _: os.getpid())) == process
 

@@ -50,7 +50,6 @@ def test_lost_verdicts_have_no_advantage_and_every_other_row_keeps_its_score(
             [*command, judge.url],
             env={**os.environ, **variables},
             capture_output=True,
-            timeout=550,
             text=True,
         )
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]

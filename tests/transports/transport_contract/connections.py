@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from wire_server import PATIENCE, Step, WireServer, gather, hang_up, reply, reply_and_close, stall
+from until import PATIENCE_S
+from wire_server import Step, WireServer, gather, hang_up, reply, reply_and_close, stall
 
 from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
 from transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
@@ -35,7 +36,7 @@ def _timers(port: int) -> list[str]:
 
 async def nothing_in_the_client_limits_how_many_calls_run_at_once(subject: Subject) -> None:
     async with WireServer(gather(150)) as server, subject.to(server.url(subject.kind)) as transport:
-        async with asyncio.timeout(2 * PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(transport.send(ASK) for _ in range(150)))
         assert server.connections == 150
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wire_server import PATIENCE, Step, WireServer
+from until import PATIENCE_S
+from wire_server import Step, WireServer
 
 from plaudit.config import Endpoint, Kind
 from plaudit.errors import PlauditError, SendAgain
@@ -64,7 +65,7 @@ Promise = Callable[[Subject], Coroutine[Any, Any, None]]
 async def outcome_of(transport: Transport) -> Reply | PlauditError:
     """The reply to one chat request, or the error in its place."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PATIENCE_S):
             return await transport.send(ASK)
     except PlauditError as error:
         return error
