@@ -21,7 +21,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 from simulated import on_a_thread
 
 from plaudit.caches import SqliteCache
@@ -63,6 +65,12 @@ async def entries(path: Path) -> int:
         await cache.close()
 
 
+def connections(url: str) -> int:
+    """Open connections of the server, which is a thread of this process."""
+    open_ones = psutil.Process().net_connections("tcp")
+    return sum(bool(one.raddr) and one.laddr.port == urlsplit(url).port for one in open_ones)
+
+
 def whole_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file that end; a kill may leave the last one cut short."""
     if not path.exists():
@@ -79,6 +87,8 @@ def kill_once(folder: Path, url: str, server: SimulatedServer, account: Account,
     process.kill()
     process.wait()
     time.sleep(0.1)  # what the dead process had sent may still have to be read
+    while connections(url):
+        time.sleep(0.01)
     kill = len(account.in_flight) + 1
     if (folder / "out.jsonl").exists():
         account.troubles.append(f"kill {kill}: there is an output though the run was cut short")

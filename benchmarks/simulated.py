@@ -47,7 +47,7 @@ class Simulator:
     def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
         request = urllib.request.Request(self.root + path, data=body, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=30) as reply:
+        with opener.open(request, timeout=600) as reply:
             found: dict[str, Any] = json.load(reply)
         return found
 
