@@ -2,10 +2,16 @@
 # Each installs what it needs into .venv, once: the stamps below know what is there.
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+APT = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PIP := $(BIN)/python -m pip -q
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_RETRIES ?= 10
+export PIP_DEFAULT_TIMEOUT ?= 60
+export UV_HTTP_TIMEOUT ?= 300
+.NOTPARALLEL:
 
-.PHONY: screenshots test-browser install demo docs test-wheel test test-trainers test-clients test-nemo-gym check bench bench-quick bench-trainers clean help
+.PHONY: screenshots chromium test-browser install demo docs test-wheel test test-trainers test-clients test-nemo-gym check bench bench-quick bench-trainers clean help
 
 help:            ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+: .*##/ {printf "%-16s%s\n", $$1, $$2}' Makefile
@@ -28,10 +34,11 @@ test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudi
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py
 test-nemo-gym: .venv-nemo-gym/.done   ## NeMo-Gym's judge against `plaudit serve`; needs Python 3.12: make PYTHON=python3.12 ...
 	.venv-nemo-gym/bin/python -m pytest -m nemo_gym tests/service
-test-browser: .venv/.dev .venv/axe.min.js   ## the page in a real browser (installs chromium)
-	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
-	  { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q chromium; }
+test-browser: .venv/.dev .venv/axe.min.js chromium   ## the page in a real browser (installs chromium)
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
+chromium:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { $(APT) update -q && $(APT) install -y -q chromium; }
 screenshots: .venv/.dev .venv-clients/.done   ## the pictures of the documentation, drawn anew
 	$(BIN)/python docs/make_screenshots.py
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes
@@ -64,42 +71,42 @@ clean:           ## forget the environment
 	$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch .venv/.core .venv/.local $@
 .venv/axe.min.js: | .venv/bin/python
-	cd .venv && npm pack --silent axe-core@4.14.0 >/dev/null && tar xzf axe-core-4.14.0.tgz --strip-components=1 package/axe.min.js
+	cd .venv && npm pack --silent --cache npm --fetch-retries 5 axe-core@4.14.0 >/dev/null && tar xzf axe-core-4.14.0.tgz --strip-components=1 package/axe.min.js
 	rm .venv/axe-core-4.14.0.tgz && touch $@
 .venv/.bench: .venv/.core
 	$(PIP) install -c constraints.txt -e ".[bench]"
 	@touch $@
 .venv-docs/.done: pyproject.toml constraints-docs.txt
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip --disable-pip-version-check -q install -c constraints-docs.txt -e ".[docs]"
+	.venv-docs/bin/python -m pip -q install -c constraints-docs.txt -e ".[docs]"
 	@touch $@
 
 .venv-clients/.done: pyproject.toml constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/python -m pip --disable-pip-version-check -q install -c constraints-clients.txt -e ".[clients]"
+	.venv-clients/bin/python -m pip -q install -c constraints-clients.txt -e ".[clients]"
 	@touch $@
 
 .venv-nemo-gym/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-nemo-gym
-	.venv-nemo-gym/bin/python -m pip --disable-pip-version-check -q install -e . nemo-gym==0.4.0 'pytest>=9' 'pytest-timeout>=2.4'
+	.venv-nemo-gym/bin/python -m pip -q install -e . nemo-gym==0.4.0 'pytest>=9' 'pytest-timeout>=2.4'
 	@touch $@
 
 # Packages of gigabytes, apart from the rest. torch first and alone: whatever lets the resolver choose another one
 # pulls in CUDA. verl without its dependencies: of those, the tests need few.
 .venv-trainers/.done: pyproject.toml constraints.txt constraints-trainers.txt
 	$(PYTHON) -m venv .venv-trainers
-	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install torch==2.13.0
-	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --no-deps verl==0.9.1
-	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install -c constraints-trainers.txt -e ".[trainers]"
+	.venv-trainers/bin/python -m pip -q install torch==2.13.0
+	.venv-trainers/bin/python -m pip -q install --no-deps verl==0.9.1
+	.venv-trainers/bin/python -m pip -q install -c constraints-trainers.txt -e ".[trainers]"
 	@touch $@
 # ART, OpenEnv, Atropos, Tinker's cookbook and what their imports need, apart: they want other versions than verl and TRL.
 .venv-trainers/.environments: requirements-environments.txt .venv-trainers/.done
-	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --no-compile --target .venv-trainers/environments -r requirements-environments.txt
+	.venv-trainers/bin/python -m pip -q install --upgrade --no-deps --no-compile --target .venv-trainers/environments -r requirements-environments.txt
 	@touch $@
 # Older versions of verl, sources only, which the tests run in processes of their own. 0.4.1 imports pkg_resources.
 .venv-trainers/.old-verl: .venv-trainers/.done
 	for v in 0.4.1 0.5.0 0.6.1 0.7.0 0.7.1 0.8.0; do \
-	  .venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --target .venv-trainers/verl-$$v verl==$$v || exit 1; \
+	  .venv-trainers/bin/python -m pip -q install --upgrade --no-deps --target .venv-trainers/verl-$$v verl==$$v || exit 1; \
 	done
-	.venv-trainers/bin/python -m pip --disable-pip-version-check -q install --upgrade --no-deps --target .venv-trainers/verl-old-setuptools 'setuptools<81'
+	.venv-trainers/bin/python -m pip -q install --upgrade --no-deps --target .venv-trainers/verl-old-setuptools 'setuptools<81'
 	@touch $@
