@@ -21,14 +21,17 @@ demo: .venv/.local              ## a real model judges real answers, then the sp
 	$(BIN)/python examples/demo.py
 test: .venv/.dev                ## all tests but those of the next line
 	$(BIN)/python -m pytest
-# Ray and torch take their time to start: ten minutes are for a machine where others work, too. In a process that has loaded
-# Ray, torch, verl and TRL a native thread crashes now and then: only where that killed it, all are run once more.
-TRAINERS = HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 600 -m trainers
+# After ray.shutdown(), and in a second cluster, native threads of Ray and torch crash now and then. So each file that starts
+# a cluster has a process of its own, and only where a signal killed a process, it is run once more.
+TRAINERS = HF_HUB_OFFLINE=1 .venv-trainers/bin/python -m pytest --timeout 1800 -m trainers
+CLUSTERS := $(addprefix tests/integrations/,ray/test_shared_engine.py ray/test_two_servers.py \
+  verl/test_ending_runs.py verl/test_reward_loop.py verl/test_v1.py)
 test-trainers: .venv-trainers/.done .venv-trainers/.old-verl .venv-trainers/.environments   ## the tests with torch, verl, TRL, Ray, Gymnasium, ART, ...
-	$(TRAINERS) --ignore tests/integrations
-	$(TRAINERS) tests/integrations || { test $$? -ge 128 && $(TRAINERS) tests/integrations; }
+	run() { $(TRAINERS) "$$@" || { test $$? -ge 128 && $(TRAINERS) "$$@"; }; }; \
+	  run --ignore tests/integrations && run tests/integrations $(CLUSTERS:%=--ignore %) && \
+	  for file in $(CLUSTERS); do run $$file || exit; done
 	HF_HUB_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True GRADIO_ANALYTICS_ENABLED=False WANDB_MODE=disabled \
-	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest --timeout 600 -W ignore -m environments tests/integrations
+	  PYTHONPATH=.venv-trainers/environments .venv-trainers/bin/python -m pytest --timeout 1800 -W ignore -m environments tests/integrations
 test-clients: .venv-clients/.done   ## judges that others wrote, against `plaudit serve`, and a Jupyter kernel
 	.venv-clients/bin/python -m pytest -m clients tests/service tests/test_notebook.py
 	.venv-clients/bin/python -m pytest tests/service/test_openai_client.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import re
@@ -30,10 +31,33 @@ _GROUPS = ("trainers", "environments", "clients", "nemo_gym")
 _GROUP = re.compile(r"^pytestmark = .*pytest\.mark\.(" + "|".join(_GROUPS) + ")", re.MULTILINE)
 
 
+_STDERR: list[int] = []
+_RAY = {
+    "RAY_ADDRESS": "local",
+    "RAY_agent_register_timeout_ms": "600000",
+    "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_raylet_start_wait_time_s": "600",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_memory_monitor_refresh_ms": "0",
+}
+"""Its processes may take long to start, none is killed where others fill the memory, and no cluster is joined
+that only happens to run here."""
+
+
 def pytest_configure() -> None:
     """Let Ctrl-C reach the processes that tests start, also where a shell started these in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name, value in _RAY.items():
+        os.environ[name] = value
+    _STDERR.append(os.dup(2))
+
+
+def pytest_runtest_setup() -> None:
+    """Let a crash in native code name its thread: where Ray ends, it takes the handlers of signals away."""
+    if "ray" in sys.modules and faulthandler.is_enabled():
+        faulthandler.disable()
+        faulthandler.enable(_STDERR[0])
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -143,8 +143,10 @@ async def browser() -> AsyncIterator[Tab]:
         try:
             port = await _port(Path(profile) / "DevToolsActivePort")
             async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                    pages = [page for page in await answer.json() if page["type"] == "page"]
+                pages: list[dict[str, str]] = []
+                while not pages:  # it listens before it has opened one
+                    async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                        pages = [page for page in await answer.json() if page["type"] == "page"]
                 url = pages[0]["webSocketDebuggerUrl"]
                 async with session.ws_connect(url, max_msg_size=0) as socket:
                     tab = Tab(socket)

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from chromium import Tab, browser
 from journals import GOOD, JUDGE, engine, judged, write
+from loopback import reserved_port
 from msgspec import structs
 
 from plaudit import Endpoint, Engine, Reply, Rubric, Sample
@@ -182,18 +183,19 @@ def test_the_page_goes_on_when_its_server_comes_back(tmp_path: Path) -> None:
     path = training(tmp_path / "j", 50)
     state = "document.getElementById('state').textContent"
 
-    async def main() -> None:
+    async def main(port: int) -> None:
         async with browser() as tab:
-            async with served(path) as url:
+            async with served(path, port=port) as url:
                 await tab.open(f"{url}/page/")
                 await tab.until(f"{state} === '51 records'")
             await tab.until(f"{state}.startsWith('the server is gone')")
             await asyncio.to_thread(write, path, [judged(n) for n in range(9)])
-            async with served(path, port=int(url.rpartition(":")[2])):
+            async with served(path, port=port):
                 await tab.until(f"{state} === '60 records'")
                 await tab.until("document.getElementById('count').textContent === '60'")
 
-    asyncio.run(main())
+    with reserved_port() as port:
+        asyncio.run(main(port))
 
 
 def test_a_hidden_tab_is_drawn_when_it_is_looked_at(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from loopback import INSTANT, JUDGE, Loopback, loopback, samples, taking
+from until import PATIENCE_S
 
 from plaudit import Engine
 
@@ -40,7 +41,7 @@ def runs(server: Loopback, cache: Path, number: int) -> Iterator[list[subprocess
 
 def finish(process: subprocess.Popen[str]) -> None:
     """A run that is left alone scores everything, and says nothing else."""
-    assert process.communicate(timeout=60) == (f"{COUNT}\n", "")
+    assert process.communicate(timeout=PATIENCE_S) == (f"{COUNT}\n", "")
 
 
 def wait_until_asked(server: Loopback, count: int) -> None:

@@ -7,6 +7,8 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from until import PATIENCE_S
+
 from plaudit import Engine, Pending, Sample
 from plaudit.events import Observer
 from plaudit.integrations.ray.engine_client import EngineClient, PendingJoin, pickle_judge, split_batch
@@ -135,7 +137,7 @@ def submit(
 
 
 def join(
-    client: EngineClient, member: str, payload: object, *, size: int, timeout: float = 10.0
+    client: EngineClient, member: str, payload: object, *, size: int, timeout: float = PATIENCE_S
 ) -> PendingJoin:
     joined = PendingJoin("g", member, pickle.dumps(payload), size=size, timeout=timeout)
     client.join(joined)

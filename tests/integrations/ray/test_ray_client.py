@@ -275,7 +275,7 @@ def test_without_an_engine_a_member_stays_alone(caplog: pytest.LogCaptureFixture
 
 def test_members_that_disagree_hear_of_it() -> None:
     with client_over(LoopbackConnection(Held())) as client:
-        first, second = join(client, "a", 1, size=2, timeout=0.1), join(client, "b", 1, size=3)
+        first, second = join(client, "a", 1, size=2, timeout=1.0), join(client, "b", 1, size=3)
         with pytest.raises(ConfigError, check=about("", "size=3", "2")):
             second.found.result()
         assert first.found.result() == {"a": 1}

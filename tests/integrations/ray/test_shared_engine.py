@@ -103,7 +103,7 @@ class _Worker:
 
     async def gather(self, member: str, size: int) -> dict[str, int]:
         assert self._shared is not None
-        return await self._shared.gather("g", member, os.getpid(), size=size, timeout=10.0)
+        return await self._shared.gather("g", member, os.getpid(), size=size, timeout=600.0)
 
     def close(self) -> None:
         if self._shared is not None:
@@ -305,9 +305,9 @@ def test_requests_a_minute_and_deadlines_hold_over_all_processes(crew: list[Any]
         with SharedEngine(server.url, **options) as shared:
             ray.get([worker.open.remote(server.url, **options) for worker in crew])
             start = time.monotonic()
-            asked = [worker.score.remote(samples(10, str(place)), 1.0) for place, worker in enumerate(crew)]
+            asked = [worker.score.remote(samples(10, str(place)), 4.0) for place, worker in enumerate(crew)]
             verdicts = flat(ray.get(asked))
-            assert time.monotonic() - start < 30.0  # of the minute that the limit would take
+            assert time.monotonic() - start < 55.0  # of the minute that the limit would take
             kill(shared)  # another engine has no other minute
             late = shared.score(samples(3, "late"), JUDGE, deadline=1.0)
             assert {verdict.status for verdict in late} == {Status.DEADLINE}

@@ -30,7 +30,7 @@ QUESTION = {"model": "m", "temperature": 0, "messages": [{"role": "user", "conte
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PLAUDIT_HOME", str(tmp_path))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80 << 20)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=80 << 20)
     yield
     ray.shutdown()
 
@@ -73,7 +73,9 @@ def test_equal_requests_to_two_servers_are_one_call_and_one_limit_holds_for_both
 
 
 def test_a_cluster_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")  # not "auto", which would find another user's cluster
+    for name in ("gcs_rpc_server_connect_timeout", "gcs_server_port_wait_time", "py_gcs_connect_timeout"):
+        monkeypatch.setenv(f"RAY_{name}_s", "1")
     command = [
         sys.executable,
         "-m",
@@ -87,7 +89,8 @@ def test_a_cluster_that_is_not_there_is_named_with_the_remedy(monkeypatch: pytes
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "there is no Ray cluster at RAY_ADDRESS=auto; start one with `ray start --head`" in done.stderr
+    said = "there is no Ray cluster at RAY_ADDRESS=127.0.0.1:9; start one with `ray start --head`"
+    assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,12 +201,18 @@ def test_generations_that_serve_several_steps_are_judged_once(
 def test_the_judge_is_hidden_behind_log_probs(policy: str, tmp_path: Path) -> None:
     from trl import GRPOTrainer
 
-    class Slow(GRPOTrainer):  # type: ignore[misc]
+    class LongLogProbs(GRPOTrainer):  # type: ignore[misc]
+        """Works at log-probs until the judge answers, where it was asked before them."""
+
         def _get_per_token_logps_and_entropies(self, *args: Any, **options: Any) -> Any:
-            if not self.model.training or getattr(self, "is_scoring", False):
-                began = time.monotonic()
-                until(lambda: time.monotonic() > began + 0.05)
+            if is_overlapped and getattr(self, "is_scoring", False):
+                until(lambda: judge.stats.answered > self.answered)
             return super()._get_per_token_logps_and_entropies(*args, **options)
+
+        def _generate(self, *args: Any, **options: Any) -> Any:
+            generated = super()._generate(*args, **options)
+            self.answered = judge.stats.answered
+            return generated
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             self.is_scoring = True
@@ -217,13 +222,13 @@ def test_the_judge_is_hidden_behind_log_probs(policy: str, tmp_path: Path) -> No
                 self.is_scoring = False
 
     waits = []
-    with loopback(INSTANT.replace(latency=taking(0.15))) as judge:
-        for trainer_class in (Slow, overlap(Slow)):
+    with loopback(INSTANT.replace(latency=taking(1.0))) as judge:
+        for is_overlapped in (False, True):
+            trainer_class = overlap(LongLogProbs) if is_overlapped else LongLogProbs
             reward = reward_function(JUDGE, url=judge.url, model="m", cache=None)
-            trainer = train(trainer_class, policy, tmp_path, reward, max_steps=3, num_iterations=2)
+            trainer = train(trainer_class, policy, tmp_path, reward, max_steps=2, num_iterations=2)
             waits.append(logged(trainer, "judge/wait_s")[-1])
-    assert waits[0] >= 0.15
-    assert waits[1] < waits[0] - 0.05
+    assert waits[0] >= 1.0 > waits[1]
 
 
 def test_trl_with_other_insides_trains_on_without_overlap(
