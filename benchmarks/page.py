@@ -149,6 +149,7 @@ async def acts(path: Path, rounds: int) -> dict[str, float]:
     async with shown(path) as tab:
         await tab.js(SET + "window.set = set; window.$ = $; 0")
         await asyncio.sleep(2.0)
+        await tab.until(f"document.querySelectorAll('tr.row[data-id]').length > {rounds}")
         answers = [await tab.js(ANSWER % n) for n in range(rounds)]
         for name, (id_, before, after, holds) in ACTS.items():
             waits = []
@@ -161,6 +162,7 @@ async def acts(path: Path, rounds: int) -> dict[str, float]:
             found[name] = statistics.median(waits)
             await tab.js(f"set({json.dumps(id_)}, {json.dumps(before)})")
             await asyncio.sleep(1.0)
+        await tab.until(f"document.querySelectorAll('tr.row[data-id]').length > {rounds}")
         found["open a record"] = statistics.median([await tab.js(OPEN % n) for n in range(1, rounds + 1)])
     return found
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from until import PATIENCE_S
 
 BINARY = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -25,6 +24,8 @@ FLAGS = (
     "--disable-background-networking",
     "--remote-debugging-port=0",
 )
+PATIENCE_S = 600.0
+"""After which something that should appear is missing, on a machine however slow."""
 
 
 class Tab:

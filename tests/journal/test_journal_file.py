@@ -367,7 +367,7 @@ for number in range(10**9):
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "j"
     acknowledged = 0
-    for _ in range(5):
+    for _ in range(3):
         child = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path), str(Path(__file__).parent.parent)],
             stdout=subprocess.PIPE,

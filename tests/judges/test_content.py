@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 
 import pytest
 from complaints import about
+from growth import PROPORTIONAL, slowdown
 
 from plaudit.errors import ConfigError
 from plaudit.judges.content import has_content
@@ -50,17 +49,8 @@ def test_a_text_four_times_as_long_takes_about_four_times_as_long(
     function: Callable[[str], object], unit: str
 ) -> None:
     """Where it were quadratic, it would be sixteen times."""
-
-    def seconds(length: int) -> float:
-        text = "`</think>`" + unit * (length // len(unit))
-        best = math.inf
-        for _ in range(5):
-            start = time.process_time()
-            function(text)
-            best = min(best, time.process_time() - start)
-        return best
-
-    assert seconds(BOUND - 20) < 9 * seconds(BOUND // 4) + 0.005
+    text = unit * (BOUND // len(unit))
+    assert slowdown(lambda length: function("`</think>`" + text[:length]), BOUND - 20) < PROPORTIONAL
 
 
 def test_reasoning_is_shown_on_request() -> None:

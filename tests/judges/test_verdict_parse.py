@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
-import time
 
 import pytest
+from growth import PROPORTIONAL, slowdown
 
 from plaudit.errors import Declined, UnreadableVerdict
 from plaudit.judges import Rubric
@@ -324,19 +323,12 @@ ADVERSARIAL = {
 
 @pytest.mark.parametrize("text", ADVERSARIAL.values(), ids=ADVERSARIAL.keys())
 def test_no_reply_can_stall_or_crash_the_parser(text: str) -> None:
-    """Four times as much takes about four times as long; were it quadratic, it would be sixteen times."""
 
-    def seconds(part: str) -> float:
-        best = math.inf
-        for _ in range(3):
-            start = time.process_time()
-            with pytest.raises(UnreadableVerdict):
-                score(part)
-            best = min(best, time.process_time() - start)
-        return best
+    def is_unreadable(length: int) -> None:
+        with pytest.raises(UnreadableVerdict):
+            score(text[:length])
 
-    whole = text[:MAX_REPLY]
-    assert seconds(whole) < 9 * seconds(whole[: len(whole) // 4]) + 0.01
+    assert slowdown(is_unreadable, min(len(text), MAX_REPLY)) < PROPORTIONAL
     with pytest.raises(UnreadableVerdict):
         score(text)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
-import time
 from typing import Any
 
 import pytest
+from growth import PROPORTIONAL, slowdown
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,16 +49,10 @@ def test_a_pattern_fits_what_its_regular_expression_would(pattern: str, text: st
 def test_a_text_made_to_blow_up_takes_four_times_as_long_where_it_is_four_times_as_long(
     form: FormatReward,
 ) -> None:
-    def seconds(tags: int) -> float:
-        text = "<think>" * tags
-        best = math.inf
-        for _ in range(5):
-            start = time.process_time()
-            assert not form.fits(text)
-            best = min(best, time.process_time() - start)
-        return best
+    def is_no_fit(tags: int) -> None:
+        assert not form.fits("<think>" * tags)
 
-    assert seconds(160_000) < 9 * seconds(40_000) + 0.005
+    assert slowdown(is_no_fit, 160_000) < PROPORTIONAL
 
 
 def test_as_a_source_it_gives_one_or_zero() -> None:

@@ -120,7 +120,7 @@ def test_a_wrong_token_is_its_authentication_error() -> None:
 def test_a_final_failure_is_an_error_at_once_and_not_tried_again() -> None:
     def test(client: openai.OpenAI, _: Client) -> None:
         with pytest.raises(openai.InternalServerError) as caught:
-            client.with_options(timeout=2.0).chat.completions.create(**ASK)
+            client.with_options(timeout=4.0).chat.completions.create(**ASK)
         assert caught.value.code == "deadline"  # and not its own timeout, which it would try again
 
     asked(test, scenario=INSTANT.replace(latency=taking(30.0)))

@@ -126,7 +126,7 @@ def test_verls_own_rule_scores_where_no_other_is_given(server: Loopback) -> None
 
 
 def test_log_probs_are_computed_between_submit_and_collect() -> None:
-    with loopback(INSTANT.replace(latency=taking(0.3))) as server:
+    with loopback(INSTANT.replace(latency=taking(1.0))) as server:
         reward = manager(server)
         reward.start_workers()
         data = batch(RESPONSES, uids=MIXED)
