@@ -36,7 +36,7 @@ _RAY = {
     "RAY_ADDRESS": "local",
     "RAY_agent_register_timeout_ms": "600000",
     "RAY_gcs_server_port_wait_time_s": "120",
-    "RAY_raylet_start_wait_time_s": "600",
+    "RAY_raylet_start_wait_time_s": "120",
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_memory_monitor_refresh_ms": "0",
 }

@@ -145,7 +145,7 @@ def test_a_wrong_key_is_one_message_that_names_the_variable(
 
 
 def test_nobody_there_is_told_once_with_the_remedy_while_it_goes_on_trying(source: Path, out: Path) -> None:
-    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "0.5")
+    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "1")
     result = plaudit("score", source, "-o", out, *nobody, "--model", "m")
     assert result.exit_code == 3
     (told,) = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
@@ -157,10 +157,10 @@ def test_nobody_there_is_told_once_with_the_remedy_while_it_goes_on_trying(sourc
 
 
 def test_nobody_to_ask_for_the_model_is_told_and_tried_until_the_deadline(source: Path, out: Path) -> None:
-    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "0.1")
+    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--deadline", "0.5")
     result = plaudit("score", source, "-o", out, *nobody)
     assert result.exit_code == 2
-    assert "Still trying, for up to 0.1 s" in result.stderr
+    assert "Still trying, for up to 0.5 s" in result.stderr
     assert "plaudit: no connection to http://127.0.0.1:9/v1" in result.stderr
 
 

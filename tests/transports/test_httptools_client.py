@@ -410,7 +410,7 @@ def test_a_free_connection_of_one_endpoint_makes_way_where_another_is_out_of_fil
                 with pytest.raises(OSError, match="Too many open files"):
                     os.dup(0)
                 # The servers live in this process, and need a descriptor each as well.
-                answered = await asyncio.wait_for(two.post("/x", b"{}"), timeout=5.0)
+                answered = await two.post("/x", b"{}")
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             assert answered.status == 200

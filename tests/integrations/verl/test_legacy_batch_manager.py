@@ -183,7 +183,7 @@ def test_the_time_limit_leaves_what_came_in_time(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("PLAUDIT_MODEL", "m")
         data = batch(RESPONSES, uids=MIXED, truth=None)
-        manager = BatchRewardManager(Letters(), 0, time_limit=0.5, max_failure_rate=0.5)
+        manager = BatchRewardManager(Letters(), 0, time_limit=2.0, max_failure_rate=0.5)
         valid = manager(data, return_dict=True)["reward_extra_info"]["reward_valid"]
         assert 4 <= sum(valid) <= 12
 

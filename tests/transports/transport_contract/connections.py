@@ -113,7 +113,7 @@ async def closing_frees_every_socket_and_may_be_done_twice(subject: Subject) -> 
 async def closing_ends_the_calls_that_are_under_way(subject: Subject) -> None:
     async with (
         WireServer(stall()) as server,
-        subject.to(server.url(subject.kind), timeout=0.2) as transport,
+        subject.to(server.url(subject.kind), timeout=1.0) as transport,
     ):
         calls = [asyncio.create_task(outcome_of(transport)) for _ in range(3)]
         await server.until(lambda: len(server.requests) == 3)
@@ -127,7 +127,7 @@ async def _cancel_while(subject: Subject, step: Step) -> None:
     """The cancelled call's connection is closed, soon if not at once, and serves no other call."""
     async with (
         WireServer(step, reply("after")) as server,
-        subject.to(server.url(subject.kind), timeout=0.2) as transport,
+        subject.to(server.url(subject.kind), timeout=1.0) as transport,
     ):
         call = asyncio.create_task(transport.send(ASK))
         await server.until(lambda: len(server.requests) == 1)
