@@ -180,14 +180,19 @@ def run(program: list[Block], folder: Path) -> None:
 
 
 _AWAITING = """
-import ast, asyncio, inspect, sys
+import ast, asyncio, atexit, inspect, os, sys
 text = open(sys.argv[1], encoding="utf-8").read()
 code = compile(text, sys.argv[1], "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 ended = eval(code, {"__name__": "__main__"})
 if inspect.iscoroutine(ended):
     asyncio.run(ended)
+if {"ray", "torch"} & set(sys.modules):
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 """
-"""Runs a file that may await at its top, as a notebook does."""
+"""Runs a file that may await at its top, as a notebook does, and ends before threads of Ray can crash."""
 
 
 _COMMANDS = {

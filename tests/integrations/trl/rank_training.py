@@ -66,3 +66,4 @@ def main(policy: str, folder: str, options: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    os._exit(0)  # all is written, and torch's native threads may crash at interpreter exit
