@@ -41,7 +41,7 @@ test-browser: .venv/.dev .venv/axe.min.js chromium   ## the page in a real brows
 	PLAUDIT_TEST_AXE=$(CURDIR)/.venv/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
 chromium:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
-	  { $(APT) update -q && $(APT) install -y -q chromium; }
+	  { $(APT) update -q; $(APT) install -y -q chromium; }
 screenshots: .venv/.dev .venv-clients/.done   ## the pictures of the documentation, drawn anew
 	$(BIN)/python docs/make_screenshots.py
 check: .venv/.dev               ## ruff, mypy --strict, layers and sizes

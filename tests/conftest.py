@@ -81,12 +81,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End at once after the trainers' tests: native threads of Ray and torch may crash at interpreter exit.
+    """End at once after tests with Ray or torch: their native threads may crash at interpreter exit.
 
     By then every test has ended and everything was said; how plaudit itself ends, tests of their own see.
     """
     session = config.pluginmanager.get_plugin("session")
-    if config.getoption("markexpr") == "trainers" and session is not None:
+    if config.getoption("markexpr") in ("trainers", "environments") and session is not None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(session.exitstatus))
