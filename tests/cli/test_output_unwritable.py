@@ -161,6 +161,16 @@ def test_stdout_on_a_full_disk_or_closed_is_an_error_of_its_own(
     assert "--output - cannot be stdout, which is closed" in done.stderr
 
 
+def test_a_closed_stdout_ends_no_run_that_writes_a_file(
+    lines: Path, simulator: Simulator, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    done = score(lines, simulator.url, "-o", str(out), limit=lambda: os.close(1), stdout=None)
+    assert done.returncode == 0
+    assert f"{LINES} of {LINES} lines scored" in done.stderr
+    assert out.read_text().count('"status":"ok"') == LINES
+
+
 def test_a_closed_stdin_is_an_empty_one(lines: Path, simulator: Simulator) -> None:
     done = score(Path("-"), simulator.url, "-o", "-", limit=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (0, "")

@@ -154,7 +154,7 @@ class StreamSink:
             raise Unwritable(self._name, error) from error
 
     def commit(self) -> None:
-        if self._file is not sys.stdout.buffer:
+        if sys.stdout is None or self._file is not sys.stdout.buffer:
             self._file.close()
 
     discard = commit
