@@ -210,6 +210,31 @@ def test_what_cannot_work_is_said_in_plain_words_with_status_two(
     assert not (clean_environment / "out.jsonl").exists()
 
 
+@pytest.mark.parametrize("output", ["-o", "--summary"])
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("--cache", "would overwrite the cache"),
+        ("--journal", "would overwrite the journal"),
+        ("--rubric", "would overwrite the rubric"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_file_that_the_run_uses(
+    simulator: Simulator, source: Path, tmp_path: Path, output: str, option: str, what: str
+) -> None:
+    both = tmp_path / "both.md"
+    if option == "--rubric":
+        both.write_text("Is it right?")
+    named = {"-o": str(tmp_path / "out.jsonl"), output: str(both), option: str(both)}
+    words = [word for pair in named.items() for word in pair]
+    result = plaudit("score", source, *words, "--base-url", simulator.url)
+    assert result.exit_code == 2
+    assert what in result.stderr
+    assert simulator.server.stats.requests == 0
+    if option == "--rubric":
+        assert both.read_text() == "Is it right?"
+
+
 def test_debug_shows_the_traceback(source: Path) -> None:
     result = plaudit("score", source, "-o", "no/out.jsonl", "--debug")
     assert isinstance(result.exception, Exception)

@@ -19,7 +19,7 @@ from plaudit.cli.options import JOURNAL, JUDGE, LIMITS, REQUESTS, Given, Running
 from plaudit.cli.output import FileSink, Sink, StreamSink, Unwritable, open_sink, real_path
 from plaudit.cli.run_summary import RunSummary
 from plaudit.cli.stream import OnFailure, PendingBatch, Stream
-from plaudit.config import Endpoint, expanded
+from plaudit.config import Endpoint, expanded, names_file
 from plaudit.errors import ConfigError
 from plaudit.events import BatchFinished, Event, Observer, VerdictsReady
 from plaudit.judges.base import Judge, Panel, compares
@@ -40,6 +40,16 @@ SOME_MISSING = 3
 """Exit status where some lines have no verdict."""
 EXCERPT = 200
 """Characters kept of a response that may be shown as an example."""
+
+
+IN_USE = {
+    "cache": "the cache",
+    "journal": "the journal",
+    "rubric": "the rubric",
+    "judge": "the judge",
+    "local_model": "the model",
+}
+"""Settings that may name a file, and what it is to the run."""
 
 
 def _field_option(name: str) -> Any:
@@ -85,6 +95,9 @@ class ScoreOptions(Running):
             raise ConfigError(why, setting="budget")
         if self.summary is not None and real_path(self.summary) in (output, source):
             raise ConfigError(f"--summary would overwrite {self.summary}; give the summary another file")
+        for name, place in (("output", self.output), ("summary", self.summary)):
+            if place is not None and (used := _file_in_use(settings, real_path(place))):
+                raise ConfigError(f"would overwrite {used}; name another file", setting=name, value=place)
         if self.skip_bad and source == output:
             raise ConfigError("--skip-bad would delete the bad lines of the input; name another file with -o")
 
@@ -119,6 +132,16 @@ def score(options: ScoreOptions, given: Given) -> int:
         open_endpoints=lambda: open_endpoints(settings, ask=asker(options.yes)),
         open_engine=functools.partial(engine_for, settings),
     )()
+
+
+def _file_in_use(settings: Settings, path: Path) -> str:
+    """What a file is to the run where a setting names it, too; empty where none does."""
+    for name, what in IN_USE.items():
+        value = str(getattr(settings, name))
+        is_file = value not in ("", "off", "memory") if name in ("cache", "journal") else names_file(value)
+        if is_file and real_path(value) == path:
+            return what
+    return ""
 
 
 class Submitter(Protocol):
