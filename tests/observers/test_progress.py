@@ -54,7 +54,7 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
     meter(BatchStarted(at=0.0, batch=1, samples=10_000))
     for second in range(1, 101):
         meter(ready(float(second), *[OK] * (100 if second <= 50 else 2)))
-    assert meter.rate == 2.0
+    assert meter.rate() == 2.0
 
 
 def test_a_burst_at_one_moment_is_counted_in_the_rate() -> None:
@@ -62,7 +62,18 @@ def test_a_burst_at_one_moment_is_counted_in_the_rate() -> None:
     meter(BatchStarted(at=0.0, batch=1, samples=10))
     for _ in range(5):
         meter(ready(0.5, OK))
-    assert meter.rate == 10.0
+    assert meter.rate() == 10.0
+
+
+def test_the_time_left_grows_while_nothing_comes() -> None:
+    meter = Meter(total=30)
+    meter(BatchStarted(at=0.0, batch=1, samples=30))
+    meter(ready(1.0, *[OK] * 10))
+    assert meter.line(now=500.0) == "10/30  10/s  in flight 0  0:02 left"
+    assert meter.line(now=505.0) == "10/30  10/s  in flight 0  0:02 left"
+    assert meter.line(now=539.0) == "10/30  0.2/s  in flight 0  1:20 left"
+    meter(ready(41.0, *[OK] * 10))
+    assert meter.line(now=540.0).endswith("0:40 left")
 
 
 class Terminal(io.StringIO):

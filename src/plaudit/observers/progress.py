@@ -33,7 +33,7 @@ BAR = 24
 
 
 class Meter:
-    """What the line shows, counted from events alone; their own times are the clock."""
+    """What the line shows, counted from events; their own times are the clock, but where none come."""
 
     def __init__(self, total: int | None = None) -> None:
         self.done = 0
@@ -45,6 +45,8 @@ class Meter:
         self._in_flight: dict[str, int] = {}
         self._limits: dict[str, int] = {}
         self._points: deque[tuple[float, int]] = deque()
+        self._looked = (0.0, 0)
+        """The first look at what is done now, and how much that is."""
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -72,18 +74,22 @@ class Meter:
         """How many there are, as far as known."""
         return self._submitted if self._total is None else self._total
 
-    @property
-    def rate(self) -> float | None:
-        """Verdicts a second over the last seconds; None while there is nothing to go by."""
+    def rate(self, quiet: float = 0.0) -> float | None:
+        """Verdicts a second over the last seconds; None while there is nothing to go by.
+
+        `quiet` is how long none has come: where that is long, the last ones came at a rate that is over.
+        """
         if len(self._points) < 2:
             return None
         (first_at, first_done), (last_at, last_done) = self._points[0], self._points[-1]
-        return (last_done - first_done) / (last_at - first_at)
+        return (last_done - first_done) / (last_at - first_at + (quiet if quiet >= WINDOW else 0.0))
 
-    def line(self) -> str:
-        """The numbers, in a fixed order, without those that say nothing yet."""
+    def line(self, now: float = 0.0) -> str:
+        """The numbers, in a fixed order, without those that say nothing yet; `now` is by any one clock."""
         parts = [f"{self.done:,}/{self.total:,}"]
-        if rate := self.rate:
+        if self._looked[1] != self.done:
+            self._looked = (now, self.done)
+        if rate := self.rate(quiet=now - self._looked[0]):
             parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         limit = sum(list(self._limits.values()))
         flying = sum(list(self._in_flight.values()))
@@ -198,7 +204,7 @@ class Progress(StatusLine):
         self._meter(event)
 
     def _text(self) -> str:
-        numbers = self._meter.line()
+        numbers = self._meter.line(time.monotonic())
         drawn = f"{bar(self._meter.done, self._meter.total)} {numbers}"
         return numbers if self._is_terminal and len(drawn) >= self._stream.columns() else drawn
 
