@@ -251,7 +251,7 @@ def test_the_summary_is_written_with_stable_keys(tmp_path: Path, out: Path) -> N
     numbers = json.loads(summary.read_text())
     assert " ".join(numbers) == (
         "lines scored failed skipped cut seconds rate by_status by_source errors calls retries hedges "
-        "rate_limited "
+        "rate_limited rereads "
         "latency_p50_s latency_p95_s prompt_tokens completion_tokens cached_tokens "
         "reasoning_tokens cost score_mean score_std "
         "histogram saved model output exit_status endpoints"
@@ -422,3 +422,9 @@ def test_what_was_cancelled_is_not_called_a_failure() -> None:
     assert "5 failed, 10 ok, 85 not judged" in text
     assert "5 x timed_out: too slow" in text
     assert "cancelled" not in text
+
+
+def test_calls_that_were_repeated_for_want_of_a_verdict_are_explained() -> None:
+    numbers = Summary(samples=10, seconds=1.0, by_status={"ok": 10}, calls=14, rereads=4)
+    text = "\n".join(RunSummary(numbers, 0, ("m",)).as_text())
+    assert "14, 4 repeated after a reply without a verdict" in text

@@ -200,6 +200,21 @@ def test_an_unreadable_reply_is_asked_for_up_to_three_times(unreadable: int) -> 
     run(main())
 
 
+def test_a_deadline_says_what_was_wrong_with_the_reply_that_came_before_it() -> None:
+    def behave(asked: Asked) -> tuple[float, Reply]:
+        return (1.0 if asked.nth == 1 else 100.0), Reply("well...", usage=Usage(10, 2))
+
+    async def main() -> None:
+        async with Desk(FakeServer(behave)) as desk:
+            verdict = (await desk.score([Sample("q", "abc")], deadline=5.0))[0]
+            assert verdict.status is Status.DEADLINE
+            assert "the reply before that held no verdict" in (verdict.error or "")
+            assert (verdict.attempts, verdict.usage) == (1, Usage(10, 2))
+            assert desk.seen(BatchFinished)[0].summary.rereads == 1
+
+    run(main())
+
+
 def test_an_unreadable_reply_that_stays_so_is_unreadable_and_no_number() -> None:
     async def main() -> None:
         server = answering(odd="well...")

@@ -16,8 +16,9 @@ from plaudit.report.score_digest import ScoreDigest
 from plaudit.types import Cause, Usage
 
 AS_THEY_ARE = (
-    "calls", "retries", "hedges", "rate_limited", "latency_p50_s", "latency_p95_s", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "reasoning_tokens", "cost", "score_mean", "score_std",
+    "calls", "retries", "hedges", "rate_limited", "rereads", "latency_p50_s", "latency_p95_s",
+    "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost", "score_mean",
+    "score_std",
 )  # fmt: skip
 """Keys that an engine's own summary has, too."""
 FEW = 10
@@ -202,6 +203,7 @@ def _calls(summary: Summary) -> str:
     for count, word in (
         (summary.retries, "retried"),
         (summary.hedges, "hedged"),
+        (summary.rereads, "repeated after a reply without a verdict"),
         (summary.rate_limited, "rate limited"),
     ):
         if count:

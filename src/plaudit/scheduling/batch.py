@@ -58,6 +58,8 @@ class Batch:
         self.calls = self.retries = self.hedges = self.rate_limited = self.rereads = self.judge_errors = (
             self.misfits
         ) = 0
+        self.unread: dict[int, SharedRequest] = {}
+        """Samples whose replies held no verdict, and which were asked about again."""
         self.is_closed = not samples
         """Whether nobody waits for more: done, past its deadline, or cancelled."""
         self.settled: Items = []
@@ -110,6 +112,14 @@ class Batch:
 
     def missing(self) -> list[int]:
         return [index for index, verdict in enumerate(self.verdicts) if verdict is None]
+
+    def with_unread(self, index: int, verdict: Verdict) -> Verdict:
+        """The verdict of a sample whose time is over, with what came back for it before."""
+        asked = self.unread.get(index)
+        if asked is None:
+            return verdict
+        error = f"{verdict.error}; the reply before that held no verdict: {asked.trouble}"
+        return replace(verdict, error=error, attempts=asked.attempts, usage=asked.usage)
 
     # -- the callers' side --------------------------------------------------------------------------------
 
@@ -205,6 +215,7 @@ class SharedRequest:
         "queued_s",
         "readings",
         "request",
+        "trouble",
         "usage",
     )
 
@@ -220,6 +231,8 @@ class SharedRequest:
         """Replies that came, readable or not."""
         self.usage = _NOTHING_USED
         """Of all replies together: an unreadable one is paid for like any other."""
+        self.trouble = ""
+        """Why the last of them held no verdict."""
         self.request = request
         self.asked_at = asked_at
         self.queued_s = 0.0
@@ -248,8 +261,13 @@ class SharedRequest:
         self.attempts += call.attempts
         if reply is not None:
             self.readings += 1
-            batch.rereads += self.readings > 1
             self.usage = reply.usage if self.readings == 1 else self.usage + reply.usage
+
+    def asked_again(self, trouble: str) -> None:
+        """Note that a reply held no verdict, and that it is asked for again."""
+        self.trouble = trouble
+        self.batch.rereads += 1
+        self.batch.unread[self.index] = self
 
     def shares(self, verdict: Verdict) -> list[tuple[Batch, tuple[int, Verdict]]]:
         """The verdict for whoever asked first, and its copy for everybody who joined in."""

@@ -335,6 +335,7 @@ class Scorer:
             else:
                 is_worth_asking = isinstance(error, UnreadableVerdict) and asked.readings < READINGS
             if is_worth_asking and asked.is_wanted:
+                asked.asked_again(str(error))
                 self._ask_again(call, room=room)
                 return None
             if is_cut:
@@ -424,7 +425,7 @@ class Scorer:
         if batch.remaining:
             batch.is_closed = True
             verdict = Verdict.failed(cause, why)
-            missing = [(index, verdict) for index in batch.missing()]
+            missing = [(index, batch.with_unread(index, verdict)) for index in batch.missing()]
             self._note(batch, missing)
             self._hand_over(batch, missing)
             if batch in self._waiting:
