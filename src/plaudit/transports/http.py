@@ -35,6 +35,8 @@ LONGEST_ERROR = 64 * 1024
 """Bytes of an error body that are handed on."""
 STRAYS = 3
 """So many web pages or streams and not one reply: that is what this URL gives."""
+LEAST_SECRET = 16
+"""Characters of a key that is one: `EMPTY` and `ollama` stand for having none, and are words of a reply."""
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
 
@@ -53,6 +55,8 @@ class HttpTransport:
         self._endpoint = endpoint
         self._dialect = dialect
         self._client = client
+        self._secrets = [key.encode() for key in endpoint.secrets if len(key) >= LEAST_SECRET]
+        """What is kept out of replies: some servers repeat what was sent to them, and replies are stored."""
         self._is_closed = False
         self._is_blind = False
         """Whether the endpoint has refused pictures as such."""
@@ -126,6 +130,8 @@ class HttpTransport:
         failure: PlauditError
         try:
             body = answer.body.removeprefix(codecs.BOM_UTF8)
+            for secret in self._secrets:
+                body = body.replace(secret, b"***")
             reply = dialect.decode(request, body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
             if not isinstance(request, RawRequest):

@@ -41,6 +41,20 @@ async def without_a_key_none_is_sent(subject: Subject) -> None:
         assert "authorization" not in server.requests[0].headers
 
 
+async def the_key_is_in_no_reply(subject: Subject) -> None:
+    found = await subject.outcome(reply(f"I was sent {KEY}: 7"))
+    assert isinstance(found, Reply)
+    assert found.text == "I was sent ***: 7"
+
+
+async def a_key_that_stands_for_none_is_left_in_replies(subject: Subject) -> None:
+    async with (
+        WireServer(reply("EMPTY")) as server,
+        subject.to(server.url(subject.kind), key="EMPTY") as transport,
+    ):
+        assert (await transport.send(ASK)).text == "EMPTY"
+
+
 async def a_large_request_arrives_whole(subject: Subject) -> None:
     text = "é" * 1_500_000
     async with WireServer() as server, subject.to(server.url(subject.kind)) as transport:
