@@ -159,6 +159,11 @@ def test_the_only_model_is_taken(server: Server) -> None:
     assert server.keys == ["Bearer sk-1"]
 
 
+def test_a_model_that_is_listed_for_each_of_its_replicas_is_one(server: Server) -> None:
+    server.say({"data": [{"id": "qwen"}, {"id": "qwen"}]})
+    assert the_model(server, OPENAI_API_KEY="sk-1") == "qwen"
+
+
 def test_the_only_model_of_ollama_is_taken(server: Server) -> None:
     server.say({"models": [{"name": "llama3.2:1b"}]})
     endpoint = Endpoint(server.url.removesuffix("/v1"), kind="ollama")

@@ -67,12 +67,12 @@ class HttpAnswer:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names in a list of models: OpenAI's under `data`, Ollama's under `models`."""
+        """The names in a list of models, each once: OpenAI's under `data`, Ollama's under `models`."""
         listed = self.body if self.is_ok and isinstance(self.body, dict) else {}
         rows = listed.get("data") or listed.get("models")
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         names = (row.get("id") or row.get("name") for row in rows)
-        return tuple(name for name in names if isinstance(name, str))
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     def check(self, endpoint: Endpoint, settings: Settings) -> None:
         """Raise ConfigError where the endpoint refuses the key, or cannot be reached."""
