@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from plaudit.cli.input import (
     BLOCK,
     KEPT_BYTES,
+    LONGEST_LINE,
     LineSource,
     RowSource,
     can_be_read_twice,
@@ -48,6 +49,28 @@ def lines_of(content: bytes, size: int = 1 << 18) -> list[tuple[int, bytes]]:
 
 def taken_from(source: LineSource | RowSource) -> list[tuple[int, bytes]]:
     return [line for line in every_line(source) if not isinstance(line, Line | BadLine)]
+
+
+class Endless:
+    """A file without a line break, as a crash or a device leaves it."""
+
+    def __init__(self) -> None:
+        self.read_so_far = 0
+
+    def read(self, size: int) -> bytes:
+        self.read_so_far += size
+        return _ZEROS
+
+
+_ZEROS = bytes(BLOCK)
+
+
+def test_a_line_without_end_is_an_error_and_not_read_for_ever() -> None:
+    file = Endless()
+    source = LineSource(cast(BinaryIO, file), "x.jsonl", can_stall=False)
+    with pytest.raises(ConfigError, match="line 1 is longer than 256 MiB"):
+        source.take(lines=1, size=1, wait=0.0)
+    assert file.read_so_far <= LONGEST_LINE + BLOCK
 
 
 @given(

@@ -32,6 +32,8 @@ from plaudit.setup.json_lines import BadLine, Line, parse
 from plaudit.setup.tables import BOM, FORMATS, format_of, open_binary, read_table
 
 BLOCK = 1 << 18
+LONGEST_LINE = 1 << 28
+"""Bytes of a line beyond which the file is none of lines: all of one line is held in memory."""
 CHUNK_LINES = 256
 KEPT_BYTES = 8 << 20
 """A file up to this size is parsed once, and its lines are kept until they are scored."""
@@ -56,6 +58,7 @@ class LineSource:
         self._number = 0
         self._ready: deque[tuple[int, bytes]] = deque()
         self._tail: list[bytes] = []
+        self._tail_size = 0
 
     def take(self, *, lines: int, size: int, wait: float) -> list[tuple[int, bytes]]:
         """Up to so many lines and bytes (one line at least), as far as they come within `wait` seconds."""
@@ -85,12 +88,16 @@ class LineSource:
             self._ended = not block
             rest, *others = block.split(b"\n")
             self._tail.append(rest)
+            self._tail_size += len(rest)
+            if self._tail_size > LONGEST_LINE:
+                why = f"is longer than {LONGEST_LINE >> 20} MiB; write one JSON object per line"
+                raise ConfigError(f"{self.name}: line {self._number + 1} {why}")
             for start in [*others, b""] if self._ended else others:
                 self._number += 1
                 line = b"".join(self._tail).removeprefix(BOM if self._number == 1 else b"").strip(b" \t\r")
                 if line:
                     self._ready.append((self._number, line))
-                self._tail = [start]
+                self._tail, self._tail_size = [start], len(start)
         return bool(self._ready)
 
 
