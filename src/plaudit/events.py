@@ -62,6 +62,10 @@ class EndpointSummary:
     """Why calls were rate limited, as far as the engine can tell; empty where it cannot."""
     error: str = ""
     """The last error of a call that failed."""
+    refused: int = 0
+    """Calls that were refused, for their key, model or content (4xx)."""
+    refusal: str = ""
+    """The last error of such a call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,15 @@ def test_calls_that_found_out_what_the_endpoint_can_do_without_are_no_absence() 
     assert (one.away_s, one.failed, one.calls, one.error) == (0.0, 0, 9, "")
 
 
+def test_refusals_that_other_tries_outlived_are_counted_and_named() -> None:
+    tally = Tally()
+    for event in (call(1.0), call(2.0, "refused"), call(3.0, "refused"), call(4.0)):
+        tally(event)
+    [one] = tally.summary(1.0).endpoints
+    assert (one.calls, one.refused, one.failed, one.away_s) == (4, 2, 0, 0.0)
+    assert lines(tally) == ["endpoint  e refused 2 of 4 calls, most recently: refused at 3"]
+
+
 def test_an_open_breaker_counts_at_once_and_an_absence_that_goes_on_up_to_now() -> None:
     [one] = told(
         call(1.0), BreakerChanged(2.0, "e", "open", "no route"), BreakerChanged(12.0, "e", "half-open")

@@ -132,7 +132,9 @@ class RunSummary:
             )
         if self.saved.lines:
             lines.append(f"  cache     {self.saved}")
-        lines += [f"  endpoint  {text}" for text in map(_trouble, summary.endpoints) if text]
+        said = {one.error for one in summary.causes}
+        troubles = (_trouble(endpoint, said) for endpoint in summary.endpoints)
+        lines += [f"  endpoint  {text}" for text in troubles if text]
         lines += [
             f"  {one.count:,} x {one.cause}: {one.error}"
             for one in summary.causes
@@ -179,8 +181,8 @@ def _counts(counts: Any) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def _trouble(endpoint: EndpointSummary) -> str:
-    """What went wrong at an endpoint, in a line; empty where nothing did."""
+def _trouble(endpoint: EndpointSummary, said: Collection[str]) -> str:
+    """What went wrong at an endpoint, in a line, without errors that are `said` anyway; empty for nothing."""
     parts = []
     if endpoint.away_s:
         times = f", {endpoint.times_away:,} times" if endpoint.times_away > 1 else ""
@@ -189,6 +191,9 @@ def _trouble(endpoint: EndpointSummary) -> str:
         share = endpoint.rate_limited / endpoint.calls
         why = f": {endpoint.cause}" if endpoint.cause else ""
         parts.append(f"rate limited {share:.{0 if share >= 0.01 else 1}%} of {endpoint.calls:,} calls{why}")
+    if endpoint.refused:
+        why = "" if endpoint.refusal in said else f", most recently: {endpoint.refusal}"
+        parts.append(f"refused {endpoint.refused:,} of {endpoint.calls:,} calls{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(
             f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, most recently: {endpoint.error}"

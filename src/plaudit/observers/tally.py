@@ -128,7 +128,7 @@ class EndpointTally:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls = self._failed = self._rate_limited = 0
+        self._calls = self._failed = self._rate_limited = self._refused = 0
         self._away_s = 0.0
         self._times_away = 0
         self._bad_since: float | None = None
@@ -140,7 +140,7 @@ class EndpointTally:
         self._last_at = 0.0
         self._cause = ""
         self._capacity = 0
-        self._error = ""
+        self._error = self._refusal = ""
 
     def __call__(self, event: Event) -> None:
         self._last_at = event.at
@@ -154,6 +154,10 @@ class EndpointTally:
             case CallFinished(outcome="rate_limited" | "sent_again" as outcome):
                 self._calls += 1
                 self._rate_limited += outcome == "rate_limited"
+            case CallFinished(outcome="refused"):
+                self._calls += 1
+                self._refused += 1
+                self._refusal = event.error or self._refusal
             case CallFinished(outcome="failed"):
                 self._calls += 1
                 self._failed += 1
@@ -187,6 +191,8 @@ class EndpointTally:
             times_away=self._times_away + (now > 0.0),
             cause=self._cause,
             error=self._error,
+            refused=self._refused,
+            refusal=self._refusal,
         )
 
     def _explain(self, event: LimitChanged) -> None:
