@@ -61,6 +61,14 @@ def test_the_same_trouble_is_told_once(caplog: pytest.LogCaptureFixture) -> None
     ]
 
 
+def test_a_first_refusal_is_told_in_the_words_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    said = "e answered 429: 50 requests a day; it is rate limiting"
+    refused = CallFinished(
+        at=1.0, endpoint="e", in_flight=1, outcome="rate_limited", latency_s=0.1, error=said
+    )
+    assert lines(caplog, refused) == [f"WARNING {said}; fewer calls are sent at once"]
+
+
 def test_trouble_that_comes_back_much_later_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
     told = lines(
         caplog,

@@ -49,6 +49,12 @@ def test_a_refused_key_names_where_it_came_from() -> None:
     assert "JUDGE_KEY" in str(failed(401, endpoint=kept))
 
 
+def test_a_server_that_loads_its_model_is_not_called_rate_limiting() -> None:
+    error = failed(503, said("Loading model"))
+    assert type(error) is RateLimited
+    assert str(error).endswith("answered 503: Loading model; it is overloaded, or not ready yet")
+
+
 def test_a_missing_key_is_said_to_be_missing() -> None:
     error = failed(401, endpoint=OPEN)
     assert type(error) is KeyRefused

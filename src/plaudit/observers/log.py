@@ -77,8 +77,8 @@ def _trouble(event: Event) -> tuple[tuple[str, ...], str] | None:
         case CacheTrouble():
             return ("cache", event.message), event.message
         case CallFinished(outcome="rate_limited"):
-            told = f"{event.endpoint} is rate limiting; fewer calls are sent at once"
-            return ("rate_limited", event.endpoint), told
+            told = event.error or f"{event.endpoint} is rate limiting"
+            return ("rate_limited", event.endpoint), f"{told}; fewer calls are sent at once"
         case _:
             return None
 

@@ -64,6 +64,8 @@ _REMEDIES = {
     402: "the account has no credit left: add some, or use another endpoint",
     407: "the proxy wants credentials: write them into HTTP_PROXY",
     413: "the request is larger than the server takes: shorten it",
+    503: "it is overloaded, or not ready yet",
+    529: "it is overloaded",
 }
 _REMEDIES_BY_KIND = {
     RateLimited: "it is rate limiting",
