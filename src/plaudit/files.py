@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 import stat
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -131,6 +132,13 @@ def create_private_file(path: Path) -> None:
     """Make an empty file that no other user can read or write, unless there is one of that name."""
     with contextlib.suppress(FileExistsError):
         _create(path, PRIVATE_FILE).close()
+
+
+def is_anothers_link(path: Path) -> bool:
+    """Whether a link of another user has this name: in a shared folder, it may lead to any file of ours."""
+    if sys.platform == "win32" or not path.is_symlink():
+        return False
+    return path.lstat().st_uid not in (0, os.getuid())
 
 
 def close_to_others(path: Path, *companions: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import sqlite3
 import subprocess
 import sys
@@ -283,6 +284,15 @@ def refused(path: Path) -> str:
 
 def test_a_folder_is_no_cache_file(tmp_path: Path) -> None:
     assert "is a folder; name a file in it" in refused(tmp_path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make links of other users")
+def test_a_cache_that_is_another_users_link_is_refused(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "c.sqlite"
+    link.symlink_to(target)
+    os.lchown(link, 65534, 65534)
+    assert "is a link that another user has made" in refused(link)
+    assert not target.exists()
 
 
 def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:

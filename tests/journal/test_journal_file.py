@@ -89,6 +89,17 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         JournalIndex(tmp_path / "pipe")
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make links of other users")
+def test_a_journal_that_is_another_users_link_is_refused(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "j"
+    target.touch()
+    link.symlink_to(target)
+    os.lchown(link, 65534, 65534)
+    with pytest.raises(JournalError, match="is a link that another user has made"):
+        Appender(link, b"", max_bytes=1 << 20)
+    assert target.read_bytes() == b""
+
+
 def test_a_torn_tail_is_left_out_and_named_and_cut_by_the_next_writer(tmp_path: Path) -> None:
     path = tmp_path / "j"
     write(path, [judged(n) for n in range(600)])

@@ -37,7 +37,7 @@ from plaudit.caches.sqlite_file import (
 )
 from plaudit.config import home
 from plaudit.errors import CacheError
-from plaudit.files import close_to_others, create_private_file, make_private_folder
+from plaudit.files import close_to_others, create_private_file, is_anothers_link, make_private_folder
 
 T = TypeVar("T")
 
@@ -214,6 +214,8 @@ class Store:
             raise refusal(self.path, error) from error
 
     def _open(self) -> sqlite3.Connection:
+        if is_anothers_link(self.path):
+            raise CacheError(f"{self} is a link that another user has made; name the file itself")
         if self.path.is_dir():
             raise CacheError(f"{self} is a folder; name a file in it, like {self.path}/verdicts.sqlite")
         if self.path.exists() and not self.path.is_file():

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from plaudit.config import expanded
 from plaudit.errors import ConfigError
-from plaudit.files import SUFFIX, create_beside, temporary_prefix
+from plaudit.files import SUFFIX, create_beside, is_anothers_link, temporary_prefix
 from plaudit.setup.tables import Convert
 
 if sys.platform != "win32":
@@ -230,8 +230,7 @@ def _bad_output(place: Path | str, why: str) -> ConfigError:
 
 def _checked(path: Path) -> Path:
     """The file to write. A link stays one: its target is replaced."""
-    if path.is_symlink() and sys.platform != "win32" and path.lstat().st_uid not in (0, os.getuid()):
-        # in a folder that others can write to, it may lead to any file of ours
+    if is_anothers_link(path):
         raise _bad_output(path, "is a link that another user has made; name the file itself")
     return real_path(path)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaudit.errors import JournalError
-from plaudit.files import close_to_others, create_private_file
+from plaudit.files import close_to_others, create_private_file, is_anothers_link
 from plaudit.journal.blocks import HEAD_SIZE, MARK, BlockHead, read_head
 
 try:
@@ -92,6 +92,9 @@ class Appender:
 
     def _open(self) -> None:
         try:
+            if is_anothers_link(self._path):
+                why = "is a link that another user has made; name the file itself"
+                raise JournalError(f"the journal {self._path} {why}")
             self._path.parent.mkdir(parents=True, exist_ok=True)
             create_private_file(self._path)
             if not self._path.is_file():
