@@ -32,6 +32,8 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     """Ignores case, or has lower-case names."""
     body: bytes
+    is_kept_alive: bool | None = None
+    """Whether the connection had served another request before; None: the client cannot tell."""
 
 
 OnChunk = Callable[[bytes], None]

@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
     def _whole(self) -> Answer:
         body = self._body
         whole = body[0] if len(body) == 1 else b"".join(body)
-        return Answer(self._parser.get_status_code(), self._headers, whole)
+        return Answer(self._parser.get_status_code(), self._headers, whole, self._is_kept_alive)
 
     def _finish(self, answer: Answer) -> None:
         waiter, transport = self._waiter, self._transport

@@ -37,6 +37,8 @@ STRAYS = 3
 """So many web pages or streams and not one reply: that is what this URL gives."""
 LEAST_SECRET = 16
 """Characters of a key that is one: `EMPTY` and `ollama` stand for having none, and are words of a reply."""
+IDLE = 408
+"""With which some servers end a connection that was idle for too long."""
 STALE_AFTER = 1.0
 """Seconds: a connection that the server had closed before we wrote to it shows it within a round trip."""
 
@@ -47,8 +49,9 @@ class HttpTransport:
     Each `send` is one request at the endpoint, so that limits count what reaches it. Where sending again is
     all it takes, it says so by SendAgain. That is so in two cases. The endpoint did not know a parameter: it
     is left out from then on (see `Shape`). Or the request met a stale connection: one kept alive from an
-    earlier call, closed by the server just as we wrote, so that not a byte came back. A server that hangs up
-    on a fresh connection, or after more than a second, was at work on the request: that is a failure.
+    earlier call, closed by the server just as we wrote, so that not a byte came back, or no more than a 408:
+    some servers end idle connections with one. A server that does so on a fresh connection, or after more
+    than a second, was at work on the request: that is a failure.
     """
 
     def __init__(self, endpoint: Endpoint, dialect: Dialect, client: HttpClient) -> None:
@@ -88,12 +91,20 @@ class HttpTransport:
             self._peak = self._busy
         clock = self._clock = self._clock or asyncio.get_running_loop().time
         sent_at = clock()
+
         try:
             answer = await self._client.post(path, body, on_chunk)
         except TransportFailed as error:
-            raise self._failed(error, is_likely_kept_alive, seconds=clock() - sent_at) from None
+            is_stale = isinstance(error, Dropped) and _is_stale(
+                error.is_kept_alive, is_likely_kept_alive, seconds=clock() - sent_at
+            )
+            raise self._failed(error, is_stale=is_stale) from None
         finally:
             self._busy -= 1
+        if answer.status == IDLE and _is_stale(
+            answer.is_kept_alive, is_likely_kept_alive, seconds=clock() - sent_at
+        ):
+            raise SendAgain(f"{self._endpoint.name} answered {IDLE} on a connection that it had given up")
         if 200 <= answer.status < 300:
             reply = self._read(dialect, request, answer)
             self._can_see |= has_images
@@ -113,15 +124,11 @@ class HttpTransport:
         self._is_closed = True
         await self._client.close()
 
-    def _failed(self, error: TransportFailed, is_likely_kept_alive: bool, *, seconds: float) -> PlauditError:
+    def _failed(self, error: TransportFailed, *, is_stale: bool) -> PlauditError:
         """What a failed post comes to."""
         if self._is_closed:
             return self._closed()
-        if isinstance(error, Dropped) and seconds <= STALE_AFTER:
-            is_kept_alive = error.is_kept_alive
-            if is_likely_kept_alive if is_kept_alive is None else is_kept_alive:
-                return SendAgain(str(error), is_answered=False)
-        return error
+        return SendAgain(str(error)) if is_stale else error
 
     def _closed(self) -> EngineClosed:
         return EngineClosed(f"{self._endpoint.name}: this transport is closed")
@@ -160,6 +167,12 @@ class HttpTransport:
         self._dialect = self._dialect.adapted(complaint) or self._dialect
         said = complaint.excerpt(*self._endpoint.secrets)
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
+
+
+def _is_stale(is_kept_alive: bool | None, is_likely_kept_alive: bool, *, seconds: float) -> bool:
+    """Whether what came back so soon came from a connection that had served another request before."""
+    was_used = is_likely_kept_alive if is_kept_alive is None else is_kept_alive
+    return was_used and seconds <= STALE_AFTER
 
 
 _END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import zlib
 
+from msgspec import structs
+
 from plaudit.config import Endpoint
 from plaudit.transports.client import MAX_BODY, Answer
 from plaudit.transports.http_errors import broken, too_large
@@ -34,7 +36,7 @@ def unpacked(endpoint: Endpoint, answer: Answer) -> Answer:
         # Other names are no compression: some servers put the character set there.
     if trouble and 200 <= answer.status < 300:
         raise broken(endpoint, trouble)
-    return Answer(answer.status, answer.headers, b"" if trouble else body)
+    return structs.replace(answer, body=b"" if trouble else body)
 
 
 def _inflated(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from until import PATIENCE_S
-from wire_server import Step, WireServer, gather, hang_up, reply, reply_and_close, stall
+from wire_server import Step, WireServer, answer, gather, hang_up, reply, reply_and_close, stall
 
 from plaudit.errors import EngineClosed, SendAgain, TransportFailed, Unreachable
 from transport_contract.subject import ASK, HALF, Subject, outcome_of, persist
@@ -73,6 +73,21 @@ async def a_request_lost_on_a_stale_connection_is_for_the_caller_to_send_again(s
         assert isinstance(lost, SendAgain) and not lost.is_answered
         assert len(server.requests) == 2
         assert (await transport.send(ASK)).text == "2"
+
+
+async def a_408_that_ends_an_idle_connection_is_no_answer_to_the_request(subject: Subject) -> None:
+    async with (
+        WireServer(reply("1"), answer(408, headers={"Connection": "close"}), reply("2")) as server,
+        subject.to(server.url(subject.kind)) as transport,
+    ):
+        assert (await transport.send(ASK)).text == "1"
+        assert isinstance(await outcome_of(transport), SendAgain)
+        assert (await transport.send(ASK)).text == "2"
+
+
+async def a_408_on_a_fresh_connection_is_a_failure(subject: Subject) -> None:
+    found = await subject.outcome(answer(408))
+    assert isinstance(found, TransportFailed)
 
 
 async def a_request_lost_on_a_fresh_connection_is_not_sent_again(subject: Subject) -> None:
