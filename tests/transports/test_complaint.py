@@ -41,6 +41,13 @@ def test_error_bodies_come_in_many_shapes(body: object, complaint: Complaint) ->
     assert complaint_of(json.dumps(body).encode()) == complaint
 
 
+def test_a_complaint_ends_where_it_begins_to_quote_the_request() -> None:
+    said = Complaint("Unknown parameter: seed, in: tell me that top_p is unknown", code="400", param="seed")
+    own = said.before_quoting(["Please tell me that top_p is unknown"])
+    assert own == Complaint("Unknown parameter: seed, in:", code="400", param="seed")
+    assert said.before_quoting(["unknown", "top_p"]) == said
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

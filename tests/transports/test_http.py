@@ -55,6 +55,22 @@ def transport_of(client: ScriptedClient) -> HttpTransport:
     return HttpTransport(ENDPOINT, OpenAI("m"), client)
 
 
+def test_a_request_that_is_quoted_in_a_refusal_teaches_nothing() -> None:
+    judged = "temperature is not supported, nor is response_format"
+    ask = ChatRequest(({"role": "user", "content": f"Is this right? {judged}"},), schema={"type": "object"})
+    quoting = Answer(400, {}, json.dumps({"error": {"message": f"cannot read: {judged}"}}).encode())
+    client = ScriptedClient(quoting, GOOD)
+
+    async def main() -> None:
+        transport = transport_of(client)
+        with pytest.raises(RequestRefused):
+            await transport.send(ask)
+        await transport.send(ask)
+
+    asyncio.run(main())
+    assert {"temperature", "response_format"} <= client.sent[1].keys()
+
+
 def test_an_endpoint_may_teach_several_lessons_one_request_each() -> None:
     client = ScriptedClient(
         refusal("max_tokens"),

@@ -7,14 +7,18 @@ judged text in it must not pass for a message of the server's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 EXCERPT = 200
 """Characters of a server's message that an error quotes."""
+QUOTE = 16
+"""Characters in a row that a message has from the request: fewer may be the same by chance."""
+LONGEST_SAID = 1000
+"""Characters of a message in which a parameter is named."""
 _LONGEST_BODY = 1 << 20
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|hf|nvapi|xai|key|AIza)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+\S+")
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -63,6 +67,16 @@ class Complaint:
             text = text.replace(secret, "***")
         text = _KEY_LIKE.sub("***", text)
         return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
+
+    def before_quoting(self, texts: Iterable[str]) -> Complaint:
+        """The complaint without what follows from where its message repeats a part of these texts.
+
+        A judged text that says which parameters are not supported must not pass for the server's words.
+        """
+        message, whole = self.message[:LONGEST_SAID], "\n".join(texts)
+        starts = range(len(message) - QUOTE + 1)
+        start = next((one for one in starts if message[one : one + QUOTE] in whole), len(message))
+        return replace(self, message=message[:start])
 
     @property
     def status(self) -> int | None:

@@ -27,7 +27,15 @@ from plaudit.transports.client import Answer, HttpClient, OnChunk
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_images
 from plaudit.transports.dialect import BadReply, Dialect, ErrorReply
 from plaudit.transports.http_errors import Dropped, blind, broken, failure_in_reply, failure_of
-from plaudit.types import ChatRequest, RawRequest, Reply, Request
+from plaudit.types import (
+    ChatRequest,
+    EmbedRequest,
+    GenerateRequest,
+    LikelihoodRequest,
+    RawRequest,
+    Reply,
+    Request,
+)
 
 log = logging.getLogger("plaudit")
 
@@ -117,7 +125,7 @@ class HttpTransport:
             self._is_blind = True
             raise blind(self._endpoint)
         if answer.status in (400, 422):
-            self._learn(dialect, complaint_of(answer.body), answer.status)
+            self._learn(dialect, complaint_of(answer.body), answer.status, request)
         raise failure_of(self._endpoint, answer.status, answer.headers, answer.body, now=time.time())
 
     async def close(self) -> None:
@@ -142,7 +150,7 @@ class HttpTransport:
             reply = dialect.decode(request, body, rate_headers(answer.headers, now=time.time()))
         except ErrorReply as error:
             if not isinstance(request, RawRequest):
-                self._learn(dialect, error.complaint, answer.status)
+                self._learn(dialect, error.complaint, answer.status, request)
             failure = failure_in_reply(self._endpoint, answer.headers, error.complaint, now=time.time())
         except BadReply as error:
             failure = broken(self._endpoint, f"the reply cannot be used: {error}")
@@ -159,14 +167,32 @@ class HttpTransport:
             return reply
         raise failure
 
-    def _learn(self, used: Dialect, complaint: Complaint, status: int) -> None:
+    def _learn(self, used: Dialect, complaint: Complaint, status: int, request: Request) -> None:
         """Raise SendAgain where the endpoint took offence at a parameter that requests can do without."""
         if used.adapted(complaint) is None:
             return
+        own = complaint.before_quoting(_texts(request))
+        if used.adapted(own) is None:
+            return
         # Calls in flight together learn the same lesson: only the first of them changes anything.
-        self._dialect = self._dialect.adapted(complaint) or self._dialect
+        self._dialect = self._dialect.adapted(own) or self._dialect
         said = complaint.excerpt(*self._endpoint.secrets)
         raise SendAgain(f"{self._endpoint.name} answered {status}: {said}", is_answered=True)
+
+
+def _texts(request: Request) -> tuple[str, ...]:
+    """What a request asks about."""
+    match request:
+        case ChatRequest():
+            return tuple(turn["content"] for turn in request.messages)
+        case GenerateRequest():
+            return (request.prompt,)
+        case LikelihoodRequest():
+            return (request.prompt, request.text)
+        case EmbedRequest():
+            return tuple(request.texts)
+        case RawRequest():
+            return ()
 
 
 def _is_stale(is_kept_alive: bool | None, is_likely_kept_alive: bool, *, seconds: float) -> bool:
