@@ -66,6 +66,10 @@ class EndpointSummary:
     """Calls that were refused, for their key, model or content (4xx)."""
     refusal: str = ""
     """The last error of such a call."""
+    sent_again: int = 0
+    """Calls that left again at once: for an unknown parameter, or a connection that the server had closed."""
+    sent_again_for: str = ""
+    """Why the last of them did."""
 
 
 @dataclass(frozen=True, slots=True)

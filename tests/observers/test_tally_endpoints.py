@@ -47,6 +47,16 @@ def test_calls_that_found_out_what_the_endpoint_can_do_without_are_no_absence() 
     assert (one.away_s, one.failed, one.calls, one.error) == (0.0, 0, 9, "")
 
 
+def test_many_calls_that_had_to_be_sent_again_are_explained_and_a_few_are_not() -> None:
+    few, many = Tally(), Tally()
+    for at in range(40):
+        few(call(float(at), "sent_again" if at == 7 else "ok"))
+        many(call(float(at), "sent_again" if at % 2 else "ok"))
+    assert few.summary(1.0).endpoints[0].sent_again == 1
+    assert lines(few) == []
+    assert lines(many) == ["endpoint  e was sent 20 of 40 calls again, most recently: sent_again at 39"]
+
+
 def test_refusals_that_other_tries_outlived_are_counted_and_named() -> None:
     tally = Tally()
     for event in (call(1.0), call(2.0, "refused"), call(3.0, "refused"), call(4.0)):

@@ -23,6 +23,8 @@ AS_THEY_ARE = (
 """Keys that an engine's own summary has, too."""
 FEW = 10
 """Lines below which the summary shows no histogram and no examples."""
+MANY = 0.05
+"""Share of the calls from which it is worth a word that they were sent again."""
 BAR = 32
 """Characters of the longest bar."""
 SHORT = 48
@@ -194,6 +196,9 @@ def _trouble(endpoint: EndpointSummary, said: Collection[str]) -> str:
     if endpoint.refused:
         why = "" if endpoint.refusal in said else f", most recently: {endpoint.refusal}"
         parts.append(f"refused {endpoint.refused:,} of {endpoint.calls:,} calls{why}")
+    if endpoint.sent_again > MANY * endpoint.calls:
+        why = f", most recently: {endpoint.sent_again_for}"
+        parts.append(f"was sent {endpoint.sent_again:,} of {endpoint.calls:,} calls again{why}")
     if endpoint.failed and not endpoint.away_s:
         parts.append(
             f"failed {endpoint.failed:,} of {endpoint.calls:,} calls, most recently: {endpoint.error}"

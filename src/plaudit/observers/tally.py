@@ -128,7 +128,7 @@ class EndpointTally:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls = self._failed = self._rate_limited = self._refused = 0
+        self._calls = self._failed = self._rate_limited = self._refused = self._sent_again = 0
         self._away_s = 0.0
         self._times_away = 0
         self._bad_since: float | None = None
@@ -140,30 +140,14 @@ class EndpointTally:
         self._last_at = 0.0
         self._cause = ""
         self._capacity = 0
-        self._error = self._refusal = ""
+        self._error = self._refusal = self._sent_again_for = ""
 
     def __call__(self, event: Event) -> None:
         self._last_at = event.at
-        if isinstance(event, CallFinished):
-            self._look_for_silence(event)
         match event:
-            case CallFinished(outcome="ok"):
-                self._calls += 1
-                if self._bad_since is not None and not self._is_open:  # else let in before the door was shut
-                    self._come_back(event.at)
-            case CallFinished(outcome="rate_limited" | "sent_again" as outcome):
-                self._calls += 1
-                self._rate_limited += outcome == "rate_limited"
-            case CallFinished(outcome="refused"):
-                self._calls += 1
-                self._refused += 1
-                self._refusal = event.error or self._refusal
-            case CallFinished(outcome="failed"):
-                self._calls += 1
-                self._failed += 1
-                self._bad_calls += 1
-                self._error = event.error or self._error
-                self._leave(event.at)
+            case CallFinished():
+                self._look_for_silence(event)
+                self._count(event)
             case BreakerChanged(state="open") | EndpointLost():
                 self._is_open = True
                 self._due = event.due if isinstance(event, BreakerChanged) else 0.0
@@ -176,6 +160,28 @@ class EndpointTally:
                 self._come_back(event.at)
             case LimitChanged() if self._rate_limited:
                 self._explain(event)
+            case _:
+                pass
+
+    def _count(self, event: CallFinished) -> None:
+        self._calls += event.outcome != "cancelled"
+        match event.outcome:
+            case "ok":
+                if self._bad_since is not None and not self._is_open:  # else let in before the door was shut
+                    self._come_back(event.at)
+            case "rate_limited":
+                self._rate_limited += 1
+            case "sent_again":
+                self._sent_again += 1
+                self._sent_again_for = event.error or self._sent_again_for
+            case "refused":
+                self._refused += 1
+                self._refusal = event.error or self._refusal
+            case "failed":
+                self._failed += 1
+                self._bad_calls += 1
+                self._error = event.error or self._error
+                self._leave(event.at)
             case _:
                 pass
 
@@ -193,6 +199,8 @@ class EndpointTally:
             error=self._error,
             refused=self._refused,
             refusal=self._refusal,
+            sent_again=self._sent_again,
+            sent_again_for=self._sent_again_for,
         )
 
     def _explain(self, event: LimitChanged) -> None:
