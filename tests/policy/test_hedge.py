@@ -48,6 +48,12 @@ def test_one_reply_is_enough_to_tell_that_another_call_hangs() -> None:
     assert many < few <= 60.0  # with less known there is more patience, but an end to it
 
 
+def test_one_call_less_than_many_takes_no_longer_to_be_found_to_hang() -> None:
+    for known, under_way in ((11, 1), (MIN_CALLS - 1, 1), (MIN_CALLS + 3, 2)):
+        age = hung_age(latencies((known, 2.0)), under_way=under_way)
+        assert age is not None and age < 10.0
+
+
 def test_nothing_hangs_before_anything_came_back() -> None:
     assert hung_age(latencies()) is None
 

@@ -258,6 +258,16 @@ def test_calls_that_left_since_count_against_what_the_headers_tell() -> None:
     assert left_at_once(lane, at=10.2) <= 3
 
 
+def test_headers_that_allow_far_less_than_was_let_in_are_not_believed() -> None:
+    lane = lane_of(limit=64)
+    flights = [send(lane, at=0.0) for _ in range(64)]
+    del lane.flights[flights[0].id]
+    hourly = RateHeaders(limit_requests=1, remaining_requests=0, reset_requests=3600.0)
+    lane.on_reply(Reply("7", rate=hourly), flights[0], now=1.0)
+    assert lane.pace.rate is None
+    assert lane.ready_at(flights[0].call, now=1.0) == 1.0
+
+
 def test_no_more_is_taken_as_told_than_was_ever_answered() -> None:
     lane = paced()
     left(lane, send(lane, at=10.0), remaining=1_000_000, at=10.2)

@@ -21,7 +21,7 @@ YOUNGEST = 0.1
 HUNG = 4.0
 """How many times as long as nearly all others a call takes that hangs."""
 HUNG_OF_FEW = 10.0
-"""The same where few others are known, and as many times the longest of them."""
+"""The same, and times the longest of the others, where but one is known, or hardly any of those under way."""
 YOUNGEST_HUNG = 1.0
 MOST_TWINS = 3
 """Twins of one call: those that hang as well get another, after a longer time each."""
@@ -43,7 +43,10 @@ def hung_age(latencies: LatencyHistogram, *, under_way: int = 0) -> float | None
     if nearly_all is not None:
         return max(HUNG * nearly_all, YOUNGEST_HUNG)
     longest = latencies.quantile(1.0)
-    return None if longest is None else max(HUNG_OF_FEW * longest, YOUNGEST_HUNG)
+    if longest is None:
+        return None
+    unknown = max(1.0 / len(latencies), under_way / (len(latencies) + under_way))
+    return max((HUNG + (HUNG_OF_FEW - HUNG) * unknown) * longest, YOUNGEST_HUNG)
 
 
 class Overtaken:

@@ -40,6 +40,8 @@ LEAST_LATE = 1.0
 """Seconds that a call must take to be late where none was answered."""
 FAR_LATER = 4.0
 """How many times as long as others it took where it hung by itself: load would have made those slow, too."""
+FAR_MORE = 2.0
+"""How many times as many calls let in as headers allow show that they are wrong."""
 LONG_AWAY = 0.5
 """Seconds that an endpoint must have let nothing in, to be looked at as if it were another."""
 
@@ -143,6 +145,8 @@ class Lane:
         """Seconds after which a call under way hangs."""
         self.rate_hint: float | None = None
         """Requests a second, as the endpoint's headers told."""
+        self._told_limit = 0
+        """And how many at once."""
         self._is_hint_wrong = False
         """Whether far more was let in than the headers allow."""
         self._newest_passed = self._newest_answered = self._newest_refused = float("-inf")
@@ -225,10 +229,10 @@ class Lane:
             self._check_room(reply, flight)
         self._newest_answered = max(self._newest_answered, flight.sent_at)
         if reply.rate is not None:
-            self.rate_hint = rate_hint(reply.rate) or self.rate_hint
+            self._read_headers(reply.rate)
             self.limit.allowance = reply.rate.remaining_requests
             if reply.rate.remaining_requests == 0:
-                self._obey_hint(now)
+                self._obey_hint(flight, now=now)
             self._use_allowance(reply.rate.remaining_requests, flight)
         self.limit.on_success(
             now=now,
@@ -269,7 +273,7 @@ class Lane:
     ) -> None:
         """Learn from a call refused for load or rate: which of the two, or neither?"""
         if rate is not None:
-            self.rate_hint = rate_hint(rate) or self.rate_hint
+            self._read_headers(rate)
         if self._first_refusal is None:
             self._first_refusal = flight.order - 1, flight.sent_at - self._first_sent
         self._refusals += 1
@@ -309,7 +313,7 @@ class Lane:
             )
             left = self.limit.allowance if rate is None else rate.remaining_requests
             if left is not None and left <= (len(self.flights) if rate is None else 0):
-                self._obey_hint(now)
+                self._obey_hint(flight, now=now)
         self._look_for_rate(flight, now=now)
 
     def _look_for_rate(self, flight: Flight, *, now: float) -> None:
@@ -321,10 +325,20 @@ class Lane:
             if rate is not None:
                 self.begin_pace(rate, now=now)
 
-    def _obey_hint(self, now: float) -> None:
+    def _obey_hint(self, flight: Flight, *, now: float) -> None:
         """Send at the rate that the headers tell, since they show no allowance left, unless it was wrong."""
-        if self.rate_hint is not None and self.pace.rate is None and not self._is_hint_wrong:
+        if self.rate_hint is None or self.pace.rate is not None:
+            return
+        let_in = self.answered + self.sent_by(flight.sent_at)
+        self._is_hint_wrong |= let_in > FAR_MORE * (
+            self._told_limit + self.rate_hint * (now - self._first_sent)
+        )
+        if not self._is_hint_wrong:
             self.begin_pace(self.rate_hint, now=now)
+
+    def _read_headers(self, headers: RateHeaders) -> None:
+        if (hint := rate_hint(headers)) is not None:
+            self.rate_hint, self._told_limit = hint, headers.limit_requests or 0
 
     def _use_allowance(self, remaining: int | None, flight: Flight) -> None:
         """Let as many leave at once as the endpoint says it still takes, beside those that left since.
