@@ -148,14 +148,21 @@ class TransientError(PlauditError, cause=Cause.SERVER_ERROR):
 class RateLimited(TransientError, cause=Cause.RATE_LIMITED):
     """The endpoint answered 429, or 503 or 529: too much load, or too many requests.
 
-    `rate` is what its headers said of the allowance.
+    `rate` is what its headers said of the allowance; `is_quota`, that it was a 429: a request that is refused
+    may count like one that is let in.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, rate: RateHeaders | None = None
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        rate: RateHeaders | None = None,
+        is_quota: bool = True,
     ) -> None:
         super().__init__(message, retry_after=retry_after)
         self.rate = rate
+        self.is_quota = is_quota
 
 
 class SendAgain(TransientError):

@@ -29,10 +29,13 @@ def fail(
     who: object = None,
     retry_after: float | None = None,
     is_refusal: bool = False,
+    is_counted: bool = False,
     is_unreachable: bool = False,
 ) -> bool:
     """A call comes back bad, a round trip after it was sent."""
-    call = BadCall(sent_at, who, retry_after, is_refusal, is_unreachable)
+    call = BadCall(
+        sent_at, who, retry_after, is_refusal=is_refusal, is_counted=is_counted, is_unreachable=is_unreachable
+    )
     return breaker.on_bad(call, now=sent_at + TRIP, passed=passed, accepted=accepted)
 
 
@@ -301,6 +304,28 @@ def test_a_ban_that_every_look_prolongs_is_left_once_what_it_asks_for_is_waited_
         assert now < 30.0
 
 
+@pytest.mark.parametrize("allowed", [2, 3, 10])
+@pytest.mark.parametrize("asks_for", [None, 1.0, 20.0])
+def test_a_window_that_counts_what_it_refuses_is_left_the_time_to_empty(
+    allowed: int, asks_for: float | None
+) -> None:
+    breaker = Breaker()
+    counted = [0.0] * allowed
+    now = 0.5
+    assert fail(
+        breaker, sent_at=now - TRIP, accepted=0, retry_after=asks_for, is_refusal=True, is_counted=True
+    )
+    while not breaker.is_closed:
+        sent_at = probe(breaker, now=now)
+        if sum(at > sent_at - 60.0 for at in counted) < allowed:
+            breaker.on_success(sent_at=sent_at)
+        else:
+            fail(breaker, sent_at=sent_at, retry_after=asks_for, is_refusal=True, is_counted=True)
+        counted.append(sent_at)
+        now = sent_at + TRIP
+        assert now < 360.0
+
+
 def test_under_a_pace_a_shut_door_is_looked_at_half_as_often_as_calls_may_leave() -> None:
     breaker = Breaker()
     breaker.least_wait = 0.5
@@ -440,7 +465,7 @@ class BreakerMachine(RuleBasedStateMachine):
     ) -> None:
         sent_at = self.flights.pop(which % len(self.flights))
         was_closed, was_lost = self.breaker.is_closed, self.is_lost
-        call = BadCall(sent_at, which, retry_after, is_refusal, is_unreachable)
+        call = BadCall(sent_at, which, retry_after, is_refusal=is_refusal, is_unreachable=is_unreachable)
         is_shut = self.breaker.on_bad(call, now=self.now, passed=self.passed, accepted=len(self.flights))
         assert is_shut == (was_closed and not self.breaker.is_closed)
         self.is_lost = self.breaker.state is BreakerState.LOST

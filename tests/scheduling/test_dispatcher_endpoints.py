@@ -241,7 +241,9 @@ def test_an_endpoint_that_starts_late_is_waited_for_and_costs_no_attempt(endpoin
     run(main())
 
 
-@pytest.mark.parametrize("error", [TransportFailed("502"), RateLimited("503", retry_after=1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "error", [TransportFailed("502"), RateLimited("503", retry_after=1.0, is_quota=False)], ids=repr
+)
 def test_after_an_outage_as_many_leave_at_once_as_before(error: PlauditError) -> None:
     async def main() -> None:
         server = FakeServer(lambda asked: (0.02, error) if 4.5 <= asked.at < 8.0 else (0.4, GOOD))

@@ -11,7 +11,7 @@ from dispatching import GOOD, Bench, good, numbered
 from msgspec import structs
 from simulation import score_batches
 
-from plaudit.errors import TransportFailed, Unreachable
+from plaudit.errors import RateLimited, TransportFailed, Unreachable
 from plaudit.events import CallFinished
 from plaudit.scheduling.learned_limits import Learned, learned_of, load, save
 from plaudit.simulator import (
@@ -195,6 +195,36 @@ def test_a_server_that_batches_is_given_more_while_that_brings_more(half: int) -
             assert good(await bench.ask_all(*numbered(1000))) == 1000
             all_at_once = server.TOKENS * server.step(1000)
             assert asyncio.get_running_loop().time() < 1.45 * all_at_once
+
+    run(main())
+
+
+class MinuteWindow:
+    """Lets so many requests a minute in, and counts those that it refuses as well: some services do."""
+
+    def __init__(self, *, allowed: int) -> None:
+        self._allowed = allowed
+        self._counted: list[float] = []
+
+    async def send(self, request: Request) -> Reply:
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.05)
+        is_full = sum(at > now - 60.0 for at in self._counted) >= self._allowed
+        self._counted.append(now)
+        if is_full:
+            raise RateLimited("429")
+        await asyncio.sleep(1.0)
+        return GOOD
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("allowed", [3, 20, 60])
+def test_requests_that_count_though_they_are_refused_do_not_keep_a_minute_full_for_ever(allowed: int) -> None:
+    async def main() -> None:
+        async with Bench(MinuteWindow(allowed=allowed)) as bench:
+            assert good(await bench.ask_all(*numbered(4 * allowed))) == 4 * allowed
 
     run(main())
 

@@ -121,7 +121,7 @@ def test_every_fault_ends_alike(fault: Fault) -> None:
 
 
 def test_every_status_means_the_same() -> None:
-    statuses = [*range(400, 600)]
+    statuses = [status for status in range(400, 600) if status != 408]  # over HTTP, how a connection ends
     faults = tuple(Fault("error", status=status, requests=(at, at + 1)) for at, status in enumerate(statuses))
     requests = REQUESTS[:1] * len(statuses)
     scenario = Scenario(latency=SWIFT, faults=faults)

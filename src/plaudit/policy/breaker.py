@@ -30,9 +30,12 @@ FEWER = 0.95
 """Share of the calls under way at the first of several refusals, below which there are fewer for sure."""
 MEMORY = 128.0
 """Calls after which older ones count half in the usual share of failures."""
+SOON = 1.0
+"""Seconds until which looks may come as often as is useful."""
 LATE_LOOK = 10.0
 """Seconds by which a probe may be late. What exceeds them, as where few requests a minute are allowed, is no
 time in which the endpoint failed to answer."""
+NEVER = float("inf")
 BELIEVED = 4.0
 """How many times the last wait it may ask for and be believed."""
 
@@ -73,6 +76,8 @@ class BadCall:
     """What was asked: the same again is no news."""
     retry_after: float | None = None
     is_refusal: bool = False
+    is_counted: bool = False
+    """Whether what is refused may count like what is let in, as with a limit of requests a minute."""
     is_unreachable: bool = False
     """Whether nobody could connect."""
 
@@ -107,6 +112,8 @@ class Breaker:
         self._let_in: int | None = None
         self._probe_sent = 0.0
         self._asked_until = 0.0
+        self._is_lie = False
+        """Whether it refused a probe that had waited for as long as it asks for."""
         self._wait = 0.0
         self._was_shut = 0.0
         self._truths = 0
@@ -194,7 +201,7 @@ class Breaker:
             if self.state is BreakerState.HALF_OPEN and call.sent_at >= self._probe_sent:
                 self.bad_time = now - call.sent_at
                 patience = self.patience(is_refusal=call.is_refusal, is_unreachable=call.is_unreachable)
-                self._shut_again(now, call.retry_after, patience)
+                self._shut_again(now, call, patience)
             return False
         if call.sent_at <= passed:
             return False
@@ -210,7 +217,7 @@ class Breaker:
         self._callers.add(call.who)
         if accepted and (self._rounds < rounds or not (call.is_refusal or self._is_improbable)):
             return False
-        self._shut(now, call.retry_after)
+        self._shut(now, call.retry_after, is_counted=call.is_counted)
         return True
 
     @property
@@ -250,35 +257,39 @@ class Breaker:
 
     # -- the door -----------------------------------------------------------------------------------------
 
-    def _shut(self, now: float, retry_after: float | None) -> None:
+    def _shut(self, now: float, retry_after: float | None, *, is_counted: bool = False) -> None:
         is_short = self._let_in is not None and self._let_in < FEW and now - self._probe_sent < SHORT
         self.short_openings = self.short_openings + 1 if is_short else 0
         self.state = BreakerState.OPEN
         self.shut_at = now
         first = max(self._config.first_wait, self.least_wait)
-        self._wait = max(first, min(0.25 * self._was_shut, self._config.longest_wait))
+        longest = NEVER if is_counted else self._config.longest_wait
+        self._wait = max(first, min(0.25 * self._was_shut, longest))
         self._let_in = None
         self._ask(now, retry_after)
 
-    def _shut_again(self, now: float, retry_after: float | None, patience: float) -> None:
+    def _shut_again(self, now: float, call: BadCall, patience: float) -> None:
         if self._bad_since is not None and now - self._bad_since >= patience:
             self.lose(now=now)
             return
         self.state = BreakerState.OPEN
         away = now - self.shut_at
+        self._is_lie = call.is_counted and 0.0 < self._asked_until <= self._probe_sent + MOMENT
         longest = self._config.longest_wait
         if self._asked_until > now:  # what it asks for is a claim: asked early, but less and less often
             self._wait = max(min(2.0 * self._wait, longest), 0.25 * away)
         else:
             self._wait = min(max(self._wait, 0.1 * away), longest)
-        self._wait = max(self._wait, 2.0 * self.least_wait)  # looks that are refused may count, too
-        self._ask(now, retry_after)
+        if call.is_counted and away > SOON:  # looks may keep a limit used up: leave it more and more time
+            self._wait = max(self._wait, 0.25 * away)
+        self._wait = max(self._wait, 2.0 * self.least_wait)
+        self._ask(now, call.retry_after)
 
     def _ask(self, now: float, retry_after: float | None) -> None:
         """Set the time of the next probe: by our own schedule, or when the endpoint says, if that is sooner.
 
         An endpoint that was found to say the truth is believed, and not asked before; and so is one that has
-        been away for longer than it asks for.
+        been away for longer than it asks for. One that then refuses all the same is asked later still.
         """
         if retry_after:
             self._asked_until = now + retry_after
@@ -287,6 +298,8 @@ class Breaker:
         if asked > 0.0:
             is_trusted = self._truths >= TRUTHS and asked <= BELIEVED * self._was_shut
             is_believed = is_trusted or asked <= now - self.shut_at
+            if self._is_lie:
+                asked = max(asked, self._wait)
             self.open_until = now + (asked if is_believed else min(self._wait, asked))
 
     def _close(self) -> None:

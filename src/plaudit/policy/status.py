@@ -12,6 +12,8 @@ from plaudit.errors import (
     TransportFailed,
 )
 
+QUOTA = 429
+"""Too many requests, by some count; the others that ask for patience say that there is no room."""
 HTTPS_WANTED = 497
 """nginx's own, for http on a port that speaks TLS."""
 WRONG_ROUTE = (405, 406, 410, 415, 501)
@@ -26,7 +28,7 @@ def error_for(status: int) -> type[PlauditError]:
         return KeyRefused
     if status == 404:
         return ModelNotFound
-    if status in (429, 498, 503, 529):  # 498: Groq's, for no room; 529: Anthropic's
+    if status in (QUOTA, 498, 503, 529):  # 498: Groq's, for no room; 529: Anthropic's
         return RateLimited
     if status in (402, 407, HTTPS_WANTED, *WRONG_ROUTE):
         return EndpointRefused

@@ -405,7 +405,9 @@ class Dispatcher:
 
     def _on_refusal(self, flight: Flight, error: RateLimited, now: float) -> None:
         lane, was_lost = flight.lane, flight.lane.is_lost
-        lane.on_refusal(flight, now=now, retry_after=error.retry_after, rate=error.rate)
+        lane.on_refusal(
+            flight, now=now, retry_after=error.retry_after, rate=error.rate, is_quota=error.is_quota
+        )
         self._after_refusal(flight, error, now, was_lost=was_lost)
 
     def _after_refusal(self, flight: Flight, error: PlauditError, now: float, *, was_lost: bool) -> None:

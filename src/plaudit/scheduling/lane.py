@@ -269,7 +269,13 @@ class Lane:
             self._reopen(now)
 
     def on_refusal(
-        self, flight: Flight, *, now: float, retry_after: float | None, rate: RateHeaders | None = None
+        self,
+        flight: Flight,
+        *,
+        now: float,
+        retry_after: float | None,
+        rate: RateHeaders | None = None,
+        is_quota: bool = False,
     ) -> None:
         """Learn from a call refused for load or rate: which of the two, or neither?"""
         if rate is not None:
@@ -290,7 +296,7 @@ class Lane:
             and not is_paced
             and self.weather.on_refusal(load=height, is_run=is_run, is_at_edge=is_at_edge)
         )
-        if self._on_bad(flight, now=now, retry_after=retry_after, is_refusal=True):
+        if self._on_bad(flight, now=now, retry_after=retry_after, is_refusal=True, is_quota=is_quota):
             may_be_rate = self.pace.rate is None and not self.breaks_when_full
             if may_be_rate and self.breaker.short_openings >= 2:
                 guess = max(1.0 / max(now - flight.sent_at, 0.05), HALF * self.throughput)
@@ -410,10 +416,11 @@ class Lane:
         now: float,
         retry_after: float | None,
         is_refusal: bool = False,
+        is_quota: bool = False,
         is_unreachable: bool = False,
     ) -> bool:
         self.breaker.least_wait = 0.0 if self.pace.rate is None else 1.0 / self.pace.rate
-        bad = BadCall(flight.sent_at, flight.call.key, retry_after, is_refusal, is_unreachable)
+        bad = BadCall(flight.sent_at, flight.call.key, retry_after, is_refusal, is_quota, is_unreachable)
         is_shut = self.breaker.on_bad(
             bad,
             now=now,

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from plaudit.errors import EngineClosed, PlauditError, RateLimited, TransportFailed, Unreachable
 from plaudit.policy.headers import retry_after
-from plaudit.policy.status import error_for
+from plaudit.policy.status import QUOTA, error_for
 from plaudit.simulator.ask import BROKEN, Outcome, ask_of
 from plaudit.simulator.live import LiveServer
 from plaudit.simulator.routes import ROUTES, rate_headers
@@ -75,7 +75,8 @@ def reply_or_error(outcome: Outcome) -> Reply:
 def _error(outcome: Outcome) -> PlauditError:
     kind, message = error_for(outcome.status), f"{outcome.status}: {outcome.message}"
     if kind is RateLimited:
-        return RateLimited(message, retry_after=_wait(outcome), rate=outcome.rate)
+        is_quota = outcome.status == QUOTA
+        return RateLimited(message, retry_after=_wait(outcome), rate=outcome.rate, is_quota=is_quota)
     return TransportFailed(message, retry_after=_wait(outcome)) if kind is TransportFailed else kind(message)
 
 

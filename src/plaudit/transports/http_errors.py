@@ -23,7 +23,7 @@ from plaudit.errors import (
     Unreachable,
 )
 from plaudit.policy.headers import rate_headers, retry_after
-from plaudit.policy.status import HTTPS_WANTED, WRONG_ROUTE, error_for
+from plaudit.policy.status import HTTPS_WANTED, QUOTA, WRONG_ROUTE, error_for
 from plaudit.transports.client import MAX_BODY
 from plaudit.transports.complaint import Complaint, complaint_of, is_about_length
 
@@ -200,7 +200,9 @@ def _error(
     kind, remedy = _who_acts(endpoint, _meaning(status, complaint), complaint)
     message, wait = f"{what}; {remedy}", retry_after(headers, now=now)
     if kind is RateLimited:
-        error: PlauditError = RateLimited(message, retry_after=wait, rate=rate_headers(headers, now=now))
+        error: PlauditError = RateLimited(
+            message, retry_after=wait, rate=rate_headers(headers, now=now), is_quota=status == QUOTA
+        )
     else:
         error = TransportFailed(message, retry_after=wait) if kind is TransportFailed else kind(message)
     return error.with_facts(endpoint=endpoint.name, http_status=status, retry_after_s=wait)
