@@ -31,12 +31,12 @@ class Server:
                     self.collapse.on_failure(
                         now=self.now, sent_at=sent_at, in_flight=calls, was_connected=True
                     )
-                self.collapse.on_shut(bad_time=0.02)
+                self.collapse.on_shut(now=self.now, bad_time=0.02)
                 self.now += 5.0
                 continue
             self.now += 1.0
             for _ in range(calls):
-                self.collapse.on_reply(sent_at=sent_at, height=calls)
+                self.collapse.on_reply(now=self.now, sent_at=sent_at, height=calls)
 
 
 def test_a_load_that_brings_it_down_is_soon_left_for_good() -> None:
@@ -68,7 +68,7 @@ def test_an_outage_long_after_the_last_rise_has_nothing_to_do_with_the_load() ->
         server.collapse.on_failure(
             now=server.now, sent_at=server.now - 0.5, in_flight=100, was_connected=True
         )
-    server.collapse.on_shut(bad_time=0.02)
+    server.collapse.on_shut(now=server.now, bad_time=0.02)
     assert server.collapse.bound == math.inf
 
 
@@ -88,7 +88,7 @@ def test_calls_that_fail_at_once_from_the_start_say_nothing_of_their_number() ->
         collapse.on_send(now=0.0, in_flight=n + 1)
     for _ in range(64):
         collapse.on_failure(now=0.02, sent_at=0.0, in_flight=64, was_connected=True)
-    collapse.on_shut(bad_time=0.02)
+    collapse.on_shut(now=0.02, bad_time=0.02)
     assert collapse.bound == math.inf
 
 
@@ -98,5 +98,63 @@ def test_calls_that_go_on_while_new_ones_fail_show_that_it_stands() -> None:
         collapse.on_send(now=0.0, in_flight=n + 1)
     for _ in range(20):
         collapse.on_failure(now=0.02, sent_at=0.0, in_flight=64, was_connected=True)
-    collapse.on_shut(bad_time=0.02)
+    collapse.on_shut(now=0.02, bad_time=0.02)
     assert collapse.bound == math.inf
+
+
+class Banning:
+    """Lets so many calls at once in for a second and refuses a few more; then shuts us out for a while."""
+
+    def __init__(self, collapse: Collapse, *, allows: int, away: float = 15.0) -> None:
+        self.collapse = collapse
+        self.allows = allows
+        self.away = away
+        self.now = 0.0
+        self.bans = 0
+
+    def serve(self, load: int, *, rounds: int) -> None:
+        for _ in range(rounds):
+            calls = int(min(load, self.collapse.bound))
+            for n in range(calls):
+                self.collapse.on_send(now=self.now, in_flight=n + 1)
+            sent_at, self.now = self.now, self.now + 1.0
+            for _ in range(min(calls, self.allows)):
+                self.collapse.on_reply(now=self.now, sent_at=sent_at, height=calls)
+            if calls > self.allows:
+                self.bans += 1
+                self.collapse.on_shut(now=self.now, bad_time=0.1, early=calls - self.allows)
+                self.now += self.away
+                self.collapse.on_open(now=self.now)
+
+
+def test_where_refusals_have_us_shut_out_far_fewer_are_sent() -> None:
+    server = Banning(Collapse(), allows=40)
+    server.serve(160, rounds=300)
+    assert server.bans <= 8
+    assert server.collapse.crashed_at is None  # who is shut out has not brought it down
+
+
+def test_where_fewer_calls_bring_no_more_as_many_as_before_are_sent() -> None:
+    class Window(Banning):
+        """Lets forty calls in, and is away for the rest of the minute, whatever is sent."""
+
+        left = 40
+
+        def serve(self, load: int, *, rounds: int) -> None:
+            for _ in range(rounds):
+                calls = int(min(load, self.collapse.bound))
+                for n in range(calls):
+                    self.collapse.on_send(now=self.now, in_flight=n + 1)
+                sent_at, self.now = self.now, self.now + 1.0
+                for _ in range(min(calls, self.left)):
+                    self.collapse.on_reply(now=self.now, sent_at=sent_at, height=calls)
+                self.left -= min(calls, self.left)
+                if not self.left:
+                    self.collapse.on_shut(now=self.now, bad_time=0.1, early=10)
+                    self.now = (self.now // 60.0 + 1.0) * 60.0
+                    self.left = 40
+                    self.collapse.on_open(now=self.now)
+
+    server = Window(Collapse(), allows=40)
+    server.serve(160, rounds=60)
+    assert server.collapse.bound == math.inf

@@ -1,4 +1,4 @@
-"""Whether an endpoint goes down under too many calls at once, and how many it stands.
+"""Whether an endpoint goes down, or shuts us out, under too many calls at once; and how many it stands.
 
 Pure: no clock, no I/O. Where most calls break together in the moment in which there were more of them than
 before, that may be why: memory ran out, say. So many are not tried again at once. First those that were
@@ -8,6 +8,7 @@ answered are, then half of the way up, each time after more replies where it goe
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from plaudit.policy.breaker import MOMENT
 
@@ -29,8 +30,26 @@ FAR_LESS = 0.5
 PATIENCE, LONGEST = 4.0, 6
 """Rounds of replies before more calls are tried, to the power of how often it went down, up to so often; to
 twice that power before as many are tried as brought it down."""
+BANNED, BETTER = 4, 1.25
+"""How many times fewer are sent to an endpoint that was open for less time than it was away, since each try
+costs as much; and how many times as many replies that must bring."""
+LONG = 3.0
+"""Seconds that it must have been away for that: less may be a limit of calls a second."""
+EARLY = 4
+"""Calls that must have been refused before it lets nothing in."""
 KNOWN = 2
 """How often it counts to have gone down where that was in another run."""
+
+
+class Cycle(NamedTuple):
+    """A time for which an endpoint was away, and then open."""
+
+    replies: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.replies / self.seconds
 
 
 class Collapse:
@@ -44,7 +63,9 @@ class Collapse:
         self.bound = math.inf
         """Calls that may be under way at once."""
         self.height: int | None = known
-        """Calls that brought it down."""
+        """Calls that brought it down, or had us shut out."""
+        self.crashed_at = known
+        """The same where it was the former, which is worth remembering."""
         self.times = KNOWN if known is not None else 0
         """How often about so many did."""
         if known is not None:
@@ -54,6 +75,13 @@ class Collapse:
         self._shown = self._ever_shown = 0
         """The most under way when a call left that was answered: since then, and at all."""
         self._was_away = False
+        self._shut_at = self._open_at = 0.0
+        self._answered = 0
+        """Replies since it lets calls in again."""
+        self._before: Cycle | None = None
+        """What it brought until far fewer calls were sent, so that it stays open for longer."""
+        self._is_in_vain = False
+        """Whether that brought no more."""
         self._replies = self._broken = 0
         self._broke_at, self._height = 0.0, 0
         """When the first call broke since the last reply, and how many were under way: those count."""
@@ -64,8 +92,11 @@ class Collapse:
         if in_flight > self._peak:
             self._peak, self._peak_at = in_flight, now
 
-    def on_reply(self, *, sent_at: float, height: int) -> None:
+    def on_reply(self, *, now: float, sent_at: float, height: int) -> None:
         """A call was answered that left with so many under way."""
+        self._answered += 1
+        if self._before is not None and now - self._open_at > self._before.seconds:
+            self._compare(self._answered / (now - self._open_at))
         if sent_at > self._broke_at:
             self._broken = 0
         self._shown = max(self._shown, height)
@@ -92,8 +123,18 @@ class Collapse:
             self._broken += 1
             self._oldest = max(self._oldest, now - sent_at if was_connected else 0.0)
 
-    def on_shut(self, *, bad_time: float) -> None:
-        """It lets nothing in any more; the last call took so long to break."""
+    def on_open(self, *, now: float) -> None:
+        """It lets calls in again."""
+        self._open_at, self._answered = now, 0
+
+    def on_shut(self, *, now: float, bad_time: float, early: int = 0) -> None:
+        """It lets nothing in any more; the last call took so long to break, or to be refused.
+
+        So many were refused `early`, while others were still let in.
+        """
+        if self._was_away:
+            self._look_at_cycle(now, early)
+        self._shut_at = now
         height, shown = self._height, self._shown
         are_most = height >= FEW and self._broken >= MOST * height
         were_let_in = self._oldest > LET_IN * bad_time + MOMENT
@@ -108,7 +149,32 @@ class Collapse:
             self.times, self.height = self.times + 1, min(height, self.height)
         else:
             self.times, self.height = 1, height
+        self.crashed_at = self.height
         self.bound = max(1, min(shown or height // 2, self._below(self.height)))
+
+    def _look_at_cycle(self, now: float, early: int) -> None:
+        """Send far fewer where it was open for less time than it was away before, if that brings more.
+
+        It may shut out who is refused too often. A limit that is used up refuses all from then on.
+        """
+        cycle = Cycle(self._answered, now - self._shut_at)
+        if self._before is not None:
+            self._compare(cycle.rate)
+        away = self._open_at - self._shut_at
+        was_short = away > LONG and now - self._open_at < away and early >= EARLY
+        if self._answered and was_short and not self._is_in_vain:
+            self._before = cycle
+            self.crashed_at = None
+            self.height = int(min(self._peak, self.bound))
+            self.times = max(self.times + 1, KNOWN)
+            self.bound = max(1, self.height // BANNED)
+
+    def _compare(self, rate: float) -> None:
+        """Fewer calls brought so many replies a second: send more again unless that is better than before."""
+        assert self._before is not None
+        if rate < BETTER * self._before.rate:
+            self._is_in_vain, self.bound = True, math.inf
+        self._before = None
 
     def _below(self, height: int) -> int:
         return max(1, int(LESS * height))

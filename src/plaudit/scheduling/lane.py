@@ -150,7 +150,8 @@ class Lane:
         self._is_hint_wrong = False
         """Whether far more was let in than the headers allow."""
         self._newest_passed = self._newest_answered = self._newest_refused = float("-inf")
-        self._refusals = 0
+        self._refusals = self._refusals_before = 0
+        """Calls refused or broken, and those of them from before it let calls in again."""
         self._sent = 0
         self._wave = NO_WAVE
         self._refused: dict[int, float] = {}
@@ -223,7 +224,7 @@ class Lane:
     def on_reply(self, reply: Reply, flight: Flight, *, now: float) -> None:
         """Learn from a reply, which is no longer counted as under way."""
         self.on_answer(flight, now=now)
-        self.collapse.on_reply(sent_at=flight.sent_at, height=flight.wave.height)
+        self.collapse.on_reply(now=now, sent_at=flight.sent_at, height=flight.wave.height)
         self._note_latency(now - flight.sent_at)
         if flight.call.has_more_room:
             self._check_room(reply, flight)
@@ -432,7 +433,8 @@ class Lane:
             if is_refusal:
                 self.weather.withdraw(self.breaker.streak)
             self.record.forget()
-            self.collapse.on_shut(bad_time=now - flight.sent_at)
+            early = self._refusals - self._refusals_before - self.breaker.streak
+            self.collapse.on_shut(now=now, bad_time=now - flight.sent_at, early=early)
             self.limit.hold(since=self.breaker.streak_from)
         return is_shut
 
@@ -449,6 +451,8 @@ class Lane:
 
     def _reopen(self, now: float) -> None:
         self.pace.rest(now=now)
+        self.collapse.on_open(now=now)
+        self._refusals_before = self._refusals
         if now - self.breaker.shut_at > LONG_AWAY:
             self.weather.forget()  # there may be another capacity now, and what was little load be much
             self.breaks_when_full = False

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from plaudit.files import PRIVATE_FILE, write_whole
 from plaudit.policy.limit import LimitConfig
-from plaudit.scheduling.lane import Lane
+from plaudit.scheduling.lane import NEVER, Lane
 
 MAX_AGE = 7 * 86_400.0
 """Seconds after which what was learned is forgotten."""
@@ -106,12 +106,12 @@ def _limit_of(lane: Lane, *, now: float) -> Learned | None:
     limit = lane.limit
     if limit.refuses and limit.believed < FAR_LESS * limit.proven:
         return None  # weather has brought it down, or capacity comes and goes
-    bent_at = limit.bent_at
+    bent_at, crashed_at = limit.bent_at, lane.collapse.crashed_at
     return Learned(
         at=now,
-        limit=int(min(bent_at or limit.believed, lane.collapse.bound)),
+        limit=int(min(bent_at or limit.believed, NEVER if crashed_at is None else lane.collapse.bound)),
         refuses=limit.refuses,
-        settled=limit.is_settled or bent_at is not None or lane.collapse.height is not None,
-        collapses_at=lane.collapse.height,
+        settled=limit.is_settled or bent_at is not None or crashed_at is not None,
+        collapses_at=crashed_at,
         seconds=limit.usual,
     )
