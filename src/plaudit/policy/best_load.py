@@ -203,8 +203,9 @@ class BestLoad:
         """Settle where more calls stop to bring more, or look further."""
         assert self.search is not None
         search, bend = self.search, self._curve.bend()
-        if bend is not None and (bend.is_above > LIKELY or bend.slope < SHARED):
-            self.is_shared = bend.slope < SHARED
+        is_shared = bend is not None and bend.slope < SHARED and bend.is_gradual
+        if bend is not None and (bend.is_above > LIKELY or is_shared):
+            self.is_shared = is_shared
             self.search = None
             return Move("climb", round(bend.highest))
         if bend is None or search.is_up:
@@ -213,7 +214,7 @@ class BestLoad:
             search.plan.clear()
             share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
             return self._try(max(1, round(share * bend.lowest)))
-        if bend.slope < 1.0:  # a little more with every call
+        if bend.slope < 1.0 and bend.is_gradual:  # a little more with every call
             return Move("settle", round(bend.highest))
         spare = SPARE if bend.slope <= FLAT else 1.0
         return Move("settle", max(1, math.ceil(spare * bend.load - 0.5)))

@@ -49,7 +49,7 @@ class Cycle(NamedTuple):
 
     @property
     def rate(self) -> float:
-        return self.replies / self.seconds
+        return self.replies / max(self.seconds, 1e-3)
 
 
 class Collapse:

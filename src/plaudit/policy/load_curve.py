@@ -27,6 +27,8 @@ LIKELY_SLOPE, SLOPE_SPREAD = 1.6, 0.6
 LEAST_SLOPE, MOST_SLOPE = 0.4, 3.0
 """How latency grows with load past the bend, both as logarithms: 1 for a queue, more where it thrashes, less
 where calls share what the server does in each of its steps."""
+FLAT_PART = 1.6
+"""How many times the least load there must be that costs nothing, to believe that the line has a bend."""
 LONGER = 1.5
 """How many times as long replies under one load may be as those under another, to be compared with them."""
 MODEL_ERROR = 0.06
@@ -54,6 +56,11 @@ class Bend:
     highest: float
     slope: float
     """How latency grows past it, both as logarithms: with 1, more calls bring no less."""
+
+    @property
+    def is_gradual(self) -> bool:
+        """Whether calls take longer with nearly every one more, and no load is seen that costs nothing."""
+        return self.load < FLAT_PART * self.lowest
 
 
 class LoadCurve:

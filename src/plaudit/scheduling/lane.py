@@ -233,7 +233,7 @@ class Lane:
             self._read_headers(reply.rate)
             self.limit.allowance = reply.rate.remaining_requests
             if reply.rate.remaining_requests == 0:
-                self._obey_hint(flight, now=now)
+                self._obey_hint(self.sent_by(flight.sent_at), now=now)
             self._use_allowance(reply.rate.remaining_requests, flight)
         self.limit.on_success(
             now=now,
@@ -320,7 +320,7 @@ class Lane:
             )
             left = self.limit.allowance if rate is None else rate.remaining_requests
             if left is not None and left <= (len(self.flights) if rate is None else 0):
-                self._obey_hint(flight, now=now)
+                self._obey_hint(sure, now=now)
         self._look_for_rate(flight, now=now)
 
     def _look_for_rate(self, flight: Flight, *, now: float) -> None:
@@ -332,11 +332,14 @@ class Lane:
             if rate is not None:
                 self.begin_pace(rate, now=now)
 
-    def _obey_hint(self, flight: Flight, *, now: float) -> None:
-        """Send at the rate that the headers tell, since they show no allowance left, unless it was wrong."""
+    def _obey_hint(self, sure: int, *, now: float) -> None:
+        """Send at the rate that the headers tell, since they show no allowance left, unless it was wrong.
+
+        So many calls under way are `sure` to have been let in.
+        """
         if self.rate_hint is None or self.pace.rate is not None:
             return
-        let_in = self.answered + self.sent_by(flight.sent_at)
+        let_in = self.answered + sure
         self._is_hint_wrong |= let_in > FAR_MORE * (
             self._told_limit + self.rate_hint * (now - self._first_sent)
         )
