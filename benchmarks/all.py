@@ -22,6 +22,7 @@ FULL = (
     ("weather.py", "--jobs", "2"),
     ("weather.py", "--table"),
     ("weather.py", "--real", "30"),
+    ("unusual.py",),
     ("soak.py",),
     ("soak.py", "--real"),
     ("makespan.py", "--real", "--speed", "5", "--seeds", "3"),
@@ -77,6 +78,7 @@ QUICK = (
     ("kill_resume.py", "--kills", "1", "--lines", "200"),
     ("soak.py", "--calls", "2000"),
     ("weather.py", "--servers", "2"),
+    ("unusual.py", "--only", "1,6,11,13", "--samples", "64"),
     ("cache_lookup.py", "--entries", "2000"),
 )
 """The longest first, because they run side by side."""

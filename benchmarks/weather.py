@@ -29,7 +29,7 @@ import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import careful
 import table
@@ -57,8 +57,10 @@ from plaudit.simulator import (
     ideal_makespan,
 )
 from plaudit.testing import run
-from plaudit.transports import open_transport
+from plaudit.transports import Transport, open_transport
 from plaudit.types import Status
+
+T = TypeVar("T")
 
 SERVERS = 300
 CUT, CUT_SECONDS = 20.0, 60.0
@@ -131,7 +133,7 @@ def stored_by(lane: Lane) -> Learned | None:
     return learned_limits.learned_of(lane, now=time.time())
 
 
-def lane_from(transport: SimulatedTransport, known: Learned | None) -> Lane:
+def lane_from(transport: Transport, known: Learned | None) -> Lane:
     """A lane as a new engine makes it from what was left behind: the same as plaudit._session does."""
     start = known.start if known is not None else None
     lane = Lane(Endpoint("http://server/v1", model=MODEL), transport, start=start)
@@ -177,11 +179,14 @@ def result_of(
 # -- in virtual time --------------------------------------------------------------------------------------
 
 
-async def by_engine(
-    scenario: Scenario, batch: Sequence[Sample], ideal: float, known: Learned | None
-) -> tuple[Run, Learned | None]:
-    """Score a batch with everything of the engine but its thread; with it, what it would leave behind."""
-    transport = SimulatedTransport(scenario, model=MODEL)
+async def score_with_engine(
+    transport: Transport, batch: Sequence[Sample], known: Learned | None, *, within: float
+) -> tuple[float, bool, list[Verdict | None], Learned | None]:
+    """Score a batch with everything of the engine but its thread.
+
+    Returns:
+        Seconds, whether it came to its end in time, the verdicts, and what it would leave behind.
+    """
     lane = lane_from(transport, known)
     scorer = Scorer(lambda on_room: Dispatcher([lane], on_room=on_room))
     work = Batch(batch, JUDGE, model=MODEL)
@@ -192,10 +197,21 @@ async def by_engine(
         scorer.start(work)
         await done.wait()
 
-    seconds, is_finished = await _timed(score(), within=CUT * ideal + CUT_SECONDS)
+    seconds, is_finished = await timed(score(), within=within)
     verdicts, learned = list(work.verdicts), stored_by(lane)
-    stats = transport.server.stats.as_dict()
     await scorer.close()
+    return seconds, is_finished, verdicts, learned
+
+
+async def by_engine(
+    scenario: Scenario, batch: Sequence[Sample], ideal: float, known: Learned | None
+) -> tuple[Run, Learned | None]:
+    """Score a batch on a server that starts anew; with it, what the engine would leave behind."""
+    transport = SimulatedTransport(scenario, model=MODEL)
+    seconds, is_finished, verdicts, learned = await score_with_engine(
+        transport, batch, known, within=CUT * ideal + CUT_SECONDS
+    )
+    stats = transport.server.stats.as_dict()
     result = result_of(seconds, ideal, verdicts, stats, is_finished=is_finished, learned=said(learned))
     return result, learned
 
@@ -205,11 +221,11 @@ async def by_careful_loop(scenario: Scenario, batch: Sequence[Sample], ideal: fl
     transport = SimulatedTransport(scenario, model=MODEL)
     verdicts: list[Verdict | None] = [None] * len(batch)
     work = careful.judge_all(transport, batch, verdicts)
-    seconds, is_finished = await _timed(work, within=CUT * ideal + CUT_SECONDS)
+    seconds, is_finished = await timed(work, within=CUT * ideal + CUT_SECONDS)
     return result_of(seconds, ideal, verdicts, transport.server.stats.as_dict(), is_finished=is_finished)
 
 
-async def _timed(work: Coroutine[Any, Any, None], *, within: float) -> tuple[float, bool]:
+async def timed(work: Coroutine[Any, Any, None], *, within: float) -> tuple[float, bool]:
     """Seconds that the work took, and whether it came to its end in time."""
     clock = asyncio.get_running_loop().time
     start, is_finished = clock(), False
@@ -306,7 +322,7 @@ async def _by_careful_loop_over(
     transport = open_transport(Endpoint(server.url, model=MODEL), environ={})
     verdicts: list[Verdict | None] = [None] * len(batch)
     work = careful.judge_all(transport, batch, verdicts)
-    seconds, is_finished = await _timed(work, within=within / speed)
+    seconds, is_finished = await timed(work, within=within / speed)
     await transport.close()
     return result_of(speed * seconds, ideal, verdicts, server.stats(), is_finished=is_finished)
 
@@ -314,9 +330,9 @@ async def _by_careful_loop_over(
 # -- what is shown ----------------------------------------------------------------------------------------
 
 
-def watched(results: Iterator[Measured], count: int, *, every: int) -> list[Measured]:
+def watched(results: Iterator[T], count: int, *, every: int) -> list[T]:
     """The results, counted on the terminal while they come in."""
-    found: list[Measured] = []
+    found: list[T] = []
     start = time.perf_counter()
     for result in results:
         found.append(result)
