@@ -18,7 +18,8 @@ from plaudit.types import Reply, Request, Usage
 
 MEAN_TOKENS = 200
 TEXT = '{"reason": "ok", "score": 5}'
-MOST_TOKENS = 20 * MEAN_TOKENS
+LONGEST = 30.0
+"""Seconds of work for a reply at the most: longer ones would only run into time limits everywhere."""
 
 
 def now() -> float:
@@ -50,7 +51,7 @@ class Server:
     """What this one was drawn to be."""
 
     def __init__(self, number: int) -> None:
-        self.draw = draw = random.Random(f"strange {number}")
+        self.draw = draw = random.Random(f"server {number}")
         self.mean = between(draw, 0.1, 8.0)
         self.sigma = draw.random()
         self.round_trip = min(between(draw, 0.001, 0.2), self.mean / 2)
@@ -60,7 +61,7 @@ class Server:
         self.most_at_once = math.inf
         """How many are served at once; the others wait in the order they came in."""
         self.slowness = 1.0
-        self.most_tokens: float = MOST_TOKENS
+        self.most_tokens: float = MEAN_TOKENS * LONGEST / self.mean
         self.requests = 0
         self.refused = 0
         """Requests that ended with an error of the server's."""
@@ -306,7 +307,7 @@ class Gateway(Server):
         try:
             await asyncio.wait_for(asyncio.shield(behind), self.patience)
         except TimeoutError:
-            raise TransportFailed("504: gateway timeout") from None
+            raise TransportFailed("504: gateway timeout").with_facts(http_status=504) from None
 
 
 class SlowRefusal(Server):
@@ -518,7 +519,7 @@ class TokenRate(Server):
         rate = MEAN_TOKENS * self.rate
         burst = rate * between(self.draw, 1.0, 60.0)
         self.says_when = self.draw.random() < 0.5
-        self.most_tokens = min(MOST_TOKENS, burst)  # or a long reply could never pass
+        self.most_tokens = min(self.most_tokens, burst)  # or a long reply could never pass
         self.bucket = Bucket(per_second=rate, most=burst)
         says = ", says when" if self.says_when else ""
         self.about = f"{rate:.0f} tokens a second, burst {burst:.0f}{says}"

@@ -79,6 +79,7 @@ class BestLoad:
         self._curve = LoadCurve()
         self.is_shared = False
         """Whether calls take longer the more there are, and still more calls bring more replies."""
+        self._may_share = True
         self._area, self._area_at, self._in_flight = 0.0, 0.0, 0
         self._is_checked = settled_at is not None
         """Whether less was tried as well."""
@@ -151,6 +152,12 @@ class BestLoad:
         """What was seen is no longer true, or was only seen of the calls that were answered in time."""
         self.search = self.settled_at = self._most = None
         self._curve.clear()
+        self.is_shared = self._may_share = False  # where late ones are cut off, all seem to be quick
+
+    def on_no_gain(self) -> None:
+        """A higher load brought no more: if the calls were taken to share the server, that is over there."""
+        if self.is_shared:
+            self.is_shared = self._may_share = False
 
     def bent_below(self, load: int) -> int | None:
         """The best load, if all the calls so far say that it is no more than this.
@@ -162,7 +169,7 @@ class BestLoad:
         if bend is None or max(bend.is_above, bend.is_below) > HELD_UP:
             return None
         if bend.slope < SHARED:
-            return load
+            return load if self._may_share else None
         if 2.0 * bend.load >= load:
             return None
         return math.ceil(2.0 * bend.load)
@@ -203,9 +210,9 @@ class BestLoad:
         """Settle where more calls stop to bring more, or look further."""
         assert self.search is not None
         search, bend = self.search, self._curve.bend()
-        is_shared = bend is not None and bend.slope < SHARED and bend.is_gradual
-        if bend is not None and (bend.is_above > LIKELY or is_shared):
-            self.is_shared = is_shared
+        is_gradual = bend is not None and bend.is_gradual and self._may_share
+        if bend is not None and (bend.is_above > LIKELY or (is_gradual and bend.slope < SHARED)):
+            self.is_shared = is_gradual and bend.slope < SHARED
             self.search = None
             return Move("climb", round(bend.highest))
         if bend is None or search.is_up:
@@ -214,7 +221,7 @@ class BestLoad:
             search.plan.clear()
             share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
             return self._try(max(1, round(share * bend.lowest)))
-        if bend.slope < 1.0 and bend.is_gradual:  # a little more with every call
+        if bend.slope < 1.0 and is_gradual:  # a little more with every call
             return Move("settle", round(bend.highest))
         spare = SPARE if bend.slope <= FLAT else 1.0
         return Move("settle", max(1, math.ceil(spare * bend.load - 0.5)))

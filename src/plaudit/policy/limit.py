@@ -459,6 +459,7 @@ class ConcurrencyLimit:
             self._open(now, self._next_target(level, gain), reference=level)
             return
         self._level = self._previous = None
+        self._best.on_no_gain()
         move = self._best.begin_below(level.base, is_proven=self._has_gained)
         if move is None:
             self._settle(self._knee(level, previous), "no gain")
