@@ -83,8 +83,9 @@ async def shown(path: Path) -> AsyncIterator[Tab]:
 async def first_picture(path: Path) -> dict[str, float]:
     """Milliseconds from the navigation on."""
     async with shown(path) as tab:
-        paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-        return {"text": await tab.js(paint), **await tab.js("seen")}
+        paint = "performance.getEntriesByName('first-contentful-paint')"
+        await tab.until(f"{paint}.length")
+        return {"text": await tab.js(f"{paint}[0].startTime"), **await tab.js("seen")}
 
 
 async def frames(path: Path, by: str) -> dict[str, Any]:
