@@ -154,6 +154,12 @@ class BestLoad:
         self._curve.clear()
         self.is_shared = self._may_share = False  # where late ones are cut off, all seem to be quick
 
+    @property
+    def _shared_slope(self) -> float:
+        """Slope of latency over load where the calls share the server; infinite where they do not."""
+        slope = self._curve.shared_slope() if self._may_share else None
+        return NEVER if slope is None else slope
+
     def on_no_gain(self) -> None:
         """A higher load brought no more: if the calls were taken to share the server, that is over there."""
         if self.is_shared:
@@ -166,11 +172,9 @@ class BestLoad:
         too little.
         """
         bend = self._curve.bend()
-        if bend is None or max(bend.is_above, bend.is_below) > HELD_UP:
-            return None
-        if bend.slope < SHARED:
-            return load if self._may_share else None
-        if 2.0 * bend.load >= load:
+        if self._shared_slope < SHARED:
+            return load
+        if bend is None or max(bend.is_above, bend.is_below) > HELD_UP or 2.0 * bend.load >= load:
             return None
         return math.ceil(2.0 * bend.load)
 
@@ -210,9 +214,9 @@ class BestLoad:
         """Settle where more calls stop to bring more, or look further."""
         assert self.search is not None
         search, bend = self.search, self._curve.bend()
-        is_gradual = bend is not None and bend.is_gradual and self._may_share
-        if bend is not None and (bend.is_above > LIKELY or (is_gradual and bend.slope < SHARED)):
-            self.is_shared = is_gradual and bend.slope < SHARED
+        slope = self._shared_slope
+        if bend is not None and (bend.is_above > LIKELY or slope < SHARED):
+            self.is_shared = slope < SHARED
             self.search = None
             return Move("climb", round(bend.highest))
         if bend is None or search.is_up:
@@ -221,7 +225,7 @@ class BestLoad:
             search.plan.clear()
             share = 0.7 if bend.lowest > 0.75 * search.base else 0.5
             return self._try(max(1, round(share * bend.lowest)))
-        if bend.slope < 1.0 and is_gradual:  # a little more with every call
+        if slope < 1.0:  # a little more with every call
             return Move("settle", round(bend.highest))
         spare = SPARE if bend.slope <= FLAT else 1.0
         return Move("settle", max(1, math.ceil(spare * bend.load - 0.5)))

@@ -24,9 +24,9 @@ QUICK = 0.25
 """Share of the calls that are quicker than those by which a load is judged: past the bend all calls take
 longer, but calls of another kind, or a few that hang, change only the slower ones."""
 LIKELY_SLOPE, SLOPE_SPREAD = 1.6, 0.6
-LEAST_SLOPE, MOST_SLOPE = 0.4, 3.0
-"""How latency grows with load past the bend, both as logarithms: 1 for a queue, more where it thrashes, less
-where calls share what the server does in each of its steps."""
+LEAST_SLOPE, MOST_SLOPE, GENTLE = 1.0, 3.0, 0.4
+"""How latency grows with load past the bend, both as logarithms: 1 for a queue, more where it thrashes; and
+the least where calls share what the server does in each of its steps."""
 FLAT_PART = 1.6
 """How many times the least load there must be that costs nothing, to believe that the line has a bend."""
 LONGER = 1.5
@@ -57,11 +57,6 @@ class Bend:
     slope: float
     """How latency grows past it, both as logarithms: with 1, more calls bring no less."""
 
-    @property
-    def is_gradual(self) -> bool:
-        """Whether calls take longer with nearly every one more, and no load is seen that costs nothing."""
-        return self.load < FLAT_PART * self.lowest
-
 
 class LoadCurve:
     """Latency by load. Tell it of every reply; ask for the `bend`."""
@@ -81,7 +76,7 @@ class LoadCurve:
     def clear(self) -> None:
         self._calls.clear()
 
-    def bend(self) -> Bend | None:
+    def bend(self, *, least_slope: float = LEAST_SLOPE) -> Bend | None:
         """Where the line bends; None while too little is known."""
         points = self._points()
         if len(points) < 2:
@@ -92,7 +87,7 @@ class LoadCurve:
             return None  # no load does that: calls of quite different kinds came back
         steps = max(1, math.ceil((highest - lowest) / GRID))
         at = [lowest + (highest - lowest) * i / steps for i in range(steps + 1)]
-        fits = [_fit(points, x) for x in at]
+        fits = [_fit(points, x, least_slope) for x in at]
         least = min(misfit for misfit, _ in fits)
         weights = [math.exp(0.5 * (least - misfit)) for misfit, _ in fits]
         total = sum(weights)
@@ -105,6 +100,11 @@ class LoadCurve:
             highest=math.exp(highest),
             slope=sum(slope * weight for (_, slope), weight in zip(fits, weights, strict=True)) / total,
         )
+
+    def shared_slope(self) -> float | None:
+        """The slope, where calls take longer with every one more, and no load is seen that costs nothing."""
+        bend = self.bend(least_slope=GENTLE)
+        return bend.slope if bend is not None and bend.load < FLAT_PART * bend.lowest else None
 
     def _known(self) -> list[deque[_Call]]:
         return [calls for _, calls in sorted(self._calls.items()) if len(calls) >= FEWEST]
@@ -160,7 +160,7 @@ def _spread(known: list[deque[_Call]], slope: float) -> float:
     return total / sum(map(len, known)) / 0.674
 
 
-def _fit(points: list[tuple[float, float, float]], bend: float) -> tuple[float, float]:
+def _fit(points: list[tuple[float, float, float]], bend: float, least_slope: float) -> tuple[float, float]:
     """The line that is flat up to the bend and then rises as queues and thrashing servers do.
 
     How badly it fits, and its slope.
@@ -175,7 +175,7 @@ def _fit(points: list[tuple[float, float, float]], bend: float) -> tuple[float, 
         why += precision * h * y
     prior = 1.0 / SLOPE_SPREAD**2
     slope = (why - wh * wy / w + prior * LIKELY_SLOPE) / (whh - wh * wh / w + prior)
-    slope = min(max(slope, LEAST_SLOPE), MOST_SLOPE)
+    slope = min(max(slope, least_slope), MOST_SLOPE)
     flat = (wy - slope * wh) / w
     misfit = prior * (slope - LIKELY_SLOPE) ** 2
     for x, y, precision in points:
