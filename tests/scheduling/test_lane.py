@@ -258,6 +258,14 @@ def test_calls_that_left_since_count_against_what_the_headers_tell() -> None:
     assert left_at_once(lane, at=10.2) <= 3
 
 
+def test_a_hung_call_holds_no_place_of_those_that_an_endpoint_stands_without_going_down() -> None:
+    start = LimitConfig(start=40, collapses_at=10)
+    lane = Lane(Endpoint("http://a/v1", model="m"), ScriptedTransport([]), start=start)
+    flights = [send(lane, at=0.0) for _ in range(9)]
+    assert lane.ready_at(flights[0].call, now=60.0) == math.inf
+    assert lane.ready_at(flights[0].call, now=60.0, hung=1) == 60.0
+
+
 def test_headers_that_allow_far_less_than_was_let_in_are_not_believed() -> None:
     lane = lane_of(limit=64)
     flights = [send(lane, at=0.0) for _ in range(64)]

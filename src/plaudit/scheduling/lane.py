@@ -538,7 +538,7 @@ class Lane:
                 return max(ready, self.quota_ready_at(call, now))
             self._reopen(now)
         under_way = len(self.flights)
-        if under_way >= min(self.limit.limit + hung, self.ceiling, self.collapse.bound):
+        if under_way >= min(min(self.limit.limit, self.collapse.bound) + hung, self.ceiling):
             return NEVER
         if self.pace.rate is None:
             return now if self.quota is None else self.quota_ready_at(call, now)
